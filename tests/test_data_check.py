@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from commands import commands_in
+from pages import check_page, words
 
 from ensue.data import show as show_module
 from ensue.data.check import Report, check
@@ -243,6 +244,13 @@ def test_the_fields_are_guessed_or_named() -> None:
 
 
 # --- the screens -----------------------------------------------------------------------------
+
+
+def test_a_check_is_a_block_of_a_notebook() -> None:
+    table("train.tsv", [(f"<b>text</b> {k}", "good" if k % 3 else "bad") for k in range(12)])
+    shown = words(check_page(check({"train": ["train.tsv"]}, ReadOptions())._repr_html_()))
+    assert "no problems" in shown
+    assert "good 8 66.7 %" in shown
 
 
 def test_the_screen_of_check() -> None:

@@ -101,7 +101,7 @@ def test_a_header_that_promises_more_is_a_file_cut_off(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         read_vectors(path, WORDS)
     assert str(caught.value) == (
-        f"1 problems in {path}\n  {path}:1: 9 vectors are announced, 1 follow (cut off?)"
+        f"1 problem in {path}\n  {path}:1: 9 vectors are announced, 1 follow (cut off?)"
     )
 
 
@@ -144,5 +144,5 @@ def test_a_line_without_numbers(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         read_vectors(path, WORDS)
     assert str(caught.value) == (
-        f"1 problems in {path}\n  {path}:1: expected a word and its numbers, found 0"
+        f"1 problem in {path}\n  {path}:1: expected a word and its numbers, found 0"
     )

@@ -8,14 +8,19 @@ import pytest
 
 from ensue.drawing.document import (
     Bar,
+    Beside,
     Block,
+    Curve,
     Document,
     Figure,
     Formula,
+    HeatMap,
     Lines,
     Paragraph,
+    Piece,
     Section,
     Table,
+    Words,
     as_block,
     as_page,
     as_text,
@@ -31,6 +36,8 @@ BLOCKS: dict[str, Block] = {
         ["name", "value", "share"],
     ),
     "figure": Figure("<svg><title>shades of gradient</title></svg>", ["shades of gradient"]),
+    "heat map": HeatMap(["row"], ["column", "other"], [[0.5, 1.0]], [["7", "8"]]),
+    "beside": Beside((Paragraph("at the left"), Paragraph("at the right"))),
     "section": Section("Inner", (Paragraph("inside of it"),)),
 }
 PRINTERS = {"terminal": as_text, "page": as_page, "notebook": as_block}
@@ -62,6 +69,10 @@ def words_of(block: Block) -> list[str]:
         return [getattr(cell, "text", cell) for row in (block.head, *block.rows) for cell in row]
     if isinstance(block, Section):
         return [block.title, *(word for part in block.blocks for word in words_of(part))]
+    if isinstance(block, Beside):
+        return [word for part in block.blocks for word in words_of(part)]
+    if isinstance(block, HeatMap):
+        return [*block.rows, *block.columns, *(text for row in block.texts for text in row)]
     if isinstance(block, Lines | Figure):
         return " ".join(block.lines).split()
     return block.text.split()
@@ -89,6 +100,8 @@ def test_every_printer_shows_every_block(printer: str, name: str) -> None:
 @pytest.mark.parametrize("block", [
     Paragraph(HOSTILE), Lines([HOSTILE]), Formula(HOSTILE, HOSTILE), Section(HOSTILE, (Lines([]),)),
     Table([[HOSTILE]], [HOSTILE]), Section(HOSTILE, (Paragraph(HOSTILE),)),
+    HeatMap([HOSTILE], [HOSTILE], [[1.0]], [[HOSTILE]]), Beside((Paragraph(HOSTILE),)),
+    Table([[Words([Piece(HOSTILE, 0.5, 0, HOSTILE, HOSTILE)]), Curve([1.0, 2.0], 0, HOSTILE)]]),
 ])  # fmt: skip
 def test_words_are_escaped(block: Block) -> None:
     for printer in (as_page, as_block):
@@ -109,3 +122,20 @@ def test_a_page_loads_nothing_and_leaves_empty_chapters_out() -> None:
     assert "Nothing" not in printed
     assert "http" not in printed
     assert printed.startswith("<!doctype html>")
+
+
+def test_empty_lines_stand_between_blocks_but_not_in_running_text() -> None:
+    printed = as_text(document(Paragraph("one"), Lines(["two"]), Table([["a"]]), Table([["b"]])))
+    assert printed == "about it\n\none\ntwo\n\na\n\nb"
+
+
+def test_a_terminal_is_not_driven_by_what_is_printed() -> None:
+    bell = "a\x07\x1b[2Jb"
+    blocks = (
+        Paragraph(bell, bell, bell),
+        Lines([bell]),
+        Formula(bell),
+        Section(bell, (Lines([""]),)),
+    )
+    printed = as_text(Document(bell, bell, (*blocks, Table([[bell]], [bell]))))
+    assert not {"\x07", "\x1b"} & {*printed}

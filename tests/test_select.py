@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pages import check_page, words
 from reviews import refused
 from run_verbs import evaluate_run, texts_to
 from sealed import flipped
@@ -394,6 +395,13 @@ def test_the_table() -> None:
         "  for comparison, perplexity: unigrams 640.00, 3-grams 99.00",
         "  The winner does not beat the 3-grams.",
     ]
+
+
+def test_a_selection_is_a_block_of_a_notebook() -> None:
+    shown = words(check_page(made(A, B, FAILED)._repr_html_()))
+    assert shown.startswith("Models for")
+    assert "c failed: no memory" in shown
+    assert "<svg" not in made(FAILED)._repr_html_()
 
 
 @pytest.mark.parametrize("rows", [[A, B], [A, B, FAILED], [A], [A, replace(A, name="<&>")]])

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from commands import commands_in
 from job_machines import Here
+from pages import check_page
 from test_transfer import SMALL, TEXT, reviews
 
 from ensue import LanguageModel
@@ -146,4 +147,5 @@ def test_a_run_that_failed_is_named_and_the_others_are_shown() -> None:
     table = curve.as_text()
     assert "100-without failed: one label only" in table
     assert "−0.0625" in table
+    check_page(curve._repr_html_())
     assert draw(curve).count("<title>") >= 3

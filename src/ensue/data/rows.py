@@ -8,8 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from ensue.errors import DataError
 from ensue.escape import short_line
 
 MOST_LISTED, MOST_ALIKE = 20, 3
@@ -55,6 +57,26 @@ class Problem(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.place}: {self.reason}"
+
+
+class FileProblems:
+    """The faults of one file, raised together; the first of them are listed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.count = path, 0
+        self._listed: list[str] = []
+
+    def add(self, line: int, reason: str) -> None:
+        self.count += 1
+        if len(self._listed) < MOST_LISTED:
+            self._listed.append(f"{self.path}:{line}: {reason}")
+
+    def raise_any(self) -> None:
+        if self.count:
+            head = f"{self.count} problem{'s' * (self.count > 1)} in {self.path}"
+            more = self.count - len(self._listed)
+            rest = [f"and {more} more"] * (more > 0)
+            raise DataError("\n  ".join([head, *self._listed, *rest]))
 
 
 class Tally:

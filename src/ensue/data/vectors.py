@@ -18,13 +18,13 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from ensue.data.rows import FileProblems
 from ensue.data.stream import open_file
 from ensue.data.vocabulary import SPECIALS, Vocabulary
 from ensue.errors import DataError
 from ensue.files.opening import VECTOR_LINE, VECTOR_NUMBER, VECTOR_WIDTH
 
 SUFFIX = ".bin"
-MOST_PROBLEMS = 20
 COUNT = re.compile(rb"\d{1,18}")
 GZIP = b"\x1f\x8b"
 # spellings under which a word is looked for, the best first
@@ -97,14 +97,7 @@ class _Reading:
         self.promised: int | None = None
         self.words = 0
         self.lines_of: dict[bytes, int] = {}
-        self.problems: list[str] = []
-        self.more_problems = 0
-
-    def problem(self, line: int, reason: str) -> None:
-        if len(self.problems) < MOST_PROBLEMS:
-            self.problems.append(f"{self.path}:{line}: {reason}")
-        else:
-            self.more_problems += 1
+        self.problems = FileProblems(path)
 
     def take(self, line: int, content: bytes) -> None:
         fields = content.rstrip(b" \r").split(b" ")
@@ -119,7 +112,7 @@ class _Reading:
         beyond = len(fields) - self.width  # parts of the word: a few have spaces inside
         if not self.width or beyond < 1 or (beyond > 1 and _is_number(fields[beyond - 1])):
             expected = self.width or "a word and its"
-            self.problem(line, f"expected {expected} numbers, found {len(fields) - 1}")
+            self.problems.add(line, f"expected {expected} numbers, found {len(fields) - 1}")
             return
         word = b" ".join(fields[:beyond])
         if word in self.wanted:
@@ -136,7 +129,7 @@ class _Reading:
         """The vector of a wanted word, as it is written."""
         wrong = next((number for number in numbers if not _is_number(number)), None)
         if wrong is not None:
-            self.problem(line, f"expected a number, found {wrong.decode(errors='replace')!r}")
+            self.problems.add(line, f"expected a number, found {wrong.decode(errors='replace')!r}")
             return
         with np.errstate(over="ignore"):
             self.keep(line, word, np.array(list(map(float, numbers))).astype(np.float32))
@@ -145,12 +138,12 @@ class _Reading:
         """The vector of a wanted word."""
         if word in self.lines_of:
             reason = f"{word.decode()!r} stands in line {self.lines_of[word]} already"
-            self.problem(line, reason)
+            self.problems.add(line, reason)
             return
         self.lines_of[word] = line
         if not (np.abs(vector) <= VECTOR_NUMBER).all():
             told = f"expected finite numbers, at most {VECTOR_NUMBER:g}, found one that is not"
-            self.problem(line, told)
+            self.problems.add(line, told)
             return
         if self.matrix is None:
             self.matrix = np.zeros((len(self.vocabulary), self.width), np.float32)
@@ -160,15 +153,10 @@ class _Reading:
                 self.matrix[number] = vector
 
     def result(self, seed: int) -> WordVectors:
-        if self.promised is not None and self.promised != self.words and not self.problems:
+        if self.promised is not None and self.promised != self.words and not self.problems.count:
             reason = f"{self.promised} vectors are announced, {self.words} follow (cut off?)"
-            self.problem(1, reason)
-        if self.problems:
-            count = len(self.problems) + self.more_problems
-            told = [f"{count} problems in {self.path}", *self.problems]
-            if self.more_problems:
-                told.append(f"and {self.more_problems} more")
-            raise DataError("\n  ".join(told))
+            self.problems.add(1, reason)
+        self.problems.raise_any()
         if self.matrix is None:
             raise DataError(
                 f"{self.path}: none of its {self.words} words is in the vocabulary: "

@@ -252,7 +252,7 @@ def on_page(svg: str, above: float = 0.0) -> str:
         return svg
     svg = PAPER_SHEET.sub("", themed(svg, "light")).replace(FOR_A_FILE, "<svg")
     svg = MARK.sub(rf'\1fill="{MARK_COLOUR}" stroke="none"', svg)
-    svg = BLANK.sub(r'\1fill="none"', svg)
+    svg = BLANK.sub(r'\1fill="none"', svg).replace(f'stroke="{PAPER}"', 'stroke="none"')
     svg = re.sub(r"#[0-9a-f]{6}", lambda found: PAGE_COLOURS.get(found[0], found[0]), svg)
     svg = SIZE.sub(lambda found: _cut_off(float(found[1]), float(found[2]), above), svg, count=1)
     name = uuid4().hex[:8]

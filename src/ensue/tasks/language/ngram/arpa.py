@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ensue.data.decode import lines
 from ensue.data.options import ReadOptions
-from ensue.data.rows import Broken
+from ensue.data.rows import Broken, FileProblems
 from ensue.data.vocabulary import END, PAD, START
 from ensue.errors import DataError, OptionError
 from ensue.files.disk import replacing
@@ -191,8 +191,7 @@ class _Reading:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.line, self.text = 0, ""
-        self.problems: list[str] = []
-        self.more_problems = 0
+        self.problems = FileProblems(path)
         self._lines = self._not_empty()
 
     def _not_empty(self) -> Iterator[tuple[int, str]]:
@@ -212,25 +211,10 @@ class _Reading:
         self.line, self.text = line, text
         return text
 
-    def problem(self, reason: str, line: int) -> None:
-        if len(self.problems) < MOST_PROBLEMS:
-            self.problems.append(f"{self.path}:{line}: {reason}")
-        else:
-            self.more_problems += 1
-
     def fail(self, reason: str, line: int) -> NoReturn:
-        self.problem(reason, line)
-        self.stop()
+        self.problems.add(line, reason)
+        self.problems.raise_any()
         raise AssertionError("there is a problem")
-
-    def stop(self) -> None:
-        """Raises what was found, if anything."""
-        if self.problems:
-            count = len(self.problems) + self.more_problems
-            told = [f"{count} problem{'s' * (count > 1)} in {self.path}", *self.problems]
-            if self.more_problems:
-                told.append(f"and {self.more_problems} more")
-            raise DataError("\n  ".join(told))
 
     # --- the parts of the file ---------------------------------------------------------------
 
@@ -263,10 +247,10 @@ class _Reading:
                 words += entry[0]
                 log_p.append(entry[1])
                 back_off.append(entry[2])
-        if not self.problems and len(places) != sizes[order - 1]:
+        if not self.problems.count and len(places) != sizes[order - 1]:
             reason = f"{sizes[order - 1]} {order}-grams are announced, {len(places)} follow"
-            self.problem(reason, title)
-        self.stop()
+            self.problems.add(title, reason)
+        self.problems.raise_any()
         ids = np.array(words, np.int64).reshape(-1, order)
         return _Entries(np.array(places, np.int64), ids, np.array(log_p), np.array(back_off))
 
@@ -281,7 +265,7 @@ class _Reading:
         if not order + 1 <= len(fields) <= order + 2 - highest:
             most = "" if highest else " and at most a back-off weight"
             reason = f"expected a number, {order} words{most}, found {len(fields)} fields"
-            self.problem(reason, self.line)
+            self.problems.add(self.line, reason)
             return None
         if order == 1:
             numbers.setdefault(words[0], len(numbers))
@@ -292,7 +276,7 @@ class _Reading:
                 raise ValueError(f"expected log₁₀ of a probability, at most 0, found {fields[0]}")
             return _numbered(words, numbers), log_p, back_off
         except ValueError as error:
-            self.problem(str(error), self.line)
+            self.problems.add(self.line, str(error))
             return None
 
     def sorted(
@@ -305,13 +289,13 @@ class _Reading:
             contexts = index.find(k, contexts, own.words[:, k - 1])
         for at in np.flatnonzero(contexts < 0):
             reason = f"its first {order - 1} words are no {order - 1}-gram of the file"
-            self.problem(reason, int(own.lines[at]))
+            self.problems.add(int(own.lines[at]), reason)
         keys = contexts * index.symbols.width + own.words[:, -1]
         by_key = np.argsort(keys, kind="stable")
         keys, places = keys[by_key], own.lines[by_key]
         for at in np.flatnonzero((keys[1:] == keys[:-1]) & (keys[1:] >= 0)):
-            self.problem(f"the {order}-gram of line {places[at]} again", int(places[at + 1]))
-        self.stop()
+            self.problems.add(int(places[at + 1]), f"the {order}-gram of line {places[at]} again")
+        self.problems.raise_any()
         if order > 1:
             return keys, own.log_p[by_key], own.back_off[by_key]
         log_p, back_off = np.full(index.size(1), -np.inf), np.zeros(index.size(1))
