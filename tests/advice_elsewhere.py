@@ -46,6 +46,8 @@ ELSEWHERE: dict[str, str] = {
     "of this selection was": SEALED,
     "Put the file back, give others with --test": SEALED,
     "The model does not beat the": "a remark on scores: --best trains for hours",
+    "pictures have no columns": "needs pictures: test_image_model.py trains from a table of them",
+    ", or with model.family=transformer": "test_cli_translate.py explains a run of one",
     "this model has no attention": "test_cli_translate.py and test_caption_runs.py explain a run",
     "choose one with --layer, or give a shorter text": HEADS,
     "--attention: expected a Transformer, got {}": HEADS,

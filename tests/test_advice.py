@@ -110,7 +110,7 @@ ADVICE = re.compile(rf"(?<![\w-])--[a-z][a-z-]+|\bensue [a-z]+\b[ `]|{SETTING}(?
 # What a message is about.
 ABOUT = re.compile(rf"^(\{{\}}: )?(--[a-z-]+( (and|or) --[a-z-]+)?( \{{\}})?|{SETTING}):")
 STYLES = ("var(--", "const ", "#include")  # of pages and programs
-HELP = ("Option", "Argument", "command", "group", "Finding", "Expected", "Field")
+HELP = ("Option", "option", "argument", "command", "group", "Finding", "Expected", "Field")
 
 
 def spoken(node: ast.AST) -> str:

@@ -176,7 +176,7 @@ def test_wrong_networks_are_told() -> None:
             [1, 2, 3], skips=[(1, 2)]
         ),
         "expected each pair once": lambda: MLP([1, 2, 3], skips=[(0, 2), (0, 2)]),
-        "dropout: expected a number 0 ≤ rate < 1, got 1.0": lambda: MLP([1, 2, 3], dropout=1.0),
+        "dropout: expected 0 ≤ rate < 1, got 1.0": lambda: MLP([1, 2, 3], dropout=1.0),
         "unknown initialisation 'zeros'": lambda: MLP([1, 2], init="zeros"),
     }
     for message, make in cases.items():

@@ -339,6 +339,19 @@ def test_pictures_have_no_columns(tmp_path: Path) -> None:
     )
 
 
+def test_a_table_that_names_pictures_is_read_with_its_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = ["photo,kind"]
+    for k, (picture, kind) in enumerate(figures(40, 1)):
+        write_image(tmp_path / f"{k}.png", picture)
+        lines.append(f"{k}.png,{kind}")
+    (tmp_path / "photos.csv").write_text("\n".join(lines) + "\n")
+    words = ["--image", "photo", "--label", "kind", "--epochs", "1", "--run", "r", "--quiet"]
+    assert "best on validation: accuracy" in ensue("train", "photos.csv", *words)
+
+
 # --- messages ----------------------------------------------------------------------------------
 
 

@@ -86,7 +86,7 @@ def read(file: str, **data: Any) -> tuple[Part, list[str]]:
         said.append(str(problem))
 
     given = {"train": [file], "validation": [file], "skip_bad": True, **data}
-    files = LABEL.files(DataSettings.of(given, "data"), Labeller(), tell)
+    files = LABEL.reader(Labeller()).files(DataSettings.of(given, "data"), tell)
     return files.part("train"), said
 
 

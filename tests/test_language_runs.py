@@ -52,7 +52,8 @@ NO_RESULT = {"timing.jsonl", "lock"}  # of a run folder: what is not compared
 
 def parts_of(path: Path, **more: Any) -> dict[str, list[int]]:
     """The lines of each part."""
-    reading = Reading(DataSettings(train=[str(path)], text="text", **more), TASK.content)
+    data = DataSettings(train=[str(path)], text="text", **more)
+    reading = Reading(data, TASK.reader_class.content)
     parts = ("train", "validation", "test")
     return {part: [row.place.line for row in reading.rows(part)] for part in parts}
 

@@ -25,6 +25,7 @@ from ensue.layers.recurrent import as_cell
 from ensue.metrics.classes import NumberAnswers
 from ensue.metrics.table import NUMBER_METRICS, Metric, scores_of
 from ensue.settings import Size, Table
+from ensue.tasks.abilities import NOTHING, Asked
 from ensue.tasks.blocks.layer_settings import CellName
 from ensue.tasks.declarations import NEXT_TO, Positive, Words
 from ensue.tasks.evaluation.bootstrap import RowSums, intervals
@@ -40,7 +41,7 @@ from ensue.tasks.rows.source import ColumnScores, SequenceSource, in_batches
 from ensue.tasks.rows.task import RowTask
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.targets.numbers import label_values
-from ensue.tasks.task import NOTHING, Asked, Family, Solved
+from ensue.tasks.task import Family, Solved
 
 Floats = NDArray[np.float64]
 RIDGE, LEAST = 1e-3, 1e-6  # of the linear family; the smallest rate

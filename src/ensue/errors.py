@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
+from numbers import Real
 
 from ensue.escape import readable
 
@@ -73,6 +74,17 @@ class OutOfMemory(EnsueError, MemoryError):
 
 class MissingExtra(EnsueError, ImportError):
     """An optional package is needed and not installed."""
+
+
+def check_rates(rates: Mapping[str, float]) -> None:
+    """Probabilities of dropping something, by name: 0 ≤ rate < 1."""
+    wrong = [
+        f"{name}: expected 0 ≤ rate < 1, got {rate}"
+        for name, rate in rates.items()
+        if not isinstance(rate, Real) or not 0 <= rate < 1
+    ]
+    if wrong:
+        raise OptionError("; ".join(wrong))
 
 
 def unknown(what: str, got: str, known: Iterable[str]) -> OptionError:

@@ -37,9 +37,9 @@ from ensue.export.onnx.run import session_of
 from ensue.export.weights import store
 from ensue.export.writing import Written
 from ensue.files.disk import disk_errors, refuse_target, write_whole
+from ensue.tasks.abilities import NOTHING
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.exported import Exported, Graph, Step, rounded
-from ensue.tasks.task import NOTHING
 
 if TYPE_CHECKING:
     import onnx

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.functional import dropout, glu, linear
 
-from ensue.errors import OptionError, ShapeError, unknown
+from ensue.errors import OptionError, ShapeError, check_rates, unknown
 from ensue.layers.feedforward import MLP
 from ensue.layers.lengths import step_mask
 
@@ -321,8 +321,7 @@ class GatedConvolutions(nn.Module):
         super().__init__()
         if layers < 1:
             raise OptionError(f"layers: expected a number ≥ 1, got {layers}")
-        if not 0 <= dropout < 1:
-            raise OptionError(f"dropout: expected a number 0 ≤ rate < 1, got {dropout}")
+        check_rates({"dropout": dropout})
         self.width, self.dropout = width, dropout
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(layers))
         self.layers = nn.ModuleList(

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout
 
 from ensue.cells.initialise import SCHEMES
-from ensue.errors import OptionError, ShapeError, unknown
+from ensue.errors import OptionError, ShapeError, check_rates, unknown
 from ensue.layers.activations import Activated, Activation, activation, width_of
 
 # Where matrices start, by the names that cells use; "positive" is the book's uniform [0, 0.1].
@@ -150,8 +150,7 @@ def _check_widths(widths: tuple[int, ...], rate: float) -> None:
             "widths: expected two numbers ≥ 1 or more, those of the input, of each hidden layer "
             f"and of the output, got {list(widths)}"
         )
-    if not 0 <= rate < 1:
-        raise OptionError(f"dropout: expected a number 0 ≤ rate < 1, got {rate}")
+    check_rates({"dropout": rate})
 
 
 def _one_each(given: Activated | Sequence[Activated], hidden: int) -> list[Activated]:

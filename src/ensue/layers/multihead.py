@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout, linear, scaled_dot_product_attention
 
 from ensue.engine.check import check_same_kind, check_tensors
-from ensue.errors import OptionError, ShapeError
+from ensue.errors import OptionError, ShapeError, check_rates
 
 
 class MultiHead(nn.Module):
@@ -34,8 +34,7 @@ class MultiHead(nn.Module):
                 f"heads: expected a divisor of the width {width}, got {heads}; "
                 "each head has an equal share of it"
             )
-        if not 0 <= dropout < 1:
-            raise OptionError(f"dropout of attention: expected 0 ≤ rate < 1, got {dropout}")
+        check_rates({"dropout of attention": dropout})
         self.width, self.heads, self.dropout = width, heads, dropout
         self.in_proj_weight = nn.Parameter(torch.empty(3 * width, width))
         self.in_proj_bias = nn.Parameter(torch.zeros(3 * width))

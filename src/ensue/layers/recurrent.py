@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from numbers import Integral, Real
+from numbers import Integral
 from typing import TYPE_CHECKING, cast
 
 import torch
@@ -16,7 +16,7 @@ from ensue.engine.recurrence import State, Tensors
 from ensue.engine.rows import check_lengths
 from ensue.engine.rtrl import RTRL
 from ensue.engine.run import NAMES
-from ensue.errors import OptionError, ShapeError, unknown
+from ensue.errors import OptionError, ShapeError, check_rates, unknown
 from ensue.layers.lengths import CUTS, refuse_lengths, to_length
 from ensue.layers.stack import STARTS, Masks, Way, in_type, run_stack, sample_masks
 from ensue.layers.stepper import Stepper
@@ -132,7 +132,7 @@ class Recurrent(nn.Module):
         if output_layers:
             cells = [*map(OutputLayer, cells[:-1]), cells[-1]]
         _check(input_size, hidden_size, initial, backward_start, engine)
-        _check_rates({"dropout": dropout, "weight_dropout": weight_dropout})
+        check_rates({"dropout": dropout, "weight_dropout": weight_dropout})
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, len(cells)
         self.bidirectional, self.backward_start = bidirectional, backward_start
         self.dropout, self.weight_dropout = dropout, weight_dropout
@@ -372,12 +372,6 @@ def _check(input_size: int, hidden_size: int, initial: str, start: str, engine: 
     ):
         if name not in known:
             raise unknown(what, name, known)
-
-
-def _check_rates(rates: dict[str, float]) -> None:
-    for name, rate in rates.items():
-        if not isinstance(rate, Real) or not 0 <= rate < 1:
-            raise OptionError(f"{name}: expected 0 ≤ rate < 1, got {rate}")
 
 
 def _check_input(x: Tensor, input_size: int) -> None:

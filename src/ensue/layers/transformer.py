@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout
 
-from ensue.errors import OptionError, unknown
+from ensue.errors import OptionError, check_rates, unknown
 from ensue.layers.lengths import step_mask
 from ensue.layers.multihead import MultiHead
 
@@ -65,8 +65,7 @@ class Design:
             raise unknown("place of the norm", self.norm, NORMS)
         if self.inner is not None and self.inner < 1:
             raise OptionError(f"inner: expected a width ≥ 1, got {self.inner}")
-        if not 0 <= self.dropout < 1:
-            raise OptionError(f"dropout: expected 0 ≤ rate < 1, got {self.dropout}")
+        check_rates({"dropout": self.dropout})
 
     def attention(self) -> MultiHead:
         return MultiHead(self.width, self.heads, self.dropout_attention)

@@ -17,9 +17,8 @@ from ensue.jobs import Job, Machines, in_order, work
 from ensue.jobs import Tell as TellProgress
 from ensue.runs.load import LoadedRun, Loading, open_run
 from ensue.runs.predict import Prediction, Reply, replies
-from ensue.tasks.abilities import Deals
+from ensue.tasks.abilities import Asked, Deals
 from ensue.tasks.kept_cells import Trust
-from ensue.tasks.task import Asked
 from ensue.training import RunFolder
 
 WAITING = 1  # shares that each worker has beside the one it works on

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from ensue.data.rows import Tell
 from ensue.data.settings import DataSettings
 from ensue.errors import OptionError
+from ensue.tasks.abilities import NOTHING, Asked
 from ensue.tasks.answers import as_row
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.finite_answers import answers_of
@@ -16,7 +17,6 @@ from ensue.tasks.reader import Questions
 from ensue.tasks.rows.reading import AT_ONCE, together
 from ensue.tasks.targets.decision import ABSTAIN
 from ensue.tasks.targets.target import Abstained
-from ensue.tasks.task import NOTHING, Asked
 
 
 class Answered(NamedTuple):

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ensue.errors import DataError
+from ensue.tasks.abilities import Asked
 from ensue.tasks.answers import Answer
-from ensue.tasks.task import Asked
 
 if TYPE_CHECKING:
     from ensue.tasks.any_model import AnyModel

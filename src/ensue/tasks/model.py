@@ -15,7 +15,7 @@ from ensue.cells import Cell
 from ensue.data.settings import DataSettings
 from ensue.errors import OptionError, enough_memory
 from ensue.files.seal import Seal
-from ensue.tasks.abilities import Abilities, Explains, input_tables
+from ensue.tasks.abilities import Abilities, Asked, Explains, input_tables
 from ensue.tasks.blocks.layer_settings import named_cells, with_loaded_cells
 from ensue.tasks.estimator import FrameType, Inputs
 from ensue.tasks.evaluation.openings import Openings
@@ -66,7 +66,7 @@ from ensue.tasks.recipes import with_recipe
 from ensue.tasks.rows.unlabelled import learned_with_unlabelled, unlabelled_given
 from ensue.tasks.saved import Saved, loading, network_files, networks_of, read_model, write_model
 from ensue.tasks.settings import TextSettings
-from ensue.tasks.task import AnswerShape, Asked, L, S, Task, is_solved
+from ensue.tasks.task import AnswerShape, L, S, Task, is_solved
 from ensue.tasks.transfer.layers import begin_network, rates_of
 from ensue.tasks.transfer.loading import read_base
 from ensue.tasks.transfer.pretrained import Beginning, Pretrained

@@ -12,9 +12,7 @@ from torch import nn
 from ensue.errors import DataError
 from ensue.metrics.table import Metric
 from ensue.settings import Table
-from ensue.tasks.abilities import NOTHING as NOTHING
-from ensue.tasks.abilities import Abilities
-from ensue.tasks.abilities import Asked as Asked
+from ensue.tasks.abilities import NOTHING, Abilities, Asked
 from ensue.tasks.codec import Packed, packed, unpacked
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.exported import Exported, refuse

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout
 
-from ensue.errors import OptionError, ShapeError, unknown
+from ensue.errors import OptionError, ShapeError, check_rates, unknown
 from ensue.layers.recurrent import Recurrent
 from ensue.tasks.rows.batch import PADDING, UNKNOWN
 
@@ -155,10 +155,3 @@ def _table(count: int, width: int, deviation: float) -> nn.Embedding:
     with torch.no_grad():
         nn.init.normal_(table.weight, std=deviation)[PADDING] = 0
     return table
-
-
-def check_rates(rates: Mapping[str, float]) -> None:
-    """Probabilities of dropping something."""
-    wrong = [f"{n}: expected 0 ≤ rate < 1, got {r}" for n, r in rates.items() if not 0 <= r < 1]
-    if wrong:
-        raise OptionError("; ".join(wrong))

@@ -17,12 +17,11 @@ from torch.nn.functional import dropout as dropped
 from ensue.cells import Cell, RecurrentDropout
 from ensue.engine.recurrence import State
 from ensue.engine.rows import reverse_time
-from ensue.errors import OptionError, unknown
+from ensue.errors import OptionError, check_rates, unknown
 from ensue.layers.convolution import GatedConvolutions, field_of
 from ensue.layers.lengths import step_mask
 from ensue.layers.recurrent import Recurrent, as_cell
 from ensue.layers.transformer import CausalBlocks, Design, EncoderBlocks, placed
-from ensue.tasks.blocks.embeddings import check_rates
 from ensue.tasks.blocks.layer_settings import EncoderSettings
 from ensue.tasks.blocks.recurrent_layers import cell_of
 

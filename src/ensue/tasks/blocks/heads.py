@@ -16,8 +16,7 @@ from torch.nn.functional import (
     logsigmoid,
 )
 
-from ensue.errors import ShapeError
-from ensue.tasks.blocks.embeddings import check_rates
+from ensue.errors import ShapeError, check_rates
 
 
 class OutputHead(nn.Module, ABC):

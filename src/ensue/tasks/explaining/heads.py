@@ -25,6 +25,7 @@ from ensue.drawing.theme import shaded
 from ensue.errors import OptionError
 from ensue.escape import printable
 from ensue.layers.multihead import Recorded, recorded_attention
+from ensue.tasks.abilities import NOTHING, Asked
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.blocks.encoders import ENCODERS
 from ensue.tasks.explaining.attribution import wrapped
@@ -32,7 +33,6 @@ from ensue.tasks.explaining.methods import sides_of
 from ensue.tasks.explaining.options import EXPLAINED
 from ensue.tasks.explaining.rows import explained_row
 from ensue.tasks.rows.part import Part, shortened
-from ensue.tasks.task import NOTHING, Asked
 
 LONGEST_TYPED = 14  # cells of a token
 TYPED_GAP = 3  # cells between two matrices

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -23,8 +23,10 @@ from torch import Tensor
 
 from ensue.data.ragged import Ragged
 from ensue.errors import OptionError, unknown
-from ensue.tasks.rows.inputs import Scale
 from ensue.tasks.rows.part import Part
+
+if TYPE_CHECKING:
+    from ensue.tasks.rows.inputs import Scale
 
 # A letter of no language: no vocabulary, no n-gram and no letter of training has it.
 NEVER_SEEN = "\ue000"

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ensue.errors import OptionError, unknown
+from ensue.tasks.abilities import NOTHING, Asked
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.explaining.attribution import Attribution, Attributions, LinearAttribution
 from ensue.tasks.explaining.methods import (
@@ -31,7 +32,6 @@ from ensue.tasks.explaining.methods import (
 from ensue.tasks.explaining.options import EXPLAINED
 from ensue.tasks.rows.inputs import Scale
 from ensue.tasks.rows.part import Part
-from ensue.tasks.task import NOTHING, Asked
 
 if TYPE_CHECKING:
     from ensue.tasks.explaining.measures import Wanted

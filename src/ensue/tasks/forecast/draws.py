@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from ensue.drawing.chart import COLOURS, MARGIN, WIDE, Axis, Key, Panel, heading, legend
 from ensue.drawing.svg import FAINT, INK, RULE, Drawing, text_width
 from ensue.errors import unknown
+from ensue.tasks.abilities import Asked
 from ensue.tasks.forecast.answer import Before
 from ensue.tasks.forecast.forecasts import ForecastModel, NextWindow, enough, forecasts, next_window
 from ensue.tasks.forecast.part import SeriesPart
 from ensue.tasks.forecast.series import Series
-from ensue.tasks.task import Asked
 
 Array = NDArray[np.float64]
 

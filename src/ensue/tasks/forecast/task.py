@@ -17,6 +17,7 @@ from ensue.data.settings import DataSettings
 from ensue.drawing import write
 from ensue.errors import DataError
 from ensue.metrics.table import ERROR, NUMBER_METRICS
+from ensue.tasks.abilities import NOTHING, Asked
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.declarations import Unfit
 from ensue.tasks.evaluation.report import Evaluation
@@ -54,7 +55,7 @@ from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
 from ensue.tasks.search.ranges import Space
 from ensue.tasks.splits import HashSplit
-from ensue.tasks.task import NOTHING, AnswerShape, Asked, Recipe, Task
+from ensue.tasks.task import AnswerShape, Recipe, Task
 
 # Those that are means over numbers: their mean over batches of windows is that over all windows.
 METRICS = (*(metric for metric in NUMBER_METRICS if metric.name in ("cost", "mae")), ERROR)

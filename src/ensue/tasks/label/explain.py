@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ensue.errors import OptionError
+from ensue.tasks.abilities import Asked
 from ensue.tasks.explaining.attribution import LinearAttribution
 from ensue.tasks.explaining.measures import LEAST, Wanted, label_number, odds_of
 from ensue.tasks.explaining.methods import LEFT_OUT, MEAN, UNKNOWN, Sides, against_others
@@ -19,7 +20,6 @@ from ensue.tasks.label.network import LabellerNetwork
 from ensue.tasks.label.predicted import Floats, answering_of, columns_of
 from ensue.tasks.rows.batch import batch_of
 from ensue.tasks.rows.part import Part
-from ensue.tasks.task import Asked
 
 if TYPE_CHECKING:
     from ensue.tasks.label.predicted import LabellerModel

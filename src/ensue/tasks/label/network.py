@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout
 
 from ensue.data.vocabulary import Vocabulary
-from ensue.errors import OptionError, unknown
+from ensue.errors import OptionError, check_rates, unknown
 from ensue.layers.lengths import step_mask
 from ensue.layers.recurrent import Recurrent
 from ensue.metrics.spans import Legal
-from ensue.tasks.blocks.embeddings import Embed, check_rates
+from ensue.tasks.blocks.embeddings import Embed
 from ensue.tasks.blocks.encoders import Encoder, RecurrentEncoder
 from ensue.tasks.blocks.heads import CategoricalHead
 from ensue.tasks.blocks.norms import check_norm_weight, norm_preserving

@@ -17,6 +17,7 @@ from ensue.errors import OptionError
 from ensue.metrics.classes import StepAnswers
 from ensue.metrics.spans import illegal_step, scheme_of
 from ensue.metrics.table import STEP_METRICS, scores_of
+from ensue.tasks.abilities import NOTHING, Asked
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.blocks.embeddings import Embed
 from ensue.tasks.blocks.encoders import ENCODERS, encoder_of
@@ -46,7 +47,7 @@ from ensue.tasks.rows.source import ColumnScores, SequenceSource
 from ensue.tasks.rows.task import RowTask
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.search.ranges import Between, Choice, Searched, Sizes, Space
-from ensue.tasks.task import NOTHING, AnswerShape, Asked, Recipe
+from ensue.tasks.task import AnswerShape, Recipe
 from ensue.tasks.transfer.ability import EncoderNames
 from ensue.tasks.transfer.pretrained import Pretrained
 from ensue.tasks.transfer.rows import EmbeddedRows, RowTransfers

@@ -19,7 +19,7 @@ from torch.nn.functional import dropout
 
 from ensue.data.ragged import Ragged
 from ensue.data.vocabulary import END_NUMBER
-from ensue.tasks.blocks.embeddings import check_rates
+from ensue.errors import check_rates
 from ensue.tasks.language.settings import LanguageSettings
 from ensue.tasks.language.softmaxes import WordOutput, WordTable
 from ensue.tasks.language.streams import (

@@ -20,7 +20,7 @@ from ensue.data.vocabulary import END, END_NUMBER, PAD, START, Vocabulary
 from ensue.errors import OptionError
 from ensue.metrics.classes import TokenAnswers
 from ensue.metrics.table import TOKEN_METRICS, Metric, scores_of
-from ensue.tasks.abilities import Filled
+from ensue.tasks.abilities import NOTHING, Asked, Filled
 from ensue.tasks.evaluation.bootstrap import RowSums, intervals
 from ensue.tasks.evaluation.report import Error, Evaluation
 from ensue.tasks.explaining.heads import HeadMaps, Looking, head_maps
@@ -49,7 +49,7 @@ from ensue.tasks.rows.task import RowTask
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.search.ranges import Space
 from ensue.tasks.settings import TextSettings
-from ensue.tasks.task import NOTHING, Asked, Recipe
+from ensue.tasks.task import Recipe
 from ensue.training.processes import device_of_weights
 
 

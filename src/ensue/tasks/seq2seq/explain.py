@@ -13,7 +13,7 @@ from torch import nn
 from ensue.data.ragged import Ragged
 from ensue.data.vocabulary import END, START
 from ensue.errors import OptionError
-from ensue.tasks.abilities import Explanation
+from ensue.tasks.abilities import NOTHING, Asked, Explanation
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.explaining.heads import HeadMaps, Looking, head_maps
 from ensue.tasks.explaining.options import EXPLAINED
@@ -21,7 +21,6 @@ from ensue.tasks.options import Option
 from ensue.tasks.seq2seq.answer import Best
 from ensue.tasks.seq2seq.pairs import PairColumns, Taught, pair_networks
 from ensue.tasks.seq2seq.search import SearchEnsemble, searched
-from ensue.tasks.task import NOTHING, Asked
 from ensue.training.processes import device_of_weights, moved
 
 

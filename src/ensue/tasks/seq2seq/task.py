@@ -17,6 +17,7 @@ from ensue.decoding import Hypothesis
 from ensue.errors import OptionError
 from ensue.metrics.classes import TextAnswers
 from ensue.metrics.table import TEXT_METRICS, scores_of
+from ensue.tasks.abilities import NOTHING, Asked
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.codec import Packed
 from ensue.tasks.evaluation.report import Evaluation
@@ -37,7 +38,7 @@ from ensue.tasks.seq2seq.pairs import (
 from ensue.tasks.seq2seq.search import Search, searched
 from ensue.tasks.seq2seq.source import LearnedPairs, SourceReader
 from ensue.tasks.seq2seq.target import targets_of
-from ensue.tasks.task import NOTHING, AnswerShape, Asked, S
+from ensue.tasks.task import AnswerShape, S
 
 TOKENS, ROWS = 8_000, 256  # of a batch
 FEW = 4  # rows of a trial evaluation

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ensue.errors import OptionError
+from ensue.tasks.abilities import NOTHING, Asked
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.columns.cells import row_of_line
 from ensue.tasks.explaining.attribution import Attribution, Attributions, LinearAttribution
@@ -20,7 +21,6 @@ from ensue.tasks.options import Option
 from ensue.tasks.rows.inputs import Scale
 from ensue.tasks.rows.part import Part
 from ensue.tasks.supervised.network import StepEncoder, SupervisedNetwork
-from ensue.tasks.task import NOTHING, Asked
 
 if TYPE_CHECKING:
     from ensue.tasks.supervised.task import Supervised, SupervisedModel

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from ensue.errors import OptionError
 from ensue.metrics.classes import class_counts, macro_f1
-from ensue.tasks.abilities import Outputs
+from ensue.tasks.abilities import NOTHING, Asked, Outputs
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.baselines.mixture import FEW_TEXTS, FIRST
 from ensue.tasks.baselines.regression import Regression
@@ -40,7 +40,7 @@ from ensue.tasks.supervised.network import (
 from ensue.tasks.targets.classes import ClassTarget
 from ensue.tasks.targets.kinds import TARGETS, target_kind
 from ensue.tasks.targets.target import Mixture, Target, TargetOutputs
-from ensue.tasks.task import NOTHING, AnswerShape, Asked, Recipe, S, Task
+from ensue.tasks.task import AnswerShape, Recipe, S, Task
 
 SupervisedModel = Model[Any, Any, Learned]
 

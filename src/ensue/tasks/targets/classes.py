@@ -16,6 +16,7 @@ from ensue.errors import DataError
 from ensue.metrics import classes as metrics
 from ensue.metrics.classes import ClassAnswers
 from ensue.metrics.table import CLASS_METRICS, Metric, further_scores, scores_of
+from ensue.tasks.abilities import NOTHING, Asked
 from ensue.tasks.baselines.mixture import (
     EQUAL,
     BaselineMixture,
@@ -58,7 +59,6 @@ from ensue.tasks.targets.target import (
     Target,
     TargetOutputs,
 )
-from ensue.tasks.task import NOTHING, Asked
 
 Floats = NDArray[np.float64]
 

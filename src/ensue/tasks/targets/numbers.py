@@ -15,6 +15,7 @@ from ensue.data.series import is_number, number_hint, number_of
 from ensue.errors import DataError
 from ensue.metrics.classes import NumberAnswers
 from ensue.metrics.table import NUMBER_METRICS, Metric, scores_of
+from ensue.tasks.abilities import NOTHING, Asked
 from ensue.tasks.baselines.mixture import (
     EVEN,
     FirstGuess,
@@ -38,7 +39,6 @@ from ensue.tasks.targets.target import (
     Target,
     TargetOutputs,
 )
-from ensue.tasks.task import NOTHING, Asked
 
 SHARES = (0.5, 0.8, 0.9, 0.95)  # whose intervals are checked
 DISTRIBUTIONS: Mapping[str, Callable[[NumberSettings], Distribution]] = {

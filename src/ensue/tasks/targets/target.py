@@ -16,6 +16,7 @@ from ensue.drawing.document import Document, Range, as_block
 from ensue.drawing.layout import between
 from ensue.metrics.table import Metric
 from ensue.settings import OFF, Expected, Table, Width
+from ensue.tasks.abilities import NOTHING, Asked
 from ensue.tasks.answers import Answer, Columns, columns_table, share_bar, tabbed
 from ensue.tasks.baselines.mixture import BaselineMixture, FirstGuess, NumberMixture
 from ensue.tasks.blocks.heads import OutputHead, TargetHead
@@ -24,7 +25,6 @@ from ensue.tasks.explaining.measures import Measure, Wanted
 from ensue.tasks.exported import refuse
 from ensue.tasks.rows.part import LabelledPart
 from ensue.tasks.targets.exported import Answering
-from ensue.tasks.task import NOTHING, Asked
 
 
 @runtime_checkable

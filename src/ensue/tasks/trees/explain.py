@@ -12,13 +12,13 @@ from ensue.drawing.document import Drawn
 from ensue.drawing.matrix import diverging
 from ensue.drawing.svg import FAINT, GREY, INK, QUIET, Drawing, text_width
 from ensue.errors import OptionError
+from ensue.tasks.abilities import NOTHING, Asked
 from ensue.tasks.answers import Answer
 from ensue.tasks.rows.part import Part
 from ensue.tasks.supervised.inputs.tree_network import TreeEncoder
 from ensue.tasks.supervised.network import SupervisedNetwork
 from ensue.tasks.supervised.options import EXPLAINED_TREE
 from ensue.tasks.targets.target import Classified, Estimated
-from ensue.tasks.task import NOTHING, Asked
 from ensue.tasks.trees.content import TreeAnswer, tree_of
 from ensue.training.processes import device_of_weights, moved
 

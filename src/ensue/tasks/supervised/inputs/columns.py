@@ -22,7 +22,7 @@ from ensue.errors import DataError, OptionError
 from ensue.layers.activations import ACTIVATIONS
 from ensue.layers.feedforward import STARTS, HiddenLayers
 from ensue.settings import OFF, Expected, Rate, Size, Table, Width
-from ensue.tasks.abilities import NOTHING
+from ensue.tasks.abilities import NOTHING, Asked
 from ensue.tasks.baselines.regression import Regression
 from ensue.tasks.codec import unpacked
 from ensue.tasks.columns.beside import Category
@@ -69,7 +69,6 @@ from ensue.tasks.supervised.learned import (
 )
 from ensue.tasks.supervised.network import Budget, FixedWidth, InputEncoder, begin_dense
 from ensue.tasks.targets.target import Target
-from ensue.tasks.task import Asked
 
 if TYPE_CHECKING:
     from ensue.tasks.any_model import ModelView

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,9 +43,6 @@ from ensue.tasks.supervised.inputs.text import PooledSettings, Text
 from ensue.tasks.supervised.inputs.tree import Tree
 from ensue.tasks.supervised.inputs.tree_network import TreeReaderSettings
 from ensue.tasks.trees.content import tokens_of, tree_of
-
-if TYPE_CHECKING:
-    pass
 
 TEXT_KEYS = tuple(TextSettings.model_fields)
 SPACES = Tokenisers(Tokeniser("spaces"))  # of trees: brackets are tokens already

@@ -21,6 +21,7 @@ from ensue.data.vocabulary import Vocabulary
 from ensue.errors import DataError, OptionError
 from ensue.layers.lengths import step_mask
 from ensue.settings import Width
+from ensue.tasks.abilities import Asked
 from ensue.tasks.baselines.linear import fit_linear
 from ensue.tasks.baselines.ridge import RidgeModel, fit_ridge
 from ensue.tasks.blocks.embeddings import Embed
@@ -57,7 +58,6 @@ from ensue.tasks.supervised.learned import (
 from ensue.tasks.supervised.network import Budget, StepEncoder
 from ensue.tasks.supervised.text_linears import NgramModel
 from ensue.tasks.targets.target import Target
-from ensue.tasks.task import Asked
 
 if TYPE_CHECKING:
     from ensue.tasks.any_model import ModelView

@@ -15,7 +15,7 @@ from torch.nn.functional import dropout, embedding_bag
 
 from ensue.data.ragged import Ragged
 from ensue.data.vocabulary import Vocabulary
-from ensue.errors import DataError, OptionError, ShapeError
+from ensue.errors import DataError, OptionError, ShapeError, check_rates
 from ensue.settings import Expected, Rate, Table
 from ensue.tasks.baselines.linear import LinearModel, fit_linear
 from ensue.tasks.baselines.mixture import FEW_TEXTS
@@ -28,7 +28,7 @@ from ensue.tasks.baselines.text_linear import (
     fit_with_topics,
     most_telling,
 )
-from ensue.tasks.blocks.embeddings import Embed, check_rates
+from ensue.tasks.blocks.embeddings import Embed
 from ensue.tasks.blocks.encoders import ENCODERS, Encoder, RecurrentEncoder, encoder_of
 from ensue.tasks.blocks.norms import check_norm_weight, norm_preserving
 from ensue.tasks.blocks.pooling import POOLED, STANDARDISED, Pooling, PoolingName, Standardised

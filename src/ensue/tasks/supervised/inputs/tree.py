@@ -23,7 +23,7 @@ from ensue.errors import DataError, OptionError
 from ensue.files.opening import TREE_DEPTH, TREE_LENGTH
 from ensue.layers.recursive import PLACES
 from ensue.settings import OFF, Size
-from ensue.tasks.abilities import NOTHING
+from ensue.tasks.abilities import NOTHING, Asked
 from ensue.tasks.baselines.text_features import Texts
 from ensue.tasks.baselines.text_linear import TextLinear, fit_text_linear, fit_text_ridge
 from ensue.tasks.codec import unpacked
@@ -64,7 +64,6 @@ from ensue.tasks.supervised.network import NO_TARGET, Budget, SupervisedNetwork
 from ensue.tasks.supervised.text_linears import TextScores
 from ensue.tasks.targets.classes import ClassTarget
 from ensue.tasks.targets.target import Target
-from ensue.tasks.task import Asked
 from ensue.tasks.trees.content import (
     END,
     INPUT,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -21,9 +21,6 @@ from ensue.tasks.trees.content import (
     Forest,
     TreeBatch,
 )
-
-if TYPE_CHECKING:
-    pass
 
 WORDS, LABELS, CHILDREN = "words", "labels", "children"  # inputs of an exported node
 NODE = "node"  # the graph of one
