@@ -38,8 +38,8 @@ def batches(
     generator = np.random.PCG64(np.random.SeedSequence([seed, epoch]))
     uniform = (generator.random_raw(len(lengths)) >> np.uint64(11)) * 2.0**-53
     near = (lengths + 1) * (1 + NOISE * uniform)
-    found = _cut(np.argsort(near, kind="stable"), lengths, budget, most_rows)
-    return [found[k] for k in np.argsort(generator.random_raw(len(found)), kind="stable")]
+    cut = _cut(np.argsort(near, kind="stable"), lengths, budget, most_rows)
+    return [cut[k] for k in np.argsort(generator.random_raw(len(cut)), kind="stable")]
 
 
 def evaluation_batches(
@@ -100,7 +100,7 @@ def _checked(
 
 def _cut(order: Numbers, lengths: Numbers, budget: int, most_rows: int | None) -> list[Numbers]:
     """The order cut where the next row would exceed the budget; an empty row counts as one."""
-    found = []
+    batches = []
     sizes = np.maximum(lengths[order], 1)
     first = 0
     while first < len(order):
@@ -110,6 +110,6 @@ def _cut(order: Numbers, lengths: Numbers, budget: int, most_rows: int | None) -
         longest = np.maximum.accumulate(sizes[first : first + most])
         area = longest * np.arange(1, len(longest) + 1)
         last = first + max(int(np.searchsorted(area, budget, side="right")), 1)
-        found.append(order[first:last])
+        batches.append(order[first:last])
         first = last
-    return found
+    return batches

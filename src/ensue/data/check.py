@@ -41,8 +41,10 @@ FEWEST = 8  # rows of a series
 def dated_column(columns: Mapping[str, Sequence[Any]]) -> str:
     """The first column that holds dates, of rows enough for a series; "" where none does."""
     for name, values in columns.items():
-        there = [str(own) for own in values if own is not None and not is_missing(str(own))]
-        if len(there) >= FEWEST and not _no_dates(there, name):
+        present = [
+            str(value) for value in values if value is not None and not is_missing(str(value))
+        ]
+        if len(present) >= FEWEST and not _no_dates(present, name):
             return name
     return ""
 
@@ -54,8 +56,8 @@ def series_lines(columns: Mapping[str, Sequence[Any]]) -> list[str]:
     name = dated_column(columns)
     if not name:
         return []
-    texts = ["" if own is None else str(own) for own in columns[name]]
-    others = {other: own for other, own in columns.items() if other != name}
+    texts = ["" if value is None else str(value) for value in columns[name]]
+    others = {other: other_values for other, other_values in columns.items() if other != name}
     empty = _empty_lines(others)
     if by := _series_by(texts, others):
         return [f"{name}: {by}", *empty]
@@ -63,8 +65,8 @@ def series_lines(columns: Mapping[str, Sequence[Any]]) -> list[str]:
         column = time_column(texts, name, lambda row: f"row {row + 1}")
         axis = arranged(len(texts), lambda row: f"row {row + 1}", column, name)
     except DataError as problem:
-        told = f"{name} holds dates, but {str(problem).splitlines()[0]}"
-        raise DataError(told) from None
+        message = f"{name} holds dates, but {str(problem).splitlines()[0]}"
+        raise DataError(message) from None
     if axis.spacing is None:
         return [*axis.notes, *empty]
     first, last = axis.times[0], axis.times[-1]
@@ -86,8 +88,8 @@ def _series_by(times: Sequence[str], columns: Mapping[str, Sequence[Any]]) -> st
 
 
 def _no_dates(texts: Sequence[str], name: str) -> bool:
-    found = spellings_of(list(texts[:50]), name)
-    return not found or found[0] is NUMBER
+    spellings = spellings_of(list(texts[:50]), name)
+    return not spellings or spellings[0] is NUMBER
 
 
 def _empty_lines(columns: Mapping[str, Sequence[Any]]) -> list[str]:
@@ -101,9 +103,9 @@ def _empty_lines(columns: Mapping[str, Sequence[Any]]) -> list[str]:
 
 def _empty(values: Sequence[Any]) -> int:
     """Cells that are empty in a column of numbers; 0 in any other."""
-    there = [own for own in values if own is not None and not is_missing(str(own))]
-    numbers = all(number_of(own) is not None for own in there[:50])
-    return len(values) - len(there) if there and numbers else 0
+    present = [value for value in values if value is not None and not is_missing(str(value))]
+    numbers = all(number_of(value) is not None for value in present[:50])
+    return len(values) - len(present) if present and numbers else 0
 
 
 MAJORITY = 0.9
@@ -179,9 +181,11 @@ class Report(Printed):
         if self.warnings:
             lines = chain.from_iterable(finding.as_lines() for finding in self.warnings)
             blocks.append(Section(_counted(len(self.warnings), "warning"), [Lines([*lines])]))
-        found = Tally(self.problems).lines(self.problem_count)
+        problem_lines = Tally(self.problems).lines(self.problem_count)
         head = _counted(self.problem_count, "problem")
-        blocks.append(Section(head, [Lines(found)]) if found else Paragraph("no problems"))
+        blocks.append(
+            Section(head, [Lines(problem_lines)]) if problem_lines else Paragraph("no problems")
+        )
         return Document("Data", "", blocks)
 
 
@@ -298,10 +302,10 @@ def _roles(
 ) -> Roles:
     if options.sequence is None and options.numbers:
         return Roles("", None, False)
-    found = guess_roles(sample, text, label)
-    if text is None and not found.texts:  # a series or a table
+    roles = guess_roles(sample, text, label)
+    if text is None and not roles.texts:  # a series or a table
         return Roles("", label, False)
-    return found
+    return roles
 
 
 # --- warnings --------------------------------------------------------------------------------
@@ -310,8 +314,8 @@ def _roles(
 def _warnings(parts: Sequence[Survey]) -> Iterator[Finding]:
     for part in parts:
         for other, leak in part.leaks.items():
-            told = f"{_of(leak.count, part.rows)} rows of {part.name} are in {other} as well"
-            yield Finding("leakage", told, leak.named())
+            message = f"{_of(leak.count, part.rows)} rows of {part.name} are in {other} as well"
+            yield Finding("leakage", message, leak.named())
     for part in parts:
         yield from _row_warnings(part)
     for part in parts:
@@ -326,10 +330,10 @@ def _row_warnings(part: Survey) -> Iterator[Finding]:
         "conflict": (part.conflicts, "have the text of another row and a different label"),
         "duplicates": (part.duplicates, "are the same as another row"),
     }
-    for kind, (found, told) in pairs.items():
-        if found.count:
-            share = _of(found.count, part.rows)
-            yield Finding(kind, f"{share} rows of {part.name} {told}", found.named())
+    for kind, (known, message) in pairs.items():
+        if known.count:
+            share = _of(known.count, part.rows)
+            yield Finding(kind, f"{share} rows of {part.name} {message}", known.named())
     if part.empty:
         yield Finding("empty", f"{_of(part.empty, part.rows)} rows of {part.name} have no text")
     if part.replaced:
@@ -341,8 +345,8 @@ def _row_warnings(part: Survey) -> Iterator[Finding]:
     count, longest = part.outliers()
     if count:
         named = [f"{place} ({size:,} {part.unit})" for place, size in longest]
-        told = f"{_of(count, part.rows)} rows of {part.name} are far longer than the others"
-        yield Finding("length", told, (*named, "…") if count > len(named) else tuple(named))
+        message = f"{_of(count, part.rows)} rows of {part.name} are far longer than the others"
+        yield Finding("length", message, (*named, "…") if count > len(named) else tuple(named))
 
 
 def _label_warnings(part: Survey) -> Iterator[Finding]:
@@ -371,8 +375,8 @@ def _label_spellings(parts: Sequence[Survey]) -> Iterator[Finding]:
             spellings[" ".join(label.casefold().split())].add(label)
     for same in spellings.values():
         if len(same) > 1:
-            told = "labels that differ in case or spaces only"
-            yield Finding("labels", f"{told}: {_names(sorted(same))}")
+            message = "labels that differ in case or spaces only"
+            yield Finding("labels", f"{message}: {_names(sorted(same))}")
 
 
 def _new_labels(train: Survey, others: Sequence[Survey]) -> Iterator[Finding]:
@@ -383,9 +387,9 @@ def _new_labels(train: Survey, others: Sequence[Survey]) -> Iterator[Finding]:
 
 
 def _names(labels: Sequence[str]) -> str:
-    shown = ", ".join(cut(repr(label), LABEL_WIDTH) for label in labels[:MOST_LABELS_SHOWN])
+    listed = ", ".join(cut(repr(label), LABEL_WIDTH) for label in labels[:MOST_LABELS_SHOWN])
     more = len(labels) - MOST_LABELS_SHOWN
-    return f"{shown} and {more:,} more" if more > 0 else shown
+    return f"{listed} and {more:,} more" if more > 0 else listed
 
 
 def _of(count: int, total: int) -> str:
@@ -432,10 +436,10 @@ def _part_table(parts: Sequence[Survey]) -> Table:
     for k, part in enumerate(parts):
         counts = [part.rows, part.rejected, part.empty, part.duplicates.count]
         unseen = f"{100 * part.unseen / part.words:.1f} %" if k and part.words else "–"
-        shown = [f"{number:,}" for number in (*counts, *part.length_shares())]
+        counted = [f"{number:,}" for number in (*counts, *part.length_shares())]
         if not part.roles.read:
-            shown = [*shown[:2], "–", shown[3], *["–"] * 3]
-        rows.append([part.name, *shown, unseen])
+            counted = [*counted[:2], "–", counted[3], *["–"] * 3]
+        rows.append([part.name, *counted, unseen])
     return Table(rows, head)
 
 
@@ -501,23 +505,25 @@ class _Uneven:
     def findings(self, part: Survey) -> Iterator[Finding]:
         if self.count:
             places = tuple(map(str, self.places))
-            told = (
+            messages = (
                 f"{self.count:,} of {part.rows:,} rows of {part.name} have one side far longer "
                 "than the other: are these translations?"
             )
-            yield Finding("uneven", told, (*places, "…") if self.count > len(places) else places)
+            yield Finding(
+                "uneven", messages, (*places, "…") if self.count > len(places) else places
+            )
 
 
 def _pair_warnings(part: Survey) -> Iterator[Finding]:
-    told = {
+    messages = {
         **{f"are in {other} as well": ("leakage", leak) for other, leak in part.leaks.items()},
         "have the source of another row and a different target": ("conflict", part.conflicts),
         "are the same as another row": ("duplicates", part.duplicates),
     }
-    for words, (kind, found) in told.items():
-        if found.count:
-            message = f"{found.count:,} of {part.rows:,} rows of {part.name} {words}"
-            yield Finding(kind, message, found.named())
+    for words, (kind, count) in messages.items():
+        if count.count:
+            message = f"{count.count:,} of {part.rows:,} rows of {part.name} {words}"
+            yield Finding(kind, message, count.named())
     if part.replaced:
         yield Finding(
             "damage",

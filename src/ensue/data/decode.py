@@ -80,26 +80,26 @@ def _too_long(limit: int) -> str:
 def _blocks(content: Iterator[bytes], limit: int) -> Iterator[tuple[bytes, int]]:
     """Whole lines in blocks that end with LF (but for the file's last), with 0; or b"" with the
     size of a line above the limit, of which nothing is kept."""
-    held: list[bytes] = []  # the beginning of a line whose end has not come yet
+    pending: list[bytes] = []  # the beginning of a line whose end has not come yet
     size = 0
     for piece in content:
         end, start = piece.find(b"\n"), 0
         if end >= 0 and size + end > limit:
             start = end + 1
             yield b"", size + start
-            held, size = [], 0
+            pending, size = [], 0
         cut = max(piece.rfind(b"\n") + 1, start)
         if cut > start:
-            yield b"".join([*held, piece[start:cut]]), 0
-            held, size = [], 0
-        held.append(piece[cut:])
-        size += len(held[-1])
+            yield b"".join([*pending, piece[start:cut]]), 0
+            pending, size = [], 0
+        pending.append(piece[cut:])
+        size += len(pending[-1])
         if size > limit:
-            held.clear()
+            pending.clear()
     if size > limit:
         yield b"", size
     elif size:
-        yield b"".join(held), 0
+        yield b"".join(pending), 0
 
 
 def _decoded(block: bytes, encoding: str, number: int, offset: int) -> Iterator[Line]:
@@ -113,10 +113,10 @@ def _decoded(block: bytes, encoding: str, number: int, offset: int) -> Iterator[
         return
     if "\r" in text:
         text = text.replace("\r\n", "\n")
-    found = text.split("\n")
-    if not found[-1]:
-        found.pop()
-    yield from zip(count(number), found, repeat(""))
+    lines = text.split("\n")
+    if not lines[-1]:
+        lines.pop()
+    yield from zip(count(number), lines, repeat(""))
 
 
 def _one_by_one(block: bytes, encoding: str, number: int, offset: int) -> Iterator[Line]:
@@ -138,9 +138,9 @@ def _one_by_one(block: bytes, encoding: str, number: int, offset: int) -> Iterat
 
 
 def _at_lf(block: bytes) -> list[bytes]:
-    found = [line + b"\n" for line in block.split(b"\n")]
-    last = found.pop()[:-1]
-    return [*found, last] if last else found
+    lines = [line + b"\n" for line in block.split(b"\n")]
+    last = lines.pop()[:-1]
+    return [*lines, last] if last else lines
 
 
 # --- what the bytes are instead ----------------------------------------------------------
@@ -149,8 +149,8 @@ def _at_lf(block: bytes) -> list[bytes]:
 def _undecodable(line: bytes, encoding: str, error: UnicodeDecodeError, offset: int) -> str:
     """Byte offset, the bytes, what they may be, what to do."""
     bad = line[error.start : error.end]
-    shown = " ".join(f"0x{byte:02X}" for byte in bad)
-    what = f"{shown} at byte {offset + error.start} is not {encoding}"
+    listed = " ".join(f"0x{byte:02X}" for byte in bad)
+    what = f"{listed} at byte {offset + error.start} is not {encoding}"
     if encoding != "utf-8":
         return f"{what}: use another --encoding"
     if any(ord(letter) > 127 for letter in line.decode("utf-8", "ignore")):
@@ -207,10 +207,10 @@ def _refuse_wide(first: bytes, encoding: str, place: Place) -> None:
 def _as_utf8(content: Iterator[bytes], encoding: str, file: str) -> Iterator[bytes]:
     """The same text as UTF-8, for encodings in which LF cannot be found among the bytes."""
     decoder = codecs.getincrementaldecoder(encoding)()
-    seen, line, at_start = 0, 1, True
+    length, line, at_start = 0, 1, True
     while True:
         piece = next(content, b"")
-        held = decoder.getstate()[0]
+        pending = decoder.getstate()[0]
         try:
             text = decoder.decode(piece, final=not piece)
         except UnicodeDecodeError as error:
@@ -218,7 +218,8 @@ def _as_utf8(content: Iterator[bytes], encoding: str, file: str) -> Iterator[byt
             sound = error.object[: error.start].decode(encoding, "ignore")
             raise Broken(
                 Place(file, line + sound.count("\n")),
-                f"the bytes {bad} at byte {seen - len(held) + error.start} are not {encoding}; "
+                f"the bytes {bad} at byte {length - len(pending) + error.start} are not "
+                f"{encoding}; "
                 "nothing after them is read",
             ) from None
         except UnicodeError:  # no bytes to name: UTF-16 and UTF-32 begin with a mark
@@ -227,7 +228,7 @@ def _as_utf8(content: Iterator[bytes], encoding: str, file: str) -> Iterator[byt
                 f"the file does not begin with the byte order mark of {encoding}: use another "
                 f"--encoding, or {encoding}-le if it is left out",
             ) from None
-        seen += len(piece)
+        length += len(piece)
         line += text.count("\n")
         if at_start and text:
             text, at_start = text.removeprefix("\ufeff"), False

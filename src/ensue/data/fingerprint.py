@@ -41,17 +41,17 @@ def fingerprint(columns: Mapping[str, NDArray[Any] | Ragged]) -> str:
 
 def digest_of(paths: Iterable[str]) -> str:
     """sha256 over the bytes of files; of a folder, over its files by name."""
-    given = [Path(side) for both in paths for side in sides_of(both)]
-    if len(given) == 1 and (digest := known_digest(given[0])):
+    sources = [Path(side) for both in paths for side in sides_of(both)]
+    if len(sources) == 1 and (digest := known_digest(sources[0])):
         return digest
-    found = sha256()
-    for path in given:
+    hashed = sha256()
+    for path in sources:
         files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
         for file in files:
             with open_file(file) as stream:
                 while block := stream.read(BLOCK):
-                    found.update(block)
-    return found.hexdigest()
+                    hashed.update(block)
+    return hashed.hexdigest()
 
 
 def rows_digest(rows: Any) -> str:
@@ -61,10 +61,10 @@ def rows_digest(rows: Any) -> str:
     >>> rows_digest([("a", 1)]) == rows_digest((["a", 1],))
     True
     """
-    found = sha256()
+    digest = sha256()
     for piece in _pieces(rows):
-        found.update(piece)
-    return found.hexdigest()
+        digest.update(piece)
+    return digest.hexdigest()
 
 
 def _pieces(value: Any) -> Iterable[bytes]:
@@ -75,13 +75,13 @@ def _pieces(value: Any) -> Iterable[bytes]:
         yield f"{value.dtype.str} {value.shape} ".encode()
         yield np.ascontiguousarray(value).tobytes()
     elif isinstance(value, Mapping):
-        for key, own in value.items():
+        for key, item in value.items():
             yield from _pieces(key)
-            yield from _pieces(own)
+            yield from _pieces(item)
         yield b"}"
     elif isinstance(value, Iterable) and not isinstance(value, str | bytes):
-        for own in value:
-            yield from _pieces(own)
+        for item in value:
+            yield from _pieces(item)
         yield b"]"
     else:
         plain = value.item() if isinstance(value, np.generic) else value

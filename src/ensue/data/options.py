@@ -71,60 +71,60 @@ class ReadOptions:
             raise OptionError("\n".join(problems))
 
     def _wrong_values(self) -> list[str]:
-        found = []
+        faults = []
         if not _is_encoding(self.encoding):
-            found.append(
+            faults.append(
                 f"encoding: {self.encoding!r} is not known; expected utf-8, cp1252, utf-16 "
                 "or another name that Python knows"
             )
         if self.delimiter is not None and (
             len(self.delimiter) != 1 or self.delimiter in '"\r\n\0\ufeff'
         ):
-            found.append(
+            faults.append(
                 "delimiter: expected one character, not a quote or a line end, "
                 f"got {self.delimiter!r}"
             )
         if self.decimal not in DECIMALS:
-            found.append(f"decimal: expected {' or '.join(DECIMALS)}, got {self.decimal!r}")
+            faults.append(f"decimal: expected {' or '.join(DECIMALS)}, got {self.decimal!r}")
         if self.longest_line < PIECE:
-            found.append(
+            faults.append(
                 f"longest_line: expected a number of bytes ≥ {PIECE}, got {self.longest_line}"
             )
         if self.sequence is not None and not self.numbers:
-            found.append("sequence: expected `numbers` beside it, the columns of its features")
-        return found
+            faults.append("sequence: expected `numbers` beside it, the columns of its features")
+        return faults
 
     def _wrong_names(self) -> list[str]:
-        given = {"conll": self.conll, "header": self.header if self.header is not True else ()}
-        found = []
-        for option, names in given.items():
+        lists = {"conll": self.conll, "header": self.header if self.header is not True else ()}
+        faults = []
+        for option, names in lists.items():
             if isinstance(names, bool):
-                found.append(f"{option}: expected True or the names of the columns, got {names}")
+                faults.append(f"{option}: expected True or the names of the columns, got {names}")
             else:
-                found += [f"{option}: {fault}" for fault in faults_of_names(names)]
-        return found
+                faults += [f"{option}: {fault}" for fault in faults_of_names(names)]
+        return faults
 
 
 def _is_encoding(name: str) -> bool:
     """Whether files are written in it: Python calls more things so, such as zlib."""
     try:
-        found = codecs.lookup(name)
+        codec = codecs.lookup(name)
     except (LookupError, ValueError):  # a name with NUL in it
         return False
-    return found.name not in NO_FILES and found._is_text_encoding
+    return codec.name not in NO_FILES and codec._is_text_encoding
 
 
 def faults_of_names(names: Sequence[str]) -> list[str]:
     """What is wrong with the names of columns: empty, or twice the same."""
-    found = [f"column {k} has no name" for k, name in enumerate(names, 1) if not name.strip()]
+    faults = [f"column {k} has no name" for k, name in enumerate(names, 1) if not name.strip()]
     places: dict[str, list[int]] = {}
     for k, name in enumerate(names, 1):
         places.setdefault(name, []).append(k)
     for name, where in places.items():
         if name.strip() and len(where) > 1:
             listed = " and ".join(map(str, where))
-            found.append(f"columns {listed} have the same name {name!r}")
-    return found
+            faults.append(f"columns {listed} have the same name {name!r}")
+    return faults
 
 
 def require(

@@ -43,14 +43,14 @@ def _read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
     steps: Steps = partial(format_named(options.format).read, path, options)
     if options.marked:
         steps = without_marks(steps, options.marked, options.decimal)
-    kept = 0
+    count = 0
     try:
         for row in shaped(steps, options, count_fault):
             yield row
-            kept += 1
+            count += 1
     except Broken as broken:
         count_fault(broken.problem)
-    if not kept and not faults:
+    if not count and not faults:
         reason = "the file has no rows" if _has_bytes(path) else "the file is empty"
         on_bad_row(Problem(Place(str(path), 1), reason, rejects=0))
 

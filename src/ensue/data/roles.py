@@ -53,31 +53,33 @@ def guess_roles(rows: Sequence[Row], text: str | None, label: str | None) -> Rol
     require([name for name in (text, label) if name is not None], names, rows[0].place)
     names = [name for name in names if 2 * len(_values(rows, name)) >= len(rows)] or names
     columns = {name: column_of(rows, name) for name in names}
-    others = [own for own in columns.values() if own.name != label]
+    others = [column for column in columns.values() if column.name != label]
     texts = [text] if text else _texts(others, label is not None)
-    found = texts[0] if texts else _longest(rows, [name for name in names if name != label])
-    left = [own for own in others if own.name not in (found, *texts)]
+    text_column = texts[0] if texts else _longest(rows, [name for name in names if name != label])
+    left = [other for other in others if other.name not in (text_column, *texts)]
     labels = [label] if label else _labels(left, len(rows))
     first = labels[0] if labels else None
-    return Roles(found, first, text is None or label is None, tuple(texts), tuple(labels))
+    return Roles(text_column, first, text is None or label is None, tuple(texts), tuple(labels))
 
 
 def _texts(columns: Sequence[Column], labelled: bool) -> list[str]:
     """One, or several that are equally plausible. labelled: the label is none of the columns."""
-    named = {own.name: own.kind for own in columns}
+    named = {column.name: column.kind for column in columns}
     for name in TEXTS:
         if name in named and named[name] in (*WRITTEN, Kind.CATEGORY, Kind.CONSTANT):
             return [name]
     for kinds in ((Kind.TEXT, Kind.STEPS), (Kind.TOKENS,), (Kind.NAME,)):
-        found = sorted((own for own in columns if own.kind in kinds), key=lambda own: -own.words)
-        if len(found) > 1 and found[0].words >= FAR_LONGER * found[1].words:
-            found = found[:1]
+        readable = sorted(
+            (column for column in columns if column.kind in kinds), key=lambda column: -column.words
+        )
+        if len(readable) > 1 and readable[0].words >= FAR_LONGER * readable[1].words:
+            readable = readable[:1]
         if kinds == (Kind.TOKENS,):  # of tokens and their tags, those of more kinds
-            found = sorted(found, key=lambda own: -own.different)[:1]
-        known = [own for own in found if own.name.lower() in (*TEXTS, *TEXT_NAMES)]
-        if found:
-            return [own.name for own in (known if len(known) == 1 else found)]
-    words = [own for own in columns if own.kind is Kind.CATEGORY and own.words]
+            readable = sorted(readable, key=lambda column: -column.different)[:1]
+        known = [column for column in readable if column.name.lower() in (*TEXTS, *TEXT_NAMES)]
+        if readable:
+            return [column.name for column in (known if len(known) == 1 else readable)]
+    words = [column for column in columns if column.kind is Kind.CATEGORY and column.words]
     return [words[0].name] if len(words) == 1 and len(columns) <= (1 if labelled else 2) else []
 
 
@@ -93,19 +95,24 @@ def _size(value: Any) -> int:
 def _labels(columns: Sequence[Column], rows: int) -> list[str]:
     """One, or several that are equally plausible. A file may be sorted by its label: one with such
     a name may be the same in the first rows."""
-    known = {own.name: own for own in columns if own.kind is not Kind.OTHER and not own.bare}
+    known = {
+        column.name: column
+        for column in columns
+        if column.kind is not Kind.OTHER and not column.bare
+    }
     named = [name for name in LABELS if name in known]
     if named:
         return sorted(named, key=lambda name: known[name].different == 1)[:1]
-    wanted = [own for own in columns if own.kind in (*VALUES, Kind.NAME, Kind.TOKENS)]
+    likely = [column for column in columns if column.kind in (*VALUES, Kind.NAME, Kind.TOKENS)]
     few = [
-        own.name
-        for own in wanted
-        if own.different > 1 and (own.kind is Kind.TOKENS or own.different <= max(2, rows // 2))
+        column.name
+        for column in likely
+        if column.different > 1
+        and (column.kind is Kind.TOKENS or column.different <= max(2, rows // 2))
     ]
     if few:
         return sorted(few, key=lambda name: known[name].different)
-    return [own.name for own in wanted if own.kind is Kind.NUMBER]
+    return [column.name for column in likely if column.kind is Kind.NUMBER]
 
 
 def columns_of(rows: Sequence[Row]) -> list[str]:
@@ -129,7 +136,7 @@ def header_is_data(rows: Sequence[Row]) -> bool:
 
 
 def header_hint(names: Sequence[str]) -> str:
-    shown = ", ".join(cut(name, NAME_WIDTH) for name in names)
+    listed = ", ".join(cut(name, NAME_WIDTH) for name in names)
     return (
-        f"the first line is taken as names of columns: {shown}; if it is data, use --header a,b,…"
+        f"the first line is taken as names of columns: {listed}; if it is data, use --header a,b,…"
     )

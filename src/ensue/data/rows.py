@@ -109,15 +109,15 @@ class Tally:
 
     def lines(self, count: int | None = None) -> list[str]:
         """count: of all problems, where some were not added."""
-        found, last = [], {kind: at for at, (kind, _) in enumerate(self._shown)}
-        shown = Counter(kind for kind, _ in self._shown)
+        listed, last = [], {kind: at for at, (kind, _) in enumerate(self._shown)}
+        counts = Counter(kind for kind, _ in self._shown)
         for at, (kind, problem) in enumerate(self._shown):
-            found.append(short_line(str(problem)))
-            more = self._alike[kind] - shown[kind]
+            listed.append(short_line(str(problem)))
+            more = self._alike[kind] - counts[kind]
             if more and last[kind] == at:
-                found.append(f"  and {more:,} more like it")
+                listed.append(f"  and {more:,} more like it")
         left = (self.count if count is None else count) - self._alike.total()
-        return [*found, *([f"and {left:,} more"] if left else [])]
+        return [*listed, *([f"and {left:,} more"] if left else [])]
 
 
 Tell = Callable[[Problem], None]  # callback for rejected rows and other faults

@@ -87,19 +87,21 @@ def as_decimal_point(text: str) -> str:
     """A field of a table whose numbers have decimal commas, and points between thousands."""
     if "." in text and text.isascii() and THOUSANDS.fullmatch(text):
         return text.replace(".", "")
-    found = with_point(text)
-    return text if found is None else found
+    converted = with_point(text)
+    return text if converted is None else converted
 
 
 def decimal_comma(values: Iterable[Any]) -> str | None:
     """A number with a decimal comma, where nearly all values that are there are such numbers, or
     whole ones beside them; one that can be nothing else, if there is such a one."""
-    there = [own for own in values if isinstance(own, str) and own.strip().lower() not in MISSING]
-    commas = [own for own in there if with_point(own) is not None]
-    numbers = len(commas) + sum("." not in own and is_number(own) for own in there)
-    if not commas or numbers < NEARLY_ALL * len(there):
+    present = [
+        value for value in values if isinstance(value, str) and value.strip().lower() not in MISSING
+    ]
+    commas = [text for text in present if with_point(text) is not None]
+    numbers = len(commas) + sum("." not in text and is_number(text) for text in present)
+    if not commas or numbers < NEARLY_ALL * len(present):
         return None
-    return next((own for own in commas if not between_thousands(own)), commas[0])
+    return next((text for text in commas if not between_thousands(text)), commas[0])
 
 
 def between_thousands(text: str) -> bool:

@@ -94,8 +94,8 @@ class DataSettings(Table):
 
     def files(self, part: str) -> list[str]:
         """Those of a part: its own, or the training files that it is split off."""
-        own = {"train": self.train, "validation": self.validation, "test": self.test}
-        return own[part] or self.train
+        parts = {"train": self.train, "validation": self.validation, "test": self.test}
+        return parts[part] or self.train
 
     def all_files(self) -> list[str]:
         """Those of every part."""
@@ -130,7 +130,7 @@ class DataSettings(Table):
         """by_line: the label of a long table may change from line to line; grouped: the column
         of the group is needed; others: the columns that are not named are of interest, too."""
         stepped = bool(self.sequence) and by_line
-        wanted = [
+        names = [
             *([] if self.sequence else self.texts),
             self.image,
             self.tree,
@@ -147,7 +147,7 @@ class DataSettings(Table):
             decimal=self.decimal,
             marked=tuple(self.marked),
             header=tuple(self.header) or True,
-            columns=tuple(dict.fromkeys(name for name in wanted if name)),
+            columns=tuple(dict.fromkeys(name for name in names if name)),
             empty=tuple(self.columns),
             others=others,
             numbers=tuple(self.features),
@@ -163,8 +163,8 @@ class DataSettings(Table):
     def asked(self, paths: Sequence[str], plain: bool = False) -> DataSettings:
         """The same reading of other files, whose labels are of no interest. plain: each line is a
         row, whatever the columns of the run are called."""
-        found = {"label": "", "group": "", "separator": ""}
-        change: dict[str, object] = {**found, "train": list(paths), "validation": list(paths)}
+        roles = {"label": "", "group": "", "separator": ""}
+        change: dict[str, object] = {**roles, "train": list(paths), "validation": list(paths)}
         if plain:
             change |= {"text": "text", "sequence": "", "features": [], "format": "text"}
         return self.model_copy(update=change)

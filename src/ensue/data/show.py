@@ -54,8 +54,8 @@ class Preview:
             blocks.append([*listed, *([f"and {more:,} more"] if more else [])])
             blocks.append(_preview(rows, names, width))
         if problems:
-            found = [f"  {short_line(str(problem))}" for problem in problems[: self.count]]
-            blocks.append([f"problems on the way: {len(problems)}", *found])
+            problem_lines = [f"  {short_line(str(problem))}" for problem in problems[: self.count]]
+            blocks.append([f"problems on the way: {len(problems)}", *problem_lines])
         return "\n\n".join("\n".join(map(printable, block)) for block in blocks)
 
     def tokens(self, text: str = "", width: int = 80) -> str:
@@ -114,8 +114,8 @@ def _kind(rows: list[Row], name: str) -> str:
 def _span(values: list[Any], unit: str) -> str:
     lengths = [len(value) for value in values]
     low, high = min(lengths), max(lengths)
-    shown = f"{low:,}" if low == high else f"{low:,} to {high:,}"
-    return f"{shown} {unit}{'s' * (high != 1)}"
+    span = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    return f"{span} {unit}{'s' * (high != 1)}"
 
 
 def _preview(rows: list[Row], names: list[str], width: int) -> list[str]:

@@ -103,7 +103,7 @@ def part_of_line(
 def _ranks(cycle: str, seed: int) -> tuple[int, ...]:
     """The blocks of a cycle in random order, as the place of each."""
     drawn = [fraction(f"{cycle}\n{k}", seed) for k in range(CYCLE)]
-    return tuple(sorted(drawn).index(own) for own in drawn)
+    return tuple(sorted(drawn).index(number) for number in drawn)
 
 
 def by_block(lines: int, shares: Mapping[str, float] = SHARES, seed: int = 0) -> Split:
@@ -156,7 +156,7 @@ def folds(split: Split) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """
     parts = list(split.values())
     return [
-        (np.sort(np.concatenate(parts[:k] + parts[k + 1 :])), held) for k, held in enumerate(parts)
+        (np.sort(np.concatenate(parts[:k] + parts[k + 1 :])), fold) for k, fold in enumerate(parts)
     ]
 
 
@@ -170,20 +170,20 @@ def _generator(seed: int) -> np.random.PCG64:
 def _check_shares(shares: Mapping[str, float]) -> None:
     total = sum(shares.values())
     if len(shares) < 2 or min(shares.values()) <= 0 or abs(total - 1) > 1e-6:
-        told = ", ".join(f"{part} {share:g}" for part, share in shares.items()) or "none"
+        listed = ", ".join(f"{part} {share:g}" for part, share in shares.items()) or "none"
         raise OptionError(
-            f"shares: expected two or more numbers > 0 that sum to 1, got {told} (sum {total:g})"
+            f"shares: expected two or more numbers > 0 that sum to 1, got {listed} (sum {total:g})"
         )
 
 
 def _check_classes(labels: Iterable[Hashable], parts: int) -> None:
     small = {label: n for label, n in Counter(labels).items() if n < parts}
     if small:
-        told = [f"{label!r} ({n})" for label, n in list(small.items())[:MOST_NAMED]]
+        listed = [f"{label!r} ({n})" for label, n in list(small.items())[:MOST_NAMED]]
         more = f" and {len(small) - MOST_NAMED} more" if len(small) > MOST_NAMED else ""
         raise DataError(
             f"{len(small)} of the classes have fewer rows than there are parts ({parts}): "
-            f"{', '.join(told)}{more}. Add rows, join classes, or split by share or by hash"
+            f"{', '.join(listed)}{more}. Add rows, join classes, or split by share or by hash"
         )
 
 

@@ -44,8 +44,8 @@ def open_file(path: Path) -> BinaryIO:
                 f"{path}: expected a file, got {STREAMS[kind]}, which can be read only once; "
                 "write it to a file first"
             )
-        held = _FILES.get()
-        file = None if held is None else held.file(path)
+        opened = _FILES.get()
+        file = None if opened is None else opened.file(path)
         return path.open("rb") if file is None else file.reading()
     except FileNotFoundError:
         near = _near_name(path)
@@ -59,9 +59,9 @@ def open_file(path: Path) -> BinaryIO:
 
 def _near_name(path: Path) -> Path | None:
     """A file beside whose name is nearly this one; endings make no two names alike."""
-    names = [own.name for own in path.parent.iterdir()] if path.parent.is_dir() else []
+    names = [sibling.name for sibling in path.parent.iterdir()] if path.parent.is_dir() else []
     stems: dict[str, list[str]] = {}
-    for name in sorted(names, key=lambda own: Path(own).suffix != path.suffix):
+    for name in sorted(names, key=lambda name: Path(name).suffix != path.suffix):
         stems.setdefault(Path(name).stem, []).append(name)
     near = get_close_matches(path.stem, stems, n=1, cutoff=NEAR)
     return path.with_name(stems[near[0]][0]) if near else None

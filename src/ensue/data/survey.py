@@ -37,11 +37,11 @@ class Pairs:
 
     def named(self) -> tuple[str, ...]:
         """The examples in words, and … where there are more."""
-        found = [
+        columns = [
             f"{one} = {f'line {other.line}' if one.file == other.file else other}"
             for one, other in self.examples
         ]
-        return (*found, "…") if self.count > len(found) else tuple(found)
+        return (*columns, "…") if self.count > len(columns) else tuple(columns)
 
 
 def digest(content: bytes) -> int:

@@ -53,10 +53,10 @@ class Subwords:
     @cached_property
     def _model(self) -> Any:
         try:
-            found = _package().Tokenizer.from_str(self.definition)
-            found.no_padding()  # rows of any length are ours to handle, and a file may ask for
-            found.no_truncation()  # more padding than there is memory
-            return found
+            model = _package().Tokenizer.from_str(self.definition)
+            model.no_padding()  # rows of any length are ours to handle, and a file may ask for
+            model.no_truncation()  # more padding than there is memory
+            return model
         except MissingExtra:
             raise
         except Exception as error:  # the package raises plain Exception
@@ -273,7 +273,7 @@ class Tokeniser:
         if self.nfc and not unicodedata.is_normalized("NFC", text):
             text = unicodedata.normalize("NFC", text)
         if self.breaks == "space" and "<" in text:
-            text = _BREAK.sub(lambda found: " " * len(found[0]), text)
+            text = _BREAK.sub(lambda match: " " * len(match[0]), text)
         if self.lower:
             text = text.lower()
         return _DIGIT.sub("0", text) if self.numbers == "digit" else text
@@ -290,17 +290,17 @@ class Tokeniser:
         """Where each token stands: text[first:last], in the text as it was given."""
         prepared = self.prepared(text)
         if self.subwords is not None:
-            found = self.subwords.spans(prepared)
+            pieces = self.subwords.spans(prepared)
         else:
-            found = [match.span() for match in self._pattern(prepared).finditer(prepared)]
-        found = self._shortened(found)
+            pieces = [match.span() for match in self._pattern(prepared).finditer(prepared)]
+        pieces = self._shortened(pieces)
         if len(prepared) == len(text) and (not self.nfc or unicodedata.is_normalized("NFC", text)):
-            return found
+            return pieces
         origins = _origins(text, self.nfc, self.lower)
         assert len(origins) == len(prepared)
         return [
             (origins[first][0], origins[last - 1][1] if last > first else origins[first][0])
-            for first, last in found
+            for first, last in pieces
         ]
 
     def text_of(self, tokens: Sequence[str]) -> str:
@@ -325,10 +325,10 @@ class Tokeniser:
             return text.split()
         return self._pattern(text).findall(text)
 
-    def _shortened(self, found: list[Item]) -> list[Item]:
-        if self.max_length is None or len(found) <= self.max_length:
-            return found
-        return found[: self.max_length] if self.cut == "end" else found[-self.max_length :]
+    def _shortened(self, items: list[Item]) -> list[Item]:
+        if self.max_length is None or len(items) <= self.max_length:
+            return items
+        return items[: self.max_length] if self.cut == "end" else items[-self.max_length :]
 
     def to_dict(self) -> dict[str, Any]:
         """What json holds; `from_dict` gives the tokeniser back."""

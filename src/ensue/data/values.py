@@ -117,23 +117,23 @@ class Kinds:
     def faults(self, fields: dict[str, Any], place: str) -> list[str]:
         """What is wrong with these fields. Sound values are replaced by what a row holds. place:
         as in "on line 3"."""
-        found = []
+        problems = []
         kinds = {}
         for name, value in fields.items():
             try:
                 kinds[name], fields[name] = kind_of(value)
             except Unfit as unfit:
-                found.append(f"field {name!r}: {unfit}")
+                problems.append(f"field {name!r}: {unfit}")
                 continue
             kind, before = self._first.get(name, (kinds[name], place))
             empty = kinds[name] == "an empty list" and kind.split()[0] in LISTS
             if kind != kinds[name] and not empty:
-                found.append(f"field {name!r}: expected {kind} as {before}, got {kinds[name]}")
-        if not found:
+                problems.append(f"field {name!r}: expected {kind} as {before}, got {kinds[name]}")
+        if not problems:
             for name, kind in kinds.items():
                 if kind != "an empty list":
                     self._first.setdefault(name, (kind, place))
-        return found
+        return problems
 
 
 # --- rows of objects ---------------------------------------------------------------------
@@ -167,12 +167,12 @@ class FieldReader:
         empty = {n: used.pop(n) for n in self._empty if n in used and used[n] is None}
         if not faults:
             faults = self._kinds.faults(used, f"{self._unit} {place.line}")
-        kept = dict(_possible(fields, used)) if self._others else {**used, **empty}
-        if self._others and not kept and not faults:
+        fields_to_keep = dict(_possible(fields, used)) if self._others else {**used, **empty}
+        if self._others and not fields_to_keep and not faults:
             faults = [NO_FIELD]
         self.reject(place, [fault + where for fault in faults])
         if not faults:
-            yield Row(place, kept)
+            yield Row(place, fields_to_keep)
 
     def reject(self, place: Place, faults: list[str]) -> None:
         """All faults of one row."""
@@ -189,7 +189,7 @@ def _possible(fields: Mapping[str, Any], used: Mapping[str, Any]) -> Iterator[tu
             yield name, None
         else:
             try:
-                kept = kind_of(value)[1]
+                kind = kind_of(value)[1]
             except Unfit:
                 continue
-            yield name, kept
+            yield name, kind

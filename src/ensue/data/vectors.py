@@ -43,9 +43,9 @@ class WordVectors:
     token_share: float  # of the running text that the vocabulary was counted on, the share found
 
     def __str__(self) -> str:
-        found = self.exact + self.other_case
+        known = self.exact + self.other_case
         return (
-            f"vectors of width {self.matrix.shape[1]} for {found} of {found + len(self.missing)} "
+            f"vectors of width {self.matrix.shape[1]} for {known} of {known + len(self.missing)} "
             f"words ({self.other_case} in another case), {self.token_share:.1%} of the text"
         )
 
@@ -142,8 +142,8 @@ class _Reading:
             return
         self.lines_of[word] = line
         if not (np.abs(vector) <= VECTOR_NUMBER).all():
-            told = f"expected finite numbers, at most {VECTOR_NUMBER:g}, found one that is not"
-            self.problems.add(line, told)
+            message = f"expected finite numbers, at most {VECTOR_NUMBER:g}, found one that is not"
+            self.problems.add(line, message)
             return
         if self.matrix is None:
             self.matrix = np.zeros((len(self.vocabulary), self.width), np.float32)
@@ -163,22 +163,22 @@ class _Reading:
                 "are they of the same language, and is it a file of word vectors as text?"
             )
         specials = len(self.vocabulary.specials)
-        found = self.rank < len(SPELLINGS)
-        drawn = ~found
+        known = self.rank < len(SPELLINGS)
+        drawn = ~known
         drawn[: min(specials, 1)] = False  # the padding stays zero
         noise = np.random.Generator(np.random.PCG64(seed)).standard_normal(
             (int(drawn.sum()), self.width), np.float32
         )
-        self.matrix[drawn] = noise * self.matrix[found].std()
+        self.matrix[drawn] = noise * self.matrix[known].std()
         counts = np.array(self.vocabulary.counts)
         return WordVectors(
             self.matrix,
             exact=int((self.rank == 0).sum()),
-            other_case=int((found & (self.rank > 0)).sum()),
+            other_case=int((known & (self.rank > 0)).sum()),
             missing=tuple(
-                self.vocabulary.tokens[k] for k in np.flatnonzero(~found) if k >= specials
+                self.vocabulary.tokens[k] for k in np.flatnonzero(~known) if k >= specials
             ),
-            token_share=float(counts[found].sum() / max(counts.sum(), 1)),
+            token_share=float(counts[known].sum() / max(counts.sum(), 1)),
         )
 
 
@@ -241,7 +241,7 @@ def _binary_vectors(path: Path) -> Iterator[tuple[int, bytes, NDArray[np.float32
 def _head(path: Path, file: BinaryIO) -> tuple[int, int]:
     line = file.readline(100)
     fields = line.split()
-    if len(fields) != 2 or not all(own.isdigit() for own in fields):
+    if len(fields) != 2 or not all(field.isdigit() for field in fields):
         raise DataError(
             f"{path}:1: expected how many vectors there are and how wide, as in word2vec's binary "
             f"format, got {line[:40]!r}"
@@ -253,13 +253,13 @@ def _head(path: Path, file: BinaryIO) -> tuple[int, int]:
 
 
 def _word(path: Path, file: BinaryIO, number: int) -> bytes:
-    found = bytearray()
+    read_bytes = bytearray()
     while (sign := file.read(1)) not in (b" ", b""):
-        if sign != b"\n" or found:
-            found += sign
-        if len(found) > VECTOR_LINE:
+        if sign != b"\n" or read_bytes:
+            read_bytes += sign
+        if len(read_bytes) > VECTOR_LINE:
             raise DataError(
                 f"{path}: word {number:,}: expected a word and a space, got {VECTOR_LINE:,} bytes "
                 "without one: is this a file of word vectors?"
             )
-    return bytes(found)
+    return bytes(read_bytes)

@@ -89,26 +89,28 @@ class Vocabulary:
             raise OptionError(
                 f"max_size: expected more than the {len(specials)} specials, got {max_size}"
             )
-        kept = [token for token, n in counts.items() if n >= min_count and token not in specials]
-        kept.sort(key=lambda token: (-counts[token], token))
+        frequent = [
+            token for token, n in counts.items() if n >= min_count and token not in specials
+        ]
+        frequent.sort(key=lambda token: (-counts[token], token))
         if max_size is not None:
-            del kept[max_size - len(specials) :]
-        tokens = (*specials, *kept)
-        own = {token: counts.get(token, 0) for token in tokens}
+            del frequent[max_size - len(specials) :]
+        tokens = (*specials, *frequent)
+        counted = {token: counts.get(token, 0) for token in tokens}
         if specials:
             if not counts:
                 raise DataError(
                     "expected texts to learn words from, got none with a word in it: is this the "
                     "right column?"
                 )
-            if not kept:
+            if not frequent:
                 raise DataError(
                     f"no token is seen {min_count} times or more: "
                     "lower min_count, or give more data"
                 )
-            own[PAD] = 0
-            own[UNKNOWN] += sum(counts.values()) - sum(own.values())
-        return cls(tokens, tuple(own.values()), tuple(specials))
+            counted[PAD] = 0
+            counted[UNKNOWN] += sum(counts.values()) - sum(counted.values())
+        return cls(tokens, tuple(counted.values()), tuple(specials))
 
     @classmethod
     def closed(cls, names: Mapping[str, int]) -> Vocabulary:
@@ -141,11 +143,11 @@ class Vocabulary:
 
     def tokens_of(self, ids: Iterable[int]) -> list[str]:
         """The token of each number."""
-        found = list(ids)
-        wrong = [number for number in found if not 0 <= number < len(self)]
+        numbers = list(ids)
+        wrong = [number for number in numbers if not 0 <= number < len(self)]
         if wrong:
             raise DataError(f"no token has the number {wrong[0]}: there are {len(self)}, from 0 on")
-        return [self.tokens[number] for number in found]
+        return [self.tokens[number] for number in numbers]
 
     @property
     def unknown_share(self) -> float:

@@ -64,4 +64,4 @@ def format_of_ending(ending: str) -> str | None:
 
 def endings() -> dict[str, str]:
     """The format that each ending of a file's name stands for: ".csv" is csv."""
-    return {ending: own.name for own in formats() for ending in own.endings}
+    return {ending: form.name for form in formats() for ending in form.endings}

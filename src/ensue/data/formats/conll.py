@@ -28,21 +28,21 @@ Columns = Sequence[Sequence[str]]  # column by column, each over the tokens
 
 def _sentences(path: Path, options: ReadOptions) -> Iterator[list[Line]]:
     """The lines between empty ones; spaces alone make no line."""
-    held: list[Line] = []
+    pending: list[Line] = []
     for line in lines(path, options):
         if line[1].strip(" \t") or line[2]:
-            held.append(line)
-            if len(held) > MOST_LINES:
+            pending.append(line)
+            if len(pending) > MOST_LINES:
                 raise Broken(
-                    Place(str(path), held[0][0]),
+                    Place(str(path), pending[0][0]),
                     f"a sentence of more than {MOST_LINES:,} lines: are the empty lines between "
                     "the sentences missing?",
                 )
-        elif held:
-            yield held
-            held = []
-    if held:
-        yield held
+        elif pending:
+            yield pending
+            pending = []
+    if pending:
+        yield pending
 
 
 class Faults:
@@ -67,9 +67,9 @@ def _transposed(tokens: list[list[str]], width: int) -> Columns | None:
     return columns
 
 
-def _row(file: str, held: list[Line], names: Sequence[str], columns: Columns) -> Row:
+def _row(file: str, lines: list[Line], names: Sequence[str], columns: Columns) -> Row:
     fields = {name: list(column) for name, column in zip(names, columns, strict=True)}
-    return Row(Place(file, held[0][0]), fields)
+    return Row(Place(file, lines[0][0]), fields)
 
 
 def _line_fault(line: Line) -> str:
@@ -91,11 +91,11 @@ def recognised(first: Sequence[str]) -> bool:
             groups[-1].append(line.split("\t") if "\t" in line else line.split())
         elif groups[-1]:
             groups.append([])
-    rows = [own for group in groups for own in group]
+    rows = [line for group in groups for line in group]
     if len(groups) < 2 or len(rows) < FEWEST or len(rows) < 2 * len(groups):
         return False
-    lasts = {own[-1] for own in rows}
-    alike = len({len(own) for own in rows}) == 1 and len(rows[0]) > 1
+    lasts = {row[-1] for row in rows}
+    alike = len({len(row) for row in rows}) == 1 and len(rows[0]) > 1
     return alike and 1 < len(lasts) <= len(rows) // REPEATS
 
 
@@ -107,10 +107,10 @@ def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
     and no ` = `."""
     file, names = str(path), options.conll
     tabs: bool | None = None  # between columns; not known before the first token
-    for held in _sentences(path, options):
+    for sentence in _sentences(path, options):
         faults = Faults(file, on_bad_row)
         tokens: list[list[str]] = []
-        for line in held:
+        for line in sentence:
             number, text, _ = line
             columns = text.split("\t") if tabs else _apart(text)
             fault = _line_fault(line)
@@ -128,7 +128,7 @@ def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
                 faults.add(number, fault)
             tokens.append(columns)
         if tokens and not faults.count:
-            yield _row(file, held, names, list(zip(*tokens, strict=True)))
+            yield _row(file, sentence, names, list(zip(*tokens, strict=True)))
 
 
 def _is_remark(text: str, columns: Sequence[str], names: Sequence[str], begins: bool) -> bool:
@@ -167,36 +167,36 @@ def read_conllu(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[
     sentence. Ranges of multiword tokens and empty nodes are checked and left out."""
     file = str(path)
     require(needed_columns(options), (*CONLLU[1:], *CONLLU_COMMENTS), Place(file, 1))
-    for held in _sentences(path, options):
+    for sentence in _sentences(path, options):
         comments = {}
         start = 0
-        while start < len(held) and held[start][1].startswith("#"):
-            if comment := COMMENT.fullmatch(held[start][1]):
+        while start < len(sentence) and sentence[start][1].startswith("#"):
+            if comment := COMMENT.fullmatch(sentence[start][1]):
                 comments[comment[1]] = comment[2]
             start += 1
-        tokens = [text.split("\t") for _, text, _ in held[start:]]
+        tokens = [text.split("\t") for _, text, _ in sentence[start:]]
         columns = _transposed(tokens, len(CONLLU))
-        if columns is None or columns[0] != COUNTED[: len(tokens)] or _any_fault(held):
-            columns = _with_care(held[:start], held[start:], Faults(file, on_bad_row))
+        if columns is None or columns[0] != COUNTED[: len(tokens)] or _any_fault(sentence):
+            columns = _with_care(sentence[:start], sentence[start:], Faults(file, on_bad_row))
         if columns:
-            row = _row(file, held, CONLLU[1:], columns[1:])
+            row = _row(file, sentence, CONLLU[1:], columns[1:])
             row.fields.update(comments)
             yield row
 
 
-def _any_fault(held: list[Line]) -> bool:
-    _, texts, faults = zip(*held, strict=True)
+def _any_fault(lines: list[Line]) -> bool:
+    _, texts, faults = zip(*lines, strict=True)
     return any(faults) or "\r" in "".join(texts)
 
 
-def _with_care(comments: list[Line], held: list[Line], faults: Faults) -> Columns | None:
+def _with_care(comments: list[Line], lines: list[Line], faults: Faults) -> Columns | None:
     """The columns of a sentence with ranges or empty nodes; None if it is faulty, or empty."""
     for line in comments:
         if fault := _line_fault(line):
             faults.add(line[0], fault)
     last = 0, 0
     tokens: list[list[str]] = []
-    for line in held:
+    for line in lines:
         number, text, _ = line
         if fault := _line_fault(line):
             faults.add(number, fault)

@@ -84,18 +84,18 @@ def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
 
 def _refuse_delimiter(line: str, delimiter: str, place: Place) -> None:
     """A first line of one column that has the delimiters of another kind of table."""
-    other = max((own for own in OTHERS if own != delimiter), key=line.count)
+    other = max((character for character in OTHERS if character != delimiter), key=line.count)
     if other in line:
-        name, kept = DELIMITERS[delimiter], "$'\\t'" if delimiter == "\t" else f"'{delimiter}'"
+        name, quoted = DELIMITERS[delimiter], "$'\\t'" if delimiter == "\t" else f"'{delimiter}'"
         raise DataError(
             f"{place}: with a {name} between columns there is one, {cut(line, SHOWN)!r}, with a "
-            f"{DELIMITERS[other]} in it: use {_option(other)} (--delimiter {kept} if it is one)"
+            f"{DELIMITERS[other]} in it: use {_option(other)} (--delimiter {quoted} if it is one)"
         )
 
 
 def _refuse_header(fields: list[str], names: list[str], place: Place) -> None:
     """The names of the columns were given, and the first line has them as well."""
-    folded = [[own.strip().casefold() for own in row] for row in (fields, names)]
+    folded = [[field.strip().casefold() for field in row] for row in (fields, names)]
     if folded[0] == folded[1]:
         raise DataError(
             f"{place}: the file has a header line already, {', '.join(fields)}: "
@@ -103,9 +103,9 @@ def _refuse_header(fields: list[str], names: list[str], place: Place) -> None:
         )
 
 
-def _too_many(found: int) -> str:
+def _too_many(count: int) -> str:
     return (
-        f"expected a table of at most {COLUMNS:,} columns, found {found:,} or more: is the "
+        f"expected a table of at most {COLUMNS:,} columns, found {count:,} or more: is the "
         "delimiter right?"
     )
 
@@ -155,29 +155,29 @@ class Records:
 
     def _miscount(self, fields: list[str]) -> str:
         """What is wrong with a number of fields that is not the table's."""
-        found, name = len(fields), DELIMITERS.get(self.delimiter, "delimiter")
-        more = found > (self.width or 0)
+        count, name = len(fields), DELIMITERS.get(self.delimiter, "delimiter")
+        more = count > (self.width or 0)
         if self.quote:
             guess = f" (unquoted {name}?)" if more else f" (missing {name}?)"
         else:
             guess = f" (a {name} inside a field?)" if more else f" (missing {name}?)"
-        return f"expected {self.width} columns, found {found}{guess}"
+        return f"expected {self.width} columns, found {count}{guess}"
 
     def _quoted(self, first: Line) -> Record:
         """The record that begins with this line, which has a quote."""
-        scan, held = Scan(self.delimiter), [first]
+        scan, raw_lines = Scan(self.delimiter), [first]
         scan.feed(first[1])
         column = scan.column  # the one that is open after the first line
         size = len(first[1])
         while scan.open and size <= self.limit and (line := self._next()) is not None:
-            held.append(line)
+            raw_lines.append(line)
             scan.feed(line[1])
             size += len(line[1]) + LINE_COST
         if len(scan.fields) > COLUMNS:
             return Record(first[0], [], _too_many(len(scan.fields)), first[0])
-        unread = next((line for line in held if line[2]), None)
-        if scan.open or (scan.fault and len(held) > 1 and not unread):
-            last = self._give_back(held)
+        unread = next((line for line in raw_lines if line[2]), None)
+        if scan.open or (scan.fault and len(raw_lines) > 1 and not unread):
+            last = self._give_back(raw_lines)
             lines = f" (lines {first[0]} to {last} are left out)" if last > first[0] else ""
             fault = f"the quote that opens column {column} is never closed{lines}"
             return Record(first[0], [], fault, first[0], last - first[0] + 1)
@@ -185,29 +185,29 @@ class Records:
             return Record(first[0], [], unread[2], unread[0])
         if not scan.fault and len(scan.fields) != self.width is not None:
             scan.fault = self._miscount(scan.fields)
-            if len(held) > 1:
-                scan.fault += f" in lines {first[0]} to {held[-1][0]}"
+            if len(raw_lines) > 1:
+                scan.fault += f" in lines {first[0]} to {raw_lines[-1][0]}"
         return Record(first[0], scan.fields, scan.fault, first[0])
 
-    def _give_back(self, held: list[Line]) -> int:
+    def _give_back(self, lines: list[Line]) -> int:
         """Gives back the lines from the first one on that is a row by itself, or begins one;
         returns the number of the line before it. Where there is none, all are given up."""
         self._unclosed += 1
         if self._unclosed > MOST_UNCLOSED:
             raise Broken(
-                Place(self.file, held[0][0]),
+                Place(self.file, lines[0][0]),
                 f"more than {MOST_UNCLOSED} quotes are never closed: if quotes have no meaning "
                 "in this file, use --no-quote",
             )
-        for k, (_, text, _) in enumerate(held[1:], 1):
+        for k, (_, text, _) in enumerate(lines[1:], 1):
             scan = Scan(self.delimiter)
             scan.feed(text)
             whole = not scan.open and len(scan.fields) == self.width
             begun = scan.open and scan.column <= (self.width or 0)
             if not scan.fault and (whole or begun):
-                self._again.extendleft(reversed(held[k:]))
-                return held[k - 1][0]
-        return held[-1][0]
+                self._again.extendleft(reversed(lines[k:]))
+                return lines[k - 1][0]
+        return lines[-1][0]
 
 
 class Scan:

@@ -36,8 +36,8 @@ def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
         if fault:
             on_bad_row(Problem(place, fault))
         else:
-            told = {"label": labels[0] if len(labels) == 1 else labels} if labels else {}
-            yield Row(place, {"text": text, **told})
+            label_fields = {"label": labels[0] if len(labels) == 1 else labels} if labels else {}
+            yield Row(place, {"text": text, **label_fields})
 
 
 def _fault(text: str, labels: Sequence[str], labelled: bool) -> str:

@@ -21,15 +21,15 @@ def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
     """{"text": the file, "label": its folder}, by label and name. Names that begin with a dot
     are passed over, and so are files beside the label folders."""
     require(options.columns, ("text", "label"), Place(str(path), 1))
-    labels = [own for own in _inside(path) if own.is_dir()]
-    files = [own for label in labels for own in _inside(label)]
+    labels = [child for child in _inside(path) if child.is_dir()]
+    files = [child for label in labels for child in _inside(label)]
     if labels and files and not any(map(_is_text, files)):
         raise DataError(
             f"{path}: expected a folder for each label, with .txt files inside or with pictures "
             f"inside (for --task image), got folders without .txt files: {files[0]}"
         )
     if not labels:
-        tables = [own for own in _inside(path) if own.suffix in endings()]
+        tables = [child for child in _inside(path) if child.suffix in endings()]
         instead = f"; to read a file in it, name the file: {tables[0]}" if tables else ""
         raise DataError(
             f"{path}: expected a folder for each label with .txt files inside "
@@ -48,7 +48,7 @@ def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
 def _inside(folder: Path) -> list[Path]:
     """What a folder holds, by name; names that begin with a dot are passed over."""
     try:
-        return sorted(own for own in folder.iterdir() if not own.name.startswith("."))
+        return sorted(child for child in folder.iterdir() if not child.name.startswith("."))
     except OSError as error:
         raise DataError(f"{folder}: cannot be read ({error.strerror})") from None
 

@@ -58,8 +58,8 @@ def _refuse_one_object(first: list[Line], path: Path, options: ReadOptions) -> N
         fields = jsonl.parsed(first[0][1])
     except Unfit:
         if len(first) > 1 and not first[1][1].lstrip(" \t").startswith("{"):
-            told = f"{EXPECTED}, got one object over several lines"
-            raise Broken(place, told + _list_inside(_one_object(path, options))) from None
+            message = f"{EXPECTED}, got one object over several lines"
+            raise Broken(place, message + _list_inside(_one_object(path, options))) from None
         return  # a line with a fault, among others
     if len(first) == 1 and (inside := _list_inside(fields)):
         raise Broken(place, f"{EXPECTED}, got one object{inside}")
@@ -76,11 +76,11 @@ def _one_object(path: Path, options: ReadOptions) -> dict[str, Any]:
 def _list_inside(fields: dict[str, Any]) -> str:
     """Which list of an object, or of an object in it, holds objects: by its name, data.items."""
     waiting = list(fields.items())
-    for name, own in waiting:
-        if isinstance(own, list) and own and all(isinstance(row, dict) for row in own):
+    for name, inside in waiting:
+        if isinstance(inside, list) and inside and all(isinstance(row, dict) for row in inside):
             return f": write its list {name!r} alone"
-        if isinstance(own, dict):
-            waiting += [(f"{name}.{inner}", value) for inner, value in own.items()]
+        if isinstance(inside, dict):
+            waiting += [(f"{name}.{inner}", value) for inner, value in inside.items()]
     return ""
 
 
@@ -91,14 +91,14 @@ class JsonList:
         self._file = str(path)
         self._starts: list[int] = []  # where each line begins in the text
         self._faults: dict[int, str] = {}  # by the line's number
-        held, size = [], 0
+        pieces, size = [], 0
         for number, text, fault in lines(path, options):
             if fault:
                 self._faults[number] = fault
             self._starts.append(size)
-            held.append(text)
+            pieces.append(text)
             size += len(text) + 1
-        self.text = "\n".join(held)
+        self.text = "\n".join(pieces)
 
     def line_at(self, position: int) -> int:
         return bisect_right(self._starts, position)
@@ -114,8 +114,8 @@ class JsonList:
         """Where each element of the list begins and ends in the text."""
         at, row = self._filled(0), 1
         if not self.text.startswith("[", at):
-            told = next(iter(self._faults.values()), "") or "got neither"
-            raise Broken(Place(self._file, row), f"{EXPECTED}, {told}")
+            reason = next(iter(self._faults.values()), "") or "got neither"
+            raise Broken(Place(self._file, row), f"{EXPECTED}, {reason}")
         at = self._filled(at + 1)
         more = not self.text.startswith("]", at)
         while more:
@@ -131,8 +131,8 @@ class JsonList:
 
     def _filled(self, at: int) -> int:
         """The next position that is no white space."""
-        found = SPACE.match(self.text, at)
-        return at if found is None else found.end()
+        match = SPACE.match(self.text, at)
+        return at if match is None else match.end()
 
     def _end(self, at: int, row: int) -> int:
         """Where the value ends that begins here."""
@@ -146,5 +146,5 @@ class JsonList:
     def _invalid(self, row: int, at: int, reason: str) -> Broken:
         line = self.line_at(at)
         character = at - self._starts[line - 1] + 1
-        told = f"invalid JSON on line {line}, character {character}: {reason}"
-        return Broken(Place(self._file, row), f"{told}; nothing after it is read")
+        message = f"invalid JSON on line {line}, character {character}: {reason}"
+        return Broken(Place(self._file, row), f"{message}; nothing after it is read")

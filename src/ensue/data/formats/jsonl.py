@@ -56,13 +56,13 @@ def told(error: json.JSONDecodeError) -> str:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         counts = Counter(name for name, _ in pairs)
         raise Unfit(f"the key {counts.most_common(1)[0][0]!r} stands twice in one object")
-    if len(found) > COLUMNS:
-        raise Unfit(f"expected an object of at most {COLUMNS:,} keys, got {len(found):,}")
-    return found
+    if len(fields) > COLUMNS:
+        raise Unfit(f"expected an object of at most {COLUMNS:,} keys, got {len(fields):,}")
+    return fields
 
 
 def _constant(name: str) -> NoReturn:

@@ -25,10 +25,10 @@ REPEATS = 4  # lines of each label, on average
 def recognised(first: Sequence[str]) -> bool:
     """Every line begins with one of few signs that are no words, and goes on."""
     lines = [line for line in first if line.strip()]
-    found = [own[1] for line in lines if (own := LINE.fullmatch(line))]
-    if len(lines) < FEWEST or len(found) < len(lines):
+    labels = [match[1] for line in lines if (match := LINE.fullmatch(line))]
+    if len(lines) < FEWEST or len(labels) < len(lines):
         return False
-    kinds = {*found}
+    kinds = {*labels}
     return 1 < len(kinds) <= len(lines) // REPEATS and all(map(NO_WORD.fullmatch, kinds))
 
 
@@ -37,9 +37,9 @@ def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
     require(options.columns, COLUMNS, Place(str(path), 1))
     for number, line, fault in filled(text_lines(path, options)):
         place = Place(str(path), number)
-        found = None if fault else LINE.fullmatch(line)
-        if found:
-            yield Row(place, {"text": found[2], "label": found[1]})
+        match = None if fault else LINE.fullmatch(line)
+        if match:
+            yield Row(place, {"text": match[2], "label": match[1]})
         else:
             on_bad_row(Problem(place, fault or _fault(line)))
 

@@ -42,14 +42,14 @@ def read_whole(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[R
 
 def whole_text(path: Path, options: ReadOptions, on_bad_row: Tell) -> str | None:
     """The text of a file without its last line end; None if a line of it is faulty."""
-    found: list[str] = []
+    lines: list[str] = []
     faults = 0
     for number, text, fault in text_lines(path, options):
         if fault:
             on_bad_row(Problem(Place(str(path), number), fault, rejects=int(faults == 0)))
             faults += 1
-        found.append(text)
-    return None if faults else "\n".join(found)
+        lines.append(text)
+    return None if faults else "\n".join(lines)
 
 
 def read_parallel(
@@ -86,12 +86,12 @@ def read_parallel(
 def _pair(names: tuple[str, str], pair: tuple[Line, Line], on_bad_row: Tell) -> Iterator[Row]:
     """The row of two lines, or its problems."""
     texts = [text for _, text, _ in pair]
-    found = [(Place(names[k], n), fault) for k, (n, _, fault) in enumerate(pair) if fault]
-    if not found and bool(texts[0].strip()) != bool(texts[1].strip()):
+    faults = [(Place(names[k], n), fault) for k, (n, _, fault) in enumerate(pair) if fault]
+    if not faults and bool(texts[0].strip()) != bool(texts[1].strip()):
         empty = 1 if texts[0].strip() else 0
         other = Place(names[1 - empty], pair[1 - empty][0])
-        found = [(Place(names[empty], pair[empty][0]), f"the line is empty, {other} is not")]
-    for k, (place, fault) in enumerate(found):
+        faults = [(Place(names[empty], pair[empty][0]), f"the line is empty, {other} is not")]
+    for k, (place, fault) in enumerate(faults):
         on_bad_row(Problem(place, fault, rejects=int(k == 0)))
-    if not found:
+    if not faults:
         yield Row(Place(names[0], pair[0][0]), {"source": texts[0], "target": texts[1]})

@@ -79,4 +79,6 @@ class _Lines:
             return
         values = (tree.as_text(), " ".join(tree.words), tree.label)
         fields = dict(zip(COLUMNS, values, strict=True))
-        yield Row(self.place, {name: own for name, own in fields.items() if own or name != "label"})
+        yield Row(
+            self.place, {name: field for name, field in fields.items() if field or name != "label"}
+        )

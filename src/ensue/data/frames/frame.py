@@ -52,7 +52,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value if value.dtype.kind in NUMBERS else _plain(value.tolist())
     if isinstance(value, list | tuple):
-        return [_plain(own) for own in value]
+        return [_plain(item) for item in value]
     if isinstance(value, Decimal):
         return _plain(float(value))
     if isinstance(value, date | time):
@@ -99,12 +99,12 @@ def values_like(texts: Sequence[str], column: Sequence[Any]) -> list[Any]:
 
 def _moment(text: str, known: Sequence[datetime]) -> datetime:
     first = known[0]
-    found = type(first).fromisoformat(text)
+    parsed = type(first).fromisoformat(text)
     if first.tzinfo is None:
-        return found
+        return parsed
     if len({moment.time() for moment in known if _is_moment(moment)}) == 1:
-        return found.replace(tzinfo=first.tzinfo)
-    return found.replace(tzinfo=UTC).astimezone(first.tzinfo)
+        return parsed.replace(tzinfo=first.tzinfo)
+    return parsed.replace(tzinfo=UTC).astimezone(first.tzinfo)
 
 
 TYPES: dict[str, Callable[[str], Any]] = {
@@ -133,8 +133,8 @@ class Places(NamedTuple):
 def is_a(data: object, library: str, name: str) -> bool:
     """Whether a value is of a library's type, or of one that inherits from it."""
     return any(
-        own.__name__ == name and own.__module__.partition(".")[0] == library
-        for own in type(data).__mro__
+        base.__name__ == name and base.__module__.partition(".")[0] == library
+        for base in type(data).__mro__
     )
 
 
@@ -184,24 +184,24 @@ class Pandas(FrameKind):
 
     def values(self, frame: Any, name: str) -> list[Any]:
         names = self.names(frame)
-        found: list[Any] = (
+        columns: list[Any] = (
             frame.iloc[:, names.index(name)] if name in names else frame.index
         ).tolist()
-        return found
+        return columns
 
     def with_columns(self, frame: Any, columns: Columns) -> Any:
         return frame.assign(**columns)
 
     def new(self, frame: Any, columns: Columns, like: Collection[str]) -> Any:
-        found = import_module("pandas").DataFrame(dict(columns))
+        table = import_module("pandas").DataFrame(dict(columns))
         for name in like:
-            there = name in self.names(frame)
-            column = frame[name] if there else frame.index
-            found[name] = values_like(columns[name], column.tolist())
-            found[name] = found[name].astype(column.dtype)
-            if not there:
-                found = found.set_index(name).rename_axis(frame.index.name)
-        return found
+            exists = name in self.names(frame)
+            column = frame[name] if exists else frame.index
+            table[name] = values_like(columns[name], column.tolist())
+            table[name] = table[name].astype(column.dtype)
+            if not exists:
+                table = table.set_index(name).rename_axis(frame.index.name)
+        return table
 
     def places(self, frame: Any) -> Places:
         """By the index where it has whole numbers, else by position."""
@@ -222,21 +222,23 @@ class Polars(FrameKind):
         return list(frame.columns)
 
     def values(self, frame: Any, name: str) -> list[Any]:
-        found: list[Any] = frame.get_column(name).to_list()
-        return found
+        listed: list[Any] = frame.get_column(name).to_list()
+        return listed
 
     def with_columns(self, frame: Any, columns: Columns) -> Any:
         polars = import_module("polars")
-        return frame.with_columns([polars.Series(name, own) for name, own in columns.items()])
+        return frame.with_columns([polars.Series(name, column) for name, column in columns.items()])
 
     def new(self, frame: Any, columns: Columns, like: Collection[str]) -> Any:
         polars = import_module("polars")
         return polars.DataFrame(
             [
-                polars.Series(name, values_like(own, self.values(frame, name)), frame.schema[name])
+                polars.Series(
+                    name, values_like(column, self.values(frame, name)), frame.schema[name]
+                )
                 if name in like
-                else polars.Series(name, own)
-                for name, own in columns.items()
+                else polars.Series(name, column)
+                for name, column in columns.items()
             ]
         )
 
@@ -248,13 +250,13 @@ class ArrowTable(FrameKind):
         return list(frame.column_names)
 
     def values(self, frame: Any, name: str) -> list[Any]:
-        found: list[Any] = frame.column(name).to_pylist()
-        return found
+        listed: list[Any] = frame.column(name).to_pylist()
+        return listed
 
     def with_columns(self, frame: Any, columns: Columns) -> Any:
         array = import_module("pyarrow").array
-        for name, own in columns.items():
-            frame = frame.append_column(name, array(own))
+        for name, column in columns.items():
+            frame = frame.append_column(name, array(column))
         return frame
 
     def new(self, frame: Any, columns: Columns, like: Collection[str]) -> Any:
@@ -262,11 +264,11 @@ class ArrowTable(FrameKind):
         return arrow.table(
             {
                 name: arrow.array(
-                    values_like(own, self.values(frame, name)), frame.schema.field(name).type
+                    values_like(column, self.values(frame, name)), frame.schema.field(name).type
                 )
                 if name in like
-                else arrow.array(own)
-                for name, own in columns.items()
+                else arrow.array(column)
+                for name, column in columns.items()
             }
         )
 
@@ -282,22 +284,24 @@ class HuggingFace(FrameKind):
 
     def values(self, frame: Any, name: str) -> list[Any]:
         feature = frame.features[name]
-        found: list[Any] = frame.with_format(None)[name][:]
+        listed: list[Any] = frame.with_format(None)[name][:]
         classes = getattr(feature, "names", None) or getattr(
             getattr(feature, "feature", None), "names", None
         )
-        return _class_names(found, classes) if classes else found
+        return _class_names(listed, classes) if classes else listed
 
     def with_columns(self, frame: Any, columns: Columns) -> Any:
-        for name, own in columns.items():
-            frame = frame.add_column(name, list(own))
+        for name, column in columns.items():
+            frame = frame.add_column(name, list(column))
         return frame
 
     def new(self, frame: Any, columns: Columns, like: Collection[str]) -> Any:
         return import_module("datasets").Dataset.from_dict(
             {
-                name: values_like(own, self.values(frame, name)) if name in like else list(own)
-                for name, own in columns.items()
+                name: values_like(column, self.values(frame, name))
+                if name in like
+                else list(column)
+                for name, column in columns.items()
             }
         )
 
@@ -305,7 +309,7 @@ class HuggingFace(FrameKind):
 def _class_names(value: Any, classes: Sequence[str]) -> Any:
     """The name of a class, or of each in a list; None for −1, which stands for no class."""
     if isinstance(value, list):
-        return [_class_names(own, classes) for own in value]
+        return [_class_names(item, classes) for item in value]
     return None if value is None or value < 0 else classes[value]
 
 
@@ -343,13 +347,13 @@ def kind_of(data: object) -> FrameKind | None:
     for (library, name), reason in REFUSED.items():
         if is_a(data, library, name):
             raise OptionError(f"{library} {name}: {reason}")
-    found = next((kind for kind in KINDS if kind.is_one(data)), None)
-    if found is None and hasattr(data, "columns") and hasattr(data, "__getitem__"):
+    matching = next((kind for kind in KINDS if kind.is_one(data)), None)
+    if matching is None and hasattr(data, "columns") and hasattr(data, "__getitem__"):
         raise OptionError(
             f"{type(data).__module__.partition('.')[0]} {type(data).__name__}: this kind of data "
             "frame is not known; give one of pandas or polars, an Arrow table, or rows in a list"
         )
-    return found
+    return matching
 
 
 NAME = "the data frame"  # in messages
@@ -369,10 +373,10 @@ class Frame:
         kind = kind_of(data)
         if kind is None:
             return None
-        found = cls(kind.opened(data), kind)
-        if faults := faults_of_names(found.names):
+        opened = cls(kind.opened(data), kind)
+        if faults := faults_of_names(opened.names):
             raise DataError(f"{NAME}: its columns cannot be told apart: {'; '.join(faults)}")
-        return found
+        return opened
 
     def __len__(self) -> int:
         return len(self.kind.places(self.data).numbers)
@@ -418,10 +422,10 @@ class Frame:
     # ------------------------------------------------------------- answers
     def with_columns(self, columns: Mapping[str, Sequence[Any]]) -> Any:
         """A copy with more columns; one whose name is taken is called predicted_…."""
-        taken, added = {*self.names}, dict[str, Sequence[Any]]()
+        names, added = {*self.names}, dict[str, Sequence[Any]]()
         for name, values in columns.items():
-            free = untaken(name, taken)
-            taken.add(free)
+            free = untaken(name, names)
+            names.add(free)
             added[free] = values
         return self.kind.with_columns(self.data, added)
 
@@ -431,14 +435,14 @@ class Frame:
         return self.kind.new(self.data, columns, [name for name in like if name in columns])
 
 
-def untaken(name: str, taken: Collection[str]) -> str:
+def untaken(name: str, names: Collection[str]) -> str:
     """The name, or predicted_… where a column has it.
 
     >>> untaken("label", ["text", "label"])
     'predicted_label'
     """
-    free, number = name if name not in taken else f"{PREDICTED}_{name}", 2
-    while free in taken:
+    free, number = name if name not in names else f"{PREDICTED}_{name}", 2
+    while free in names:
         free, number = f"{PREDICTED}_{name}_{number}", number + 1
     return free
 
@@ -446,7 +450,7 @@ def untaken(name: str, taken: Collection[str]) -> str:
 def _faults(fields: dict[str, Any], named: Collection[str]) -> list[str]:
     """What is wrong with the values of the columns that are named. Sound values are replaced by
     what a row holds."""
-    found = []
+    faults = []
     for name, value in fields.items():
         if value is None or isinstance(value, np.ndarray):
             continue
@@ -454,5 +458,5 @@ def _faults(fields: dict[str, Any], named: Collection[str]) -> list[str]:
             fields[name] = kind_of_value(value)[1]
         except Unfit as unfit:
             if name in named:
-                found.append(f"column {name!r}: {unfit}")
-    return found
+                faults.append(f"column {name!r}: {unfit}")
+    return faults

@@ -59,14 +59,17 @@ def read_idx(path: Path, axes: int) -> NDArray[np.uint8]:
     except DamagedStream as damaged:
         raise DataError(f"{path}: {damaged}") from None
     shape = _shape(path, bytes(data[:begin]), axes)
-    wanted, got = prod(shape), len(data) - begin
-    if got != wanted:
-        told = "the file is not whole, copy it again" if got < wanted else "what follows is unknown"
-        raise DataError(
-            f"{path}: byte {begin + min(got, wanted)}: expected {wanted:,} bytes for "
-            f"{' × '.join(map(str, shape))}, got {f'{got:,}' if got < wanted else 'more'}: {told}"
+    expected, got = prod(shape), len(data) - begin
+    if got != expected:
+        message = (
+            "the file is not whole, copy it again" if got < expected else "what follows is unknown"
         )
-    return np.frombuffer(bytes(data), np.uint8, wanted, begin).reshape(shape)
+        raise DataError(
+            f"{path}: byte {begin + min(got, expected)}: expected {expected:,} bytes for "
+            f"{' × '.join(map(str, shape))}, got {f'{got:,}' if got < expected else 'more'}: "
+            f"{message}"
+        )
+    return np.frombuffer(bytes(data), np.uint8, expected, begin).reshape(shape)
 
 
 def _shape(path: Path, header: bytes, axes: int) -> tuple[int, ...]:
@@ -88,13 +91,13 @@ def _shape(path: Path, header: bytes, axes: int) -> tuple[int, ...]:
 
 def labels_beside(path: Path) -> Path | None:
     """The file of labels that belongs to one of pictures, packed or not."""
-    own = NAME.fullmatch(path.name)
-    if own is None:
+    match = NAME.fullmatch(path.name)
+    if match is None:
         return None
-    plain = f"{own['begin']}labels{own['between']}idx1-ubyte"
-    both = [plain + ".gz", plain] if own["gz"] else [plain, plain + ".gz"]
-    found = (path.with_name(name) for name in both)
-    return next((file for file in found if file.exists()), None)
+    plain = f"{match['begin']}labels{match['between']}idx1-ubyte"
+    both = [plain + ".gz", plain] if match["gz"] else [plain, plain + ".gz"]
+    files = (path.with_name(name) for name in both)
+    return next((file for file in files if file.exists()), None)
 
 
 def read_idx_pictures(path: Path, labelled: bool = True) -> Iterator[Row]:
@@ -105,9 +108,9 @@ def read_idx_pictures(path: Path, labelled: bool = True) -> Iterator[Row]:
     if labelled:
         file = labels_beside(path)
         if file is None:
-            wanted = path.name.replace("images", "labels").replace("idx3", "idx1")
+            expected = path.name.replace("images", "labels").replace("idx3", "idx1")
             raise DataError(
-                f"{path}: expected the labels in {wanted} beside it, found no such file"
+                f"{path}: expected the labels in {expected} beside it, found no such file"
             )
         labels = read_idx(file, 1)
         if len(labels) != len(pictures):
@@ -173,8 +176,10 @@ def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
         size, name = struct.unpack_from(">I4s", data, at)
         end = at + 12 + size
         if end > len(data):
-            shown = name.decode("latin-1")
-            raise Unfit(f"byte {len(data)}: the file ends inside the chunk {shown} of byte {at}")
+            shown_name = name.decode("latin-1")
+            raise Unfit(
+                f"byte {len(data)}: the file ends inside the chunk {shown_name} of byte {at}"
+            )
         content = data[at + 8 : end - 4]
         if zlib.crc32(data[at + 4 : end - 4]) != struct.unpack_from(">I", data, end - 4)[0]:
             raise Unfit(f"byte {at}: the chunk {name.decode('latin-1')} is damaged (checksum)")
@@ -206,17 +211,17 @@ def _unfiltered(raw: Pixels, height: int, row: int, step: int) -> Pixels:
         raise Unfit(f"line {k + 1}: expected a filter 0 … 4, got {ways[k]}")
     if ways.max() > 2:
         return _by_diagonals(differences.reshape(height, -1, step), ways)
-    found, above = np.empty((height, row), np.uint8), np.zeros(row, np.uint8)
+    rows, above = np.empty((height, row), np.uint8), np.zeros(row, np.uint8)
     for k, (way, line) in enumerate(zip(ways.tolist(), differences, strict=True)):
         if way == 0:
-            found[k] = line
+            rows[k] = line
         elif way == 1:  # the left neighbour
             sums = line.reshape(-1, step).cumsum(0, np.uint64)
-            found[k] = sums.astype(np.uint8).reshape(-1)
+            rows[k] = sums.astype(np.uint8).reshape(-1)
         else:  # the upper one
-            found[k] = line + above
-        above = found[k]
-    return found
+            rows[k] = line + above
+        above = rows[k]
+    return rows
 
 
 def _by_diagonals(differences: Pixels, ways: Pixels) -> Pixels:
@@ -262,8 +267,8 @@ def encode_png(pixels: Pixels) -> bytes:
     header = struct.pack(">IIBBBBB", width, height, 8, KINDS[channels], 0, 0, 0)
     content = {b"IHDR": header, b"IDAT": zlib.compress(lines.tobytes(), 9), b"IEND": b""}
     return SIGNATURE + b"".join(
-        struct.pack(">I", len(own)) + name + own + struct.pack(">I", zlib.crc32(name + own))
-        for name, own in content.items()
+        struct.pack(">I", len(chunk)) + name + chunk + struct.pack(">I", zlib.crc32(name + chunk))
+        for name, chunk in content.items()
     )
 
 
@@ -318,13 +323,18 @@ def write_image(path: Path | str, picture: Picture) -> None:
 
 def checked(picture: NDArray[np.generic], place: str = "picture") -> Picture:
     """(channels, height, width) of a picture in memory; (height, width) is grey."""
-    found = picture[None] if picture.ndim == 2 else picture
-    if found.dtype != np.uint8 or found.ndim != 3 or len(found) not in (1, 3) or not found.size:
+    channels = picture[None] if picture.ndim == 2 else picture
+    if (
+        channels.dtype != np.uint8
+        or channels.ndim != 3
+        or len(channels) not in (1, 3)
+        or not channels.size
+    ):
         raise DataError(
             f"{place}: expected bytes (uint8) of shape (height, width), or (channels, height, "
             f"width) with 1 or 3 channels, got {picture.dtype} of shape {picture.shape}"
         )
-    return found.astype(np.uint8, copy=False)
+    return channels.astype(np.uint8, copy=False)
 
 
 def _opaque(pixels: Picture) -> Picture:
@@ -339,15 +349,15 @@ def _opaque(pixels: Picture) -> Picture:
 
 def _netpbm(data: bytes) -> Picture:
     """Binary PGM and PPM; brightness in parts of their own greatest number."""
-    found = NETPBM.match(data[:PICTURE_HEADER])
-    if not found:
+    match = NETPBM.match(data[:PICTURE_HEADER])
+    if not match:
         raise Unfit("byte 0: expected P5 or P6, width, height and the greatest number, below 256")
-    channels = 1 if found[1] == b"5" else 3
-    width, height, most = (int(found[k]) for k in (2, 3, 4))
-    size, begin = width * height * channels, found.end()
-    check_size(width, height, found.start(2))
+    channels = 1 if match[1] == b"5" else 3
+    width, height, most = (int(match[k]) for k in (2, 3, 4))
+    size, begin = width * height * channels, match.end()
+    check_size(width, height, match.start(2))
     if not 0 < most < 256:
-        raise Unfit(f"byte {found.start(4)}: expected numbers up to 255 at most, got {most}")
+        raise Unfit(f"byte {match.start(4)}: expected numbers up to 255 at most, got {most}")
     if len(data) - begin < size:
         raise Unfit(f"byte {len(data)}: expected {size:,} bytes of pixels, got {len(data) - begin}")
     pixels = np.frombuffer(data, np.uint8, size, begin).reshape(height, width, channels)
@@ -362,12 +372,12 @@ def _through_pillow(data: bytes, why: str) -> Picture:
     except ImportError:
         raise MissingExtra(f"{why}; reading it needs Pillow: pip install 'ensue[images]'") from None
     try:
-        with pillow.open(BytesIO(data)) as own:
-            grey = own.mode in ("1", "L")
-            found = np.asarray(own.convert("L" if grey else "RGBA"), np.uint8)
+        with pillow.open(BytesIO(data)) as image:
+            grey = image.mode in ("1", "L")
+            pixels = np.asarray(image.convert("L" if grey else "RGBA"), np.uint8)
     except (OSError, ValueError, SyntaxError, pillow.DecompressionBombError) as error:
         raise Unfit(f"no picture that can be read ({error})") from None
-    return _opaque(found[..., None] if grey else found)
+    return _opaque(pixels[..., None] if grey else pixels)
 
 
 # --- one shape for all -------------------------------------------------------------------------
@@ -381,13 +391,13 @@ def conformed(picture: Picture, shape: tuple[int, int, int]) -> Picture:
         raise OptionError(f"shape: expected 1 or 3 channels, height and width ≥ 1, got {shape}")
     if picture.shape == shape:
         return picture
-    found = picture.astype(np.float64)
+    numbers = picture.astype(np.float64)
     if channels < len(picture):
-        found = np.tensordot(GREY, found, 1)[None]
-    if found.shape[1:] != (height, width):
-        tall, wide = _means(found.shape[1], height), _means(found.shape[2], width)
-        found = tall @ found @ wide.T
-    rounded = np.rint(found).clip(0, 255).astype(np.uint8)
+        numbers = np.tensordot(GREY, numbers, 1)[None]
+    if numbers.shape[1:] != (height, width):
+        tall, wide = _means(numbers.shape[1], height), _means(numbers.shape[2], width)
+        numbers = tall @ numbers @ wide.T
+    rounded = np.rint(numbers).clip(0, 255).astype(np.uint8)
     return np.repeat(rounded, channels, 0) if len(rounded) < channels else rounded
 
 

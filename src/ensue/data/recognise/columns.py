@@ -41,7 +41,7 @@ def is_date(text: str) -> bool:
     [True, True, True, False, False]
     """
     text = text.strip()
-    return 5 < len(text) <= LONGEST and any(own.fullmatch(text) for own in SPELLINGS)
+    return 5 < len(text) <= LONGEST and any(spelling.fullmatch(text) for spelling in SPELLINGS)
 
 
 def is_moment_name(name: str) -> bool:
@@ -106,10 +106,10 @@ def _counted(names: Sequence[str]) -> bool:
 
 def _names_numbers(name: str, values: Sequence[str]) -> bool:
     """Whether a word stands over numbers."""
-    given = [value for value in values if value]
-    if number_of(name) is not None or not given:
+    filled = [value for value in values if value]
+    if number_of(name) is not None or not filled:
         return False
-    return all(number_of(value) is not None for value in given)
+    return all(number_of(value) is not None for value in filled)
 
 
 def _repeats(column: Column, values: Sequence[str]) -> bool:
@@ -186,16 +186,16 @@ class Column:
 
 def column_of(rows: Sequence[Row], name: str) -> Column:
     """What a column of the first rows holds."""
-    given = (row.fields.get(name) for row in rows)
-    values = [value for value in given if not _missing(value)]
+    values_or_none = (row.fields.get(name) for row in rows)
+    values = [value for value in values_or_none if not _missing(value)]
     count = len(values)
     if not count:
         return Column(name, Kind.EMPTY, 0, 0)
     for kind, types in ((Kind.STEPS, np.ndarray), (Kind.TOKENS, list)):
         if any(isinstance(value, types) for value in values):
-            found = [value for value in values if isinstance(value, types)]
-            tokens = {str(own) for value in found for own in value} if types is list else found
-            mean = sum(map(len, found)) / len(found)
+            alike = [value for value in values if isinstance(value, types)]
+            tokens = {str(item) for value in alike for item in value} if types is list else alike
+            mean = sum(map(len, alike)) / len(alike)
             return Column(name, kind, count, len(tokens), mean)
     if not all(isinstance(value, str | int | float | bool) for value in values):
         return Column(name, Kind.OTHER, count, count)
@@ -204,8 +204,8 @@ def column_of(rows: Sequence[Row], name: str) -> Column:
         return Column(name, Kind.CONSTANT, count, 1, _words(values))
     numbers = [number_of(value) for value in values]
     if all(is_number(value) for value in values) and None not in numbers:
-        known = [own for own in numbers if own is not None]
-        whole = all(own == int(own) for own in known)
+        known = [number for number in numbers if number is not None]
+        whole = all(number == int(number) for number in known)
         return Column(name, _kind_of_numbers(name, values, known), count, different, 0, whole)
     return Column(name, _kind_of_texts(name, values, different), count, different, _words(values))
 

@@ -135,14 +135,14 @@ def refuse_foreign(path: Path, format: str | None) -> None:
     """`DataError` for a file of another program, with what to do. format: what it is taken for;
     None where neither its name nor anybody tells."""
     content = _content(path)
-    alike = [own for own in FOREIGN_FILES if own.holds(content)]
-    by_name = [own for own in FOREIGN_FILES if _ending(path) in own.endings]
+    alike = [foreign for foreign in FOREIGN_FILES if foreign.holds(content)]
+    by_name = [foreign for foreign in FOREIGN_FILES if _ending(path) in foreign.endings]
     if alike:
-        found = next((own for own in by_name if own in alike), alike[0])
-        if not found.format:
-            raise _refused(path, f"this is {found.what}, which is not read", found.advice)
-        if found.format != format:
-            raise _refused(path, f"this is {found.what}", found.advice)
+        foreign = next((each for each in by_name if each in alike), alike[0])
+        if not foreign.format:
+            raise _refused(path, f"this is {foreign.what}, which is not read", foreign.advice)
+        if foreign.format != format:
+            raise _refused(path, f"this is {foreign.what}", foreign.advice)
     elif by_name and format is None:
         what, advice = by_name[0].what, by_name[0].advice
         if not by_name[0].magic:
@@ -151,11 +151,11 @@ def refuse_foreign(path: Path, format: str | None) -> None:
         raise _refused(path, f"the name is that of {what}, the bytes are not", text)
 
 
-def _refused(path: Path, told: str, advice: str) -> DataError:
+def _refused(path: Path, what: str, advice: str) -> DataError:
     table = path.with_suffix(".csv").name
     csv = repr(table if table != path.name else "rows.csv")
     return DataError(
-        f"{path}: {told}: " + advice.format(python=repr(str(path)), shell=quote(str(path)), csv=csv)
+        f"{path}: {what}: " + advice.format(python=repr(str(path)), shell=quote(str(path)), csv=csv)
     )
 
 
@@ -181,23 +181,23 @@ BYTE_ORDER_MARK = "\ufeff"
 LOOKED_AT = 100  # lines
 
 
-def format_of(path: Path, said: str = AUTO) -> str:
+def format_of(path: Path, name_of_format: str = AUTO) -> str:
     """The format that was said, or that of the file. A folder is a folder of texts; a file of
     another program is an error that tells what to do."""
     if path.is_dir():
-        return FOLDER if said == AUTO else said
+        return FOLDER if name_of_format == AUTO else name_of_format
     name = path.name.lower().removesuffix(".gz")
-    found = format_of_ending(Path(name).suffix) if said == AUTO else said
+    name_found = format_of_ending(Path(name).suffix) if name_of_format == AUTO else name_of_format
     if path.is_file():
-        refuse_foreign(path, found)
-        if said == AUTO and found in (None, TEXT):
-            found = _by_first_lines(path) or found
-    if found is None:
+        refuse_foreign(path, name_found)
+        if name_of_format == AUTO and name_found in (None, TEXT):
+            name_found = _by_first_lines(path) or name_found
+    if name_found is None:
         raise DataError(
             f"{path}: the name does not tell the format (known: {', '.join(endings())}, "
             f"each also with .gz); use --format with one of {', '.join(format_names())}"
         )
-    return found
+    return name_found
 
 
 def _by_first_lines(path: Path) -> str | None:
@@ -209,4 +209,4 @@ def _by_first_lines(path: Path) -> str | None:
     lines = content.split("\n")
     whole = lines[:-1] or lines  # the last one may be cut off
     first = [line.removesuffix("\r") for line in whole[:LOOKED_AT]]
-    return next((own.name for own in formats() if own.recognised(first)), None)
+    return next((form.name for form in formats() if form.recognised(first)), None)

@@ -44,10 +44,10 @@ def plain_number(text: str, decimal: str) -> str | None:
     >>> plain_number("€1,234.50", "."), plain_number("1 234,5", ","), plain_number("45 %", ".")
     ('1234.50', '1234.5', '45')
     """
-    found = _parts(text)
-    if found is None:
+    parts = _parts(text)
+    if parts is None:
         return None
-    whole, sign = found
+    whole, sign = parts
     other = "," if decimal == "." else "."
     body = re.sub(f"[{SPACES}]", "", whole)
     if other in body and not re.fullmatch(rf"\d{{1,3}}(?:[{other}]\d{{3}})+({decimal}\d+)?", body):
@@ -58,68 +58,72 @@ def plain_number(text: str, decimal: str) -> str | None:
 
 def _parts(text: str) -> tuple[str, str] | None:
     """The digits with what stands between them, and a minus."""
-    found = MARKED.fullmatch(text)
-    if found is None or (found["minus"] and found["inner"]) or not BODY.fullmatch(found["body"]):
+    match = MARKED.fullmatch(text)
+    if match is None or (match["minus"] and match["inner"]) or not BODY.fullmatch(match["body"]):
         return None
-    return found["body"], "-" if (found["minus"] or found["inner"]) in ("-", "−") else ""
+    return match["body"], "-" if (match["minus"] or match["inner"]) in ("-", "−") else ""
 
 
 def mark_of(values: Sequence[Any]) -> Mark | None:
     """What nearly all values that are there have: numbers, some of them marked, with one sign."""
-    there = [own for own in values if isinstance(own, str) and own.strip().lower() not in MISSING]
-    parts = {text: found for text in there if (found := MARKED.fullmatch(text)) and _parts(text)}
-    known = [text for text in there if text in parts]
+    present = [
+        value for value in values if isinstance(value, str) and value.strip().lower() not in MISSING
+    ]
+    parts = {text: match for text in present if (match := MARKED.fullmatch(text)) and _parts(text)}
+    known = [text for text in present if text in parts]
     signs = {(parts[text]["before"] or parts[text]["after"] or "").lower() for text in known}
     marked = [text for text in known if _is_marked(parts[text])]
-    if not marked or len(known) < NEARLY_ALL * len(there) or len(signs - {""}) > 1:
+    if not marked or len(known) < NEARLY_ALL * len(present) or len(signs - {""}) > 1:
         return None
-    told = {text: _decimal(parts[text]["body"]) for text in known}
-    decimals = {*told.values()} - {"", None}
+    by_text = {text: _decimal(parts[text]["body"]) for text in known}
+    decimals = {*by_text.values()} - {"", None}
     if len(decimals) > 1:
         return None
-    either = next((text for text, own in told.items() if own is None), "")
+    either = next((text for text, decimal in by_text.items() if decimal is None), "")
     sign = next(filter(None, signs), "")
     return Mark(sign, next(iter(decimals), ""), either, marked[0])  # type: ignore[arg-type]
 
 
-def _is_marked(found: re.Match[str]) -> bool:
+def _is_marked(match: re.Match[str]) -> bool:
     """Whether it is more than a number with or without decimals."""
-    body = BODY.fullmatch(found["body"])
+    body = BODY.fullmatch(match["body"])
     assert body is not None
-    both = body["point"] or body["comma"] or found["body"].count(",") > 1
-    return bool(found["before"] or found["after"] or body["spaced"] or both)
+    both = body["point"] or body["comma"] or match["body"].count(",") > 1
+    return bool(match["before"] or match["after"] or body["spaced"] or both)
 
 
 def _decimal(text: str) -> str | None:
     """The decimal sign that a cell tells; "" where it has none, None where it may be either."""
-    found = BODY.fullmatch(text)
-    assert found is not None
-    if found["spaced"]:
-        return found["tail"][0] if found["tail"] else ""
+    match = BODY.fullmatch(text)
+    assert match is not None
+    if match["spaced"]:
+        return match["tail"][0] if match["tail"] else ""
     for group, tail, decimal in (("commas", "point", "."), ("points", "comma", ",")):
-        if found[group]:
+        if match[group]:
             other = "," if decimal == "." else "."
-            return decimal if found[tail] or found[group].count(other) > 1 else None
-    return found["only"][0] if found["only"] else ""
+            return decimal if match[tail] or match[group].count(other) > 1 else None
+    return match["only"][0] if match["only"] else ""
 
 
 def decimal_of(marks: Mapping[str, Mark], plain: Mapping[str, str]) -> str:
     """The decimal sign of all marked columns. plain: a number with a point of each other column
     that has such ones. An error where columns differ, or no cell tells."""
-    told = {own.decimal: (name, own.example) for name, own in marks.items() if own.decimal}
+    readings_of_marks = {
+        mark.decimal: (name, mark.example) for name, mark in marks.items() if mark.decimal
+    }
     for pair in plain.items():
-        told.setdefault(".", pair)
-    if len(told) > 1:
-        (one, first), (two, second) = told.values()
+        readings_of_marks.setdefault(".", pair)
+    if len(readings_of_marks) > 1:
+        (one, first), (two, second) = readings_of_marks.values()
         raise DataError(
             f"column {one!r} has {first!r} and column {two!r} {second!r}: one has a decimal comma, "
             "the other a decimal point; write them the same way"
         )
-    either = next(((name, own.either) for name, own in marks.items() if own.either), None)
-    if either is None or told:
-        return next(iter(told), ".")
+    either = next(((name, mark.either) for name, mark in marks.items() if mark.either), None)
+    if either is None or readings_of_marks:
+        return next(iter(readings_of_marks), ".")
     name, text = either
-    readings = [f"--decimal {own} ({plain_number(text, own)})" for own in (".", ",")]
+    readings = [f"--decimal {sign} ({plain_number(text, sign)})" for sign in (".", ",")]
     raise DataError(f"column {name!r}: {text!r} may be two numbers: add {' or '.join(readings)}")
 
 

@@ -86,8 +86,8 @@ def _gaussian(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArra
 
 def _recurred(share: float, added: NDArray[np.float64]) -> NDArray[np.float64]:
     """y_t = share·y_{t−1} + added_t, from y_{−1} = 0."""
-    found, last = np.empty_like(added), 0.0
-    for t, own in enumerate(added.tolist()):
-        last = share * last + own
-        found[t] = last
-    return found
+    values, last = np.empty_like(added), 0.0
+    for t, shock in enumerate(added.tolist()):
+        last = share * last + shock
+        values[t] = last
+    return values

@@ -39,8 +39,8 @@ def _square(x: Floats, y: Floats, r: Floats) -> Floats:
 def _triangle(x: Floats, y: Floats, r: Floats) -> Floats:
     """Equilateral, on its base: its corners are r away from the centre, its edges r/2."""
     half = np.float32(0.5)
-    found: Floats = np.maximum(SLOPE * abs(x) - half * y, y) - half * r
-    return found
+    distance: Floats = np.maximum(SLOPE * abs(x) - half * y, y) - half * r
+    return distance
 
 
 def _cross(x: Floats, y: Floats, r: Floats) -> Floats:
@@ -58,8 +58,8 @@ def _star(x: Floats, y: Floats, r: Floats) -> Floats:
     far = np.sqrt(x * x + y * y)
     edge = np.array([INNER * np.cos(fifth / 2) - 1, INNER * np.sin(fifth / 2)], np.float32)
     across, along = edge[::-1] / np.float32(np.hypot(*edge))
-    found: Floats = (far * np.cos(angle) - r) * across - far * abs(np.sin(angle)) * along
-    return found
+    distance: Floats = (far * np.cos(angle) - r) * across - far * abs(np.sin(angle)) * along
+    return distance
 
 
 class Kind(NamedTuple):
@@ -93,18 +93,18 @@ class Placed(NamedTuple):
 
 def coverage(shapes: Placed) -> Floats:
     """The share of each pixel that lies inside (pictures, height, width)."""
-    found = np.empty((len(shapes.kind), SIDE, SIDE), np.float32)
+    covered = np.empty((len(shapes.kind), SIDE, SIDE), np.float32)
     pixels = np.arange(SIDE, dtype=np.float32) + np.float32(0.5)
-    for number, own in enumerate(KINDS.values()):
+    for number, kind in enumerate(KINDS.values()):
         rows = np.flatnonzero(shapes.kind == number)
         r, cx, cy, turned = (
             values[rows].astype(np.float32)[:, None, None] for values in shapes[1:]
         )
         dx, dy = pixels - cx, pixels[:, None] - cy
         cos, sin = np.cos(turned), np.sin(turned)
-        distance = own.distance(cos * dx + sin * dy, cos * dy - sin * dx, r)
-        found[rows] = np.clip(np.float32(0.5) - distance, 0, 1)
-    return found
+        distance = kind.distance(cos * dx + sin * dy, cos * dy - sin * dx, r)
+        covered[rows] = np.clip(np.float32(0.5) - distance, 0, 1)
+    return covered
 
 
 def boxes(covered: Floats) -> NDArray[np.int64]:
@@ -178,8 +178,8 @@ class Shape(NamedTuple):
     box: tuple[int, int, int, int]
 
     def __str__(self) -> str:
-        said = [self.size] if self.size in ATTRIBUTES["size"] else []
-        return " ".join(["a", *said, self.colour, self.kind])
+        words = [self.size] if self.size in ATTRIBUTES["size"] else []
+        return " ".join(["a", *words, self.colour, self.kind])
 
 
 @dataclass(frozen=True)
@@ -214,11 +214,11 @@ def shapes(seed: int, part: str, count: int, *, first: int = 0) -> list[Scene]:
         raise unknown("part", part, SHARES)
     if first < 0 or count < 1:
         raise OptionError(f"expected first ≥ 0 and count ≥ 1, got {first} and {count}")
-    found: list[Scene] = []
+    scenes: list[Scene] = []
     for start in range(first, first + count, AT_ONCE):
         numbers = np.arange(start, min(start + AT_ONCE, first + count))
-        found += _scenes(key_of("shapes", seed, part), part, numbers)
-    return found
+        scenes += _scenes(key_of("shapes", seed, part), part, numbers)
+    return scenes
 
 
 # --- what is on a picture ------------------------------------------------------------------
@@ -227,10 +227,10 @@ def shapes(seed: int, part: str, count: int, *, first: int = 0) -> list[Scene]:
 @cache
 def _combinations(part: str) -> list[tuple[int, int]]:
     """Numbers of the colours and kinds that a part may show, its own ones first."""
-    others = {own for held in HELD.values() for own in held}
-    own = list(HELD[part])
-    own += [(c, k) for c in COLOURS for k in KINDS if (c, k) not in others]
-    return [(list(COLOURS).index(colour), list(KINDS).index(kind)) for colour, kind in own]
+    others = {pair for part_pairs in HELD.values() for pair in part_pairs}
+    held_out = list(HELD[part])
+    held_out += [(c, k) for c in COLOURS for k in KINDS if (c, k) not in others]
+    return [(list(COLOURS).index(colour), list(KINDS).index(kind)) for colour, kind in held_out]
 
 
 class _Pair(NamedTuple):
@@ -247,10 +247,10 @@ class _Pair(NamedTuple):
 def _pair(drawn: Draws, part: str) -> _Pair:
     """drawn (pictures, 14)."""
     known = np.array(_combinations(part))
-    own = below(drawn[:, 0], len(HELD[part]) or len(known))
+    rare = below(drawn[:, 0], len(HELD[part]) or len(known))
     other = below(drawn[:, 1], len(known) - 1)
-    other += other >= own  # another one
-    colour, kind = known[np.stack([own, other])].transpose(2, 0, 1)
+    other += other >= rare  # another one
+    colour, kind = known[np.stack([rare, other])].transpose(2, 0, 1)
     size = np.stack([below(drawn[:, column], len(SIZES)) for column in (2, 3)])
     varied = 1 + VARIED * (2 * uniform(drawn[:, 4:6]).T - 1)
     reach = np.array([kind.reach for kind in KINDS.values()])[kind]
@@ -316,10 +316,10 @@ def _scenes(key: int, part: str, numbers: NDArray[np.int64]) -> list[Scene]:
     pictures = np.empty((len(numbers), SIDE, SIDE, 3), np.float32)
     pictures[:] = paper[:, None, None]
     colours = np.array(list(COLOURS.values()))
-    found = []
+    scenes = []
     for k in range(2):
         covered = coverage(Placed(*(values[k] for values in pair.placed)))
-        found.append(boxes(covered))
+        scenes.append(boxes(covered))
         if k:
             covered[pair.alone] = 0
         colour = colours[pair.colour[k]] + TINTED * tints[:, 3 * k + 3 : 3 * k + 6]
@@ -328,10 +328,10 @@ def _scenes(key: int, part: str, numbers: NDArray[np.int64]) -> list[Scene]:
     pictures += (grains.astype(np.float32) - 127.5) * np.float32(NOISE / 127.5)
     found_bytes = np.clip(np.rint(pictures), 0, 255).astype(np.uint8)
     volumes = np.ascontiguousarray(found_bytes.transpose(0, 3, 1, 2))
-    return [_scene(volumes[row], pair, np.stack(found), row) for row in range(len(numbers))]
+    return [_scene(volumes[row], pair, np.stack(scenes), row) for row in range(len(numbers))]
 
 
-def _scene(picture: NDArray[np.uint8], pair: _Pair, found: NDArray[np.int64], row: int) -> Scene:
+def _scene(picture: NDArray[np.uint8], pair: _Pair, drawn: NDArray[np.int64], row: int) -> Scene:
     colours, kinds, sizes = list(COLOURS), list(KINDS), list(SIZES)
     alone = bool(pair.alone[row])
     named = tuple(
@@ -339,7 +339,7 @@ def _scene(picture: NDArray[np.uint8], pair: _Pair, found: NDArray[np.int64], ro
             kinds[int(pair.placed.kind[k, row])],
             colours[pair.colour[k, row]],
             sizes[pair.size[k, row]],
-            tuple(found[k, row].tolist()),
+            tuple(drawn[k, row].tolist()),
         )
         for k in range(1 if alone else 2)
     )

@@ -121,19 +121,19 @@ class BuiltInTask:
 
     def _drawn(self, seed: int, rows: NDArray[np.int64], part: str) -> Drawn:
         """Rows that belong to the part: those that do not are drawn again."""
-        found: Drawn | None = None
+        joined: Drawn | None = None
         waiting = np.arange(len(rows))
         for attempt in range(MOST_ATTEMPTS):
             key = key_of(self.name, seed, part, attempt)
             drawn = self.make(draws(key, rows[waiting], self.columns))
-            if found is None:
-                found = drawn
+            if joined is None:
+                joined = drawn
             fits = np.isin(_quarter(drawn), PARTS[part])
-            found.symbols[waiting[fits]] = drawn.symbols[fits]
-            found.lengths[waiting[fits]] = drawn.lengths[fits]
+            joined.symbols[waiting[fits]] = drawn.symbols[fits]
+            joined.lengths[waiting[fits]] = drawn.lengths[fits]
             waiting = waiting[~fits]
             if not len(waiting):
-                return found
+                return joined
         raise DataError(
             f"{self.name}: there are too few different rows to share them out between "
             f"{', '.join(PARTS)}: use more steps"

@@ -87,7 +87,7 @@ class Spacing:
         if not isinstance(self.span, timedelta) or not self.span:
             return ()
         lengths = [DAY / self.span, 7 * DAY / self.span, 365.25 * DAY / self.span]
-        return tuple(own for own in lengths if own >= 2)
+        return tuple(length for length in lengths if length >= 2)
 
     def __str__(self) -> str:
         if self.months:
@@ -118,14 +118,14 @@ def spacing_of(groups: Sequence[Sequence[Moment]]) -> Spacing | None:
         return None
     every = [moment for group in groups for moment in group]
     dates = [moment for moment in every if isinstance(moment, datetime)]
-    found = _of_numbers(pairs) if not dates else _of_dates(dates, pairs)
-    if found is None:
+    spacing = _of_numbers(pairs) if not dates else _of_dates(dates, pairs)
+    if spacing is None:
         return None
-    counts = [found.steps(*pair) for pair in pairs]
+    counts = [spacing.steps(*pair) for pair in pairs]
     if any(count is None or count < 1 for count in counts):
         return None
     inserted = sum(count - 1 for count in counts if count is not None)
-    return found if inserted <= max(MOST_INSERTED * len(every), 1) else None
+    return spacing if inserted <= max(MOST_INSERTED * len(every), 1) else None
 
 
 def _of_numbers(pairs: Iterable[tuple[Moment, Moment]]) -> Spacing | None:
@@ -145,7 +145,7 @@ def _of_dates(dates: Sequence[datetime], pairs: Sequence[tuple[Moment, Moment]])
         months = math.gcd(*(_months(one, two) for one, two in both if isinstance(two, datetime)))
         if len({moment.day for moment in dates}) == 1 and dates[0].day <= LAST_SAFE_DAY and months:
             return Spacing(months)
-        ends = all(own.day == monthrange(own.year, own.month)[1] for own in dates)
+        ends = all(date.day == monthrange(date.year, date.month)[1] for date in dates)
         if ends and months:
             return Spacing(months, month_end=True)
     micros = [span // timedelta(microseconds=1) for span in spans]
@@ -204,39 +204,40 @@ def time_column(
     """All texts read in one spelling. order: day-first or month-first, where it is known; ids: of
     the rows, whose dates must be even for a reading to be right. An error names the texts that are
     no dates, or asks for the order."""
-    there = [text for text in texts if not is_missing(text)]
-    found = spellings_of(there, column, order)
-    if not found:
+    present = [text for text in texts if not is_missing(text)]
+    spellings = spellings_of(present, column, order)
+    if not spellings:
         raise _no_dates(texts, column, where)
-    if len(found) > 1:
-        found = _even_ones(found, texts, ids) or found
-    if len(found) > 1:
+    if len(spellings) > 1:
+        spellings = _even_ones(spellings, texts, ids) or spellings
+    if len(spellings) > 1:
         first = next(
-            (text for text in there if len({own.read(text) for own in found}) > 1), there[0]
+            (text for text in present if len({spelling.read(text) for spelling in spellings}) > 1),
+            present[0],
         )
-        one, two = (own.read(first) for own in found)
+        one, two = (spelling.read(first) for spelling in spellings)
         raise DataError(
             f"{where(texts.index(first))}: column {column!r}: {first!r} may be "
             f"{ISO.write(one, '2021-01-01')} or {ISO.write(two, '2021-01-01')}, and no row tells "
             f"which: add --dates {DAY_FIRST} or --dates {MONTH_FIRST} (in Python: "
             f'model={{"dates": "{DAY_FIRST}"}})'
         )
-    moments = tuple(None if is_missing(text) else found[0].read(text) for text in texts)
-    return TimeColumn(tuple(texts), moments, found[0])
+    moments = tuple(None if is_missing(text) else spellings[0].read(text) for text in texts)
+    return TimeColumn(tuple(texts), moments, spellings[0])
 
 
 def _even_ones(
-    found: Sequence[Spelling], texts: Sequence[str], ids: Sequence[object]
+    spellings: Sequence[Spelling], texts: Sequence[str], ids: Sequence[object]
 ) -> list[Spelling]:
     """The readings under which every series is evenly spaced, in the order of the rows."""
     keys = ids or [""] * len(texts)
     even = []
-    for spelling in found:
+    for spelling in spellings:
         groups: dict[object, list[Moment]] = {}
         for key, text in zip(keys, texts, strict=True):
             if not is_missing(text):
                 groups.setdefault(key, []).append(spelling.read(text))
-        rising = all(a < b for own in groups.values() for a, b in itertools.pairwise(own))  # type: ignore[operator]
+        rising = all(a < b for group in groups.values() for a, b in itertools.pairwise(group))  # type: ignore[operator]
         if rising and spacing_of(list(groups.values())) is not None:
             even.append(spelling)
     return even
@@ -244,28 +245,28 @@ def _even_ones(
 
 def _no_dates(texts: Sequence[str], column: str, where: Where) -> DataError:
     """Which texts are not written as the first one; all of them, where that is no date."""
-    there = [k for k, text in enumerate(texts) if not is_missing(text)]
-    if not there:
+    present = [k for k, text in enumerate(texts) if not is_missing(text)]
+    if not present:
         return DataError(f"{where(0)}: column {column!r}: expected dates, got no value at all")
-    lead = spellings_of([texts[there[0]]], column)
-    wrong = [k for k in there if not lead or not spellings_of([texts[k]], column)]
+    lead = spellings_of([texts[present[0]]], column)
+    wrong = [k for k in present if not lead or not spellings_of([texts[k]], column)]
     if not wrong:
-        names = {own.name for own in lead}
-        wrong = [k for k in there if not any(own.reads(texts[k]) for own in lead)]
-        like = texts[there[0]]
-        told = [
+        names = {spelling.name for spelling in lead}
+        wrong = [k for k in present if not any(spelling.reads(texts[k]) for spelling in lead)]
+        like = texts[present[0]]
+        messages = [
             f"{where(k)}: column {column!r}: expected a time written as {like!r}, got {texts[k]!r}"
             for k in wrong[:MOST_SHOWN]
         ]
-        return DataError("\n".join(told or [f"column {column!r}: {', '.join(names)}"]))
-    told = [
+        return DataError("\n".join(messages or [f"column {column!r}: {', '.join(names)}"]))
+    messages = [
         f"{where(k)}: column {column!r}: expected a date such as 1958-11-30, 30.11.1958, "
         f"11/30/1958, 1958-11 or 1958Q4, with a time such as 06:00 or not, or a number, got "
         f"{texts[k]!r}"
         for k in wrong[:MOST_SHOWN]
     ]
     more = [f"and {len(wrong) - MOST_SHOWN} more"] if len(wrong) > MOST_SHOWN else []
-    return DataError("\n".join([*told, *more]))
+    return DataError("\n".join([*messages, *more]))
 
 
 # --- steps -----------------------------------------------------------------------------------
@@ -287,19 +288,19 @@ def arranged(
     for row in range(count):
         groups.setdefault(ids[row] if ids else (), []).append(row)
     if times is None:
-        rows = np.array([row for own in groups.values() for row in own], np.int64)
+        rows = np.array([row for group in groups.values() for row in group], np.int64)
         return Axis(rows, _bounds(map(len, groups.values())), tuple(groups))
     notes = [*_written_in(times, column), *_without_time(groups, times, column)]
-    unsorted = sum(_sort(own, times) for own in groups.values())
+    unsorted = sum(_sort(group, times) for group in groups.values())
     if unsorted:
         notes.append(f"rows sorted by {column}: {unsorted:,} stood before an earlier one")
     notes += _without_copies(groups, times, contents) if contents else []
     _refuse_twice(groups, times, column, where, bool(ids))
-    moments = {key: [_known(times.moments[row]) for row in own] for key, own in groups.items()}
-    found = spacing_of(list(moments.values())) or _given(spacing, moments)
-    if found is None:
+    moments = {key: [_known(times.moments[row]) for row in group] for key, group in groups.items()}
+    step = spacing_of(list(moments.values())) or _given(spacing, moments)
+    if step is None:
         return _as_they_come(groups, times, column, notes)
-    return _even(groups, moments, times, found, notes)
+    return _even(groups, moments, times, step, notes)
 
 
 def _known(moment: Moment | None) -> Moment:
@@ -313,7 +314,9 @@ def _given(
     """The spacing of other data, where these are one moment a series, or fit."""
     if spacing is None:
         return None
-    pairs = [pair for own in moments.values() for pair in itertools.pairwise(own)]
+    pairs = [
+        pair for times_of_group in moments.values() for pair in itertools.pairwise(times_of_group)
+    ]
     return spacing if all(spacing.steps(*pair) is not None for pair in pairs) else None
 
 
@@ -326,23 +329,23 @@ def _without_time(
 ) -> list[str]:
     """Takes out the rows that have no time."""
     lost = 0
-    for own in groups.values():
-        kept = [row for row in own if times.moments[row] is not None]
-        lost += len(own) - len(kept)
-        own[:] = kept
-    for key in [key for key, own in groups.items() if not own]:
+    for group in groups.values():
+        known = [row for row in group if times.moments[row] is not None]
+        lost += len(group) - len(known)
+        group[:] = known
+    for key in [key for key, group in groups.items() if not group]:
         del groups[key]
     if not groups:
         raise DataError(f"column {column!r}: expected times, got no row that has one")
     return [f"{lost:,} row{'s' * (lost > 1)} without a {column} left out"] if lost else []
 
 
-def _sort(own: list[int], times: TimeColumn) -> int:
+def _sort(rows: list[int], times: TimeColumn) -> int:
     """Puts the rows of a series in the order of time; how many stood too early."""
-    moments = [_known(times.moments[row]) for row in own]
+    moments = [_known(times.moments[row]) for row in rows]
     wrong = sum(two < one for one, two in itertools.pairwise(moments))  # type: ignore[operator]
     if wrong:
-        own.sort(key=lambda row: _known(times.moments[row]))
+        rows.sort(key=lambda row: _known(times.moments[row]))
     return wrong
 
 
@@ -361,12 +364,15 @@ def _without_copies(
 ) -> list[str]:
     """Takes out the rows of the same time that hold the same as another."""
     lost = 0
-    for own in groups.values():
-        seen: dict[object, int] = {}
-        kept = [row for row in own
-                if seen.setdefault((times.moments[row], contents[row]), row) == row]  # fmt: skip
-        lost += len(own) - len(kept)
-        own[:] = kept
+    for group in groups.values():
+        first_rows: dict[object, int] = {}
+        rows = [
+            row
+            for row in group
+            if first_rows.setdefault((times.moments[row], contents[row]), row) == row
+        ]
+        lost += len(group) - len(rows)
+        group[:] = rows
     return [f"{lost:,} row{'s' * (lost > 1)} left out: copies of others"] if lost else []
 
 
@@ -379,13 +385,13 @@ def _refuse_twice(
 ) -> None:
     twice = [
         (one, two, key)
-        for key, own in groups.items()
-        for one, two in itertools.pairwise(own)
+        for key, group in groups.items()
+        for one, two in itertools.pairwise(group)
         if times.moments[one] == times.moments[two]
     ]
     if not twice:
         return
-    told = [
+    messages = [
         f"{where(two)}: column {column!r}: {times.texts[two]!r} comes twice"
         + f" for {', '.join(key)}" * bool(key)
         + f", as {where(one)} has it too"
@@ -395,13 +401,13 @@ def _refuse_twice(
     hint = "keep one row for each time"
     if not grouped:
         hint += ", or name the column that tells several series apart with --group"
-    raise DataError("\n".join([*told, *filter(None, [many]), hint]))
+    raise DataError("\n".join([*messages, *filter(None, [many]), hint]))
 
 
 def _as_they_come(
     groups: Mapping[tuple[str, ...], list[int]], times: TimeColumn, column: str, notes: list[str]
 ) -> Axis:
-    rows = np.array([row for own in groups.values() for row in own], np.int64)
+    rows = np.array([row for group in groups.values() for row in group], np.int64)
     moments = tuple(_known(times.moments[row]) for row in rows)
     if len(rows) > len(groups):
         notes.append(f"{column} is not evenly spaced: rows count as steps")
@@ -422,9 +428,9 @@ def _even(
     every: list[Moment] = []
     texts: list[str] = []
     lengths = []
-    for key, own in groups.items():
+    for key, group in groups.items():
         before = len(rows)
-        for row, moment in zip(own, moments[key], strict=True):
+        for row, moment in zip(group, moments[key], strict=True):
             if len(rows) > before:
                 missing = (spacing.steps(every[-1], moment) or 1) - 1
                 ahead = [spacing.after(every[-1], k) for k in range(1, missing + 1)]

@@ -123,11 +123,11 @@ def _unix(unit: float) -> Spelling:
 def _of_numbers(texts: Sequence[str], column: str) -> Spelling | None:
     """Numbers are numbers, unless the column is called a date or a unix time, and they fit."""
     numbers = [number_of(text) for text in texts]
-    found = [number for number in numbers if number is not None]
-    if len(found) < len(numbers):
+    known = [number for number in numbers if number is not None]
+    if len(known) < len(numbers):
         return None
     for unit, (low, high) in ((1.0, SECONDS), (1e3, MILLISECONDS)):
-        if CALLED_UNIX.fullmatch(column) and all(low <= number < high for number in found):
+        if CALLED_UNIX.fullmatch(column) and all(low <= number < high for number in known):
             return _unix(unit)
     if CALLED_DATE.fullmatch(column) and _fits(COMPACT, texts):
         return COMPACT
@@ -141,15 +141,15 @@ ISO_ZONE = re.compile(r"(?:Z|[+-]\d\d(?::?\d\d)?)$")  # of a text that has a clo
 
 
 def _read_iso(text: str) -> Moment:
-    found = datetime.fromisoformat(text.strip())
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found
+    moment = datetime.fromisoformat(text.strip())
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
 
 
 def _write_iso(moment: Moment, like: str) -> str:
     assert isinstance(moment, datetime)
     like = like.strip()
-    found = ISO_ZONE.search(like) if ":" in like else None
-    zone = found[0] if found else ""
+    match = ISO_ZONE.search(like) if ":" in like else None
+    zone = match[0] if match else ""
     like = like.removesuffix(zone)
     text = moment.replace(tzinfo=None).isoformat(" " if " " in like else "T")
     return (text[: len(like)] if len(like) in (7, 10, 13, 16, 19) else text) + zone
@@ -159,29 +159,29 @@ ISO = Spelling("2021-01-31", _read_iso, _write_iso)
 
 
 def _read_pattern(text: str, pattern: re.Pattern[str]) -> Moment:
-    found = pattern.fullmatch(text.strip())
-    if found is None:
+    match = pattern.fullmatch(text.strip())
+    if match is None:
         raise ValueError(text)
-    given = {name: value for name, value in found.groupdict().items() if value is not None}
-    month = int(given.get("m", 1))
-    if "b" in given:
-        month = SHORT[given["b"][:3].lower()]
-        if not MONTHS[month - 1].startswith(given["b"].lower()) and given["b"].lower() != "sept":
+    parts = {name: value for name, value in match.groupdict().items() if value is not None}
+    month = int(parts.get("m", 1))
+    if "b" in parts:
+        month = SHORT[parts["b"][:3].lower()]
+        if not MONTHS[month - 1].startswith(parts["b"].lower()) and parts["b"].lower() != "sept":
             raise ValueError(text)
-    if "q" in given:
-        month = 3 * int(given["q"]) - 2
-    year = int(given["y"])
-    if len(given["y"]) == 2 and {"d", "b"} & {*given}:
+    if "q" in parts:
+        month = 3 * int(parts["q"]) - 2
+    year = int(parts["y"])
+    if len(parts["y"]) == 2 and {"d", "b"} & {*parts}:
         year += 1900 if year >= PIVOT else 2000
-    hour = int(given.get("H", 0))
-    if "p" in given:
+    hour = int(parts.get("H", 0))
+    if "p" in parts:
         if not 1 <= hour <= 12:
             raise ValueError(text)
-        hour = hour % 12 + 12 * (given["p"].lower() == "pm")
-    clock = (hour, int(given.get("M", 0)), int(given.get("S", 0)))
-    micro = int(given.get("f", "0").ljust(6, "0"))
-    moment = datetime(year, month, int(given.get("d", 1)), *clock, micro, UTC)
-    return moment - _ahead(given.get("z", "Z"))
+        hour = hour % 12 + 12 * (parts["p"].lower() == "pm")
+    clock = (hour, int(parts.get("M", 0)), int(parts.get("S", 0)))
+    micro = int(parts.get("f", "0").ljust(6, "0"))
+    moment = datetime(year, month, int(parts.get("d", 1)), *clock, micro, UTC)
+    return moment - _ahead(parts.get("z", "Z"))
 
 
 def _ahead(zone: str) -> timedelta:
@@ -199,9 +199,9 @@ def _write_pattern(
     """As another text, with each of its numbers replaced."""
     assert isinstance(moment, datetime)
     like = like.strip()
-    found = pattern.fullmatch(like)
-    assert found is not None
-    zone = found.groupdict().get("z") or "Z"
+    match = pattern.fullmatch(like)
+    assert match is not None
+    zone = match.groupdict().get("z") or "Z"
     try:
         moment = moment + _ahead(zone)
     except OverflowError:
@@ -209,18 +209,18 @@ def _write_pattern(
             f"{moment:%Y-%m-%d %H:%M} UTC: no clock of the zone {zone} has this time; is the last "
             "date of the data right?"
         ) from None
-    hour = moment.hour if not found.groupdict().get("p") else (moment.hour - 1) % 12 + 1
+    hour = moment.hour if not match.groupdict().get("p") else (moment.hour - 1) % 12 + 1
     month = MONTHS[moment.month - 1].capitalize()
     two = "02" if padded else ""
     values = {
         "y": f"{moment.year % 100:02}"
-        if len(found["y"]) == 2
-        else f"{moment.year:0{len(found['y'])}}",
-        "m": format(moment.month, "02" if "d" not in found.groupdict() else two),
+        if len(match["y"]) == 2
+        else f"{moment.year:0{len(match['y'])}}",
+        "m": format(moment.month, "02" if "d" not in match.groupdict() else two),
         "d": format(moment.day, two),
         "b": month if full else month[:3],
         "q": str((moment.month + 2) // 3),
-        "H": format(hour, "02" if len(found.groupdict().get("H") or "") > 1 else two),
+        "H": format(hour, "02" if len(match.groupdict().get("H") or "") > 1 else two),
         "M": f"{moment.minute:02}",
         "S": f"{moment.second:02}",
         "f": f"{moment.microsecond:06}",
@@ -228,15 +228,15 @@ def _write_pattern(
         "z": zone,
     }
     parts, end = [], 0
-    spans = sorted((found.span(name), name) for name in found.groupdict() if found[name])
+    spans = sorted((match.span(name), name) for name in match.groupdict() if match[name])
     for (first, last), name in spans:
         if name == "s":
             continue
-        own = values[name]
+        value = values[name]
         if name == "f":
-            own = own[: last - first]
-        cased = own.upper() if like[first:last].isupper() else own
-        parts += [like[end:first], cased if name in "bp" else own]
+            value = value[: last - first]
+        cased = value.upper() if like[first:last].isupper() else value
+        parts += [like[end:first], cased if name in "bp" else value]
         end = last
     return "".join([*parts, like[end:]])
 
@@ -246,10 +246,10 @@ def _spelling(pattern: str, texts: Sequence[str], order: str = "") -> Spelling |
     read = partial(_read_pattern, pattern=compiled)
     if not _fits(Spelling("", read, _write_iso), texts):
         return None
-    found = [match for text in texts if (match := compiled.fullmatch(text.strip()))]
-    short = [m[name] for m in found for name in ("m", "d") if m.groupdict().get(name)]
-    padded = not any(len(own) == 1 for own in short)
-    full = any(len(match.groupdict().get("b") or "") > 4 for match in found)
+    matches = [match for text in texts if (match := compiled.fullmatch(text.strip()))]
+    short = [m[name] for m in matches for name in ("m", "d") if m.groupdict().get(name)]
+    padded = not any(len(digits) == 1 for digits in short)
+    full = any(len(match.groupdict().get("b") or "") > 4 for match in matches)
     write = partial(_write_pattern, pattern=compiled, padded=padded, full=full)
     return Spelling(texts[0], read, write, order)
 
@@ -272,17 +272,17 @@ def spellings_of(texts: Sequence[str], column: str = "", order: str = AUTO) -> l
     if _fits(ISO, texts):
         return [ISO]
     for pattern in PATTERNS:
-        found = _spelling(pattern, texts)
-        if found is not None:
-            return [found]
+        spelling = _spelling(pattern, texts)
+        if spelling is not None:
+            return [spelling]
     return _either(texts, order) or _several(texts, order)
 
 
 def _either(texts: Sequence[str], order: str) -> list[Spelling]:
     """Those of numbers for day and month that fit every text."""
-    orders = [own for own in (DAY_FIRST, MONTH_FIRST) if order in (AUTO, own)]
-    every = [_spelling(EITHER[own], texts, own) for own in orders]
-    fitting = [own for own in every if own is not None]
+    orders = [each for each in (DAY_FIRST, MONTH_FIRST) if order in (AUTO, each)]
+    every = [_spelling(EITHER[each], texts, each) for each in orders]
+    fitting = [spelling for spelling in every if spelling is not None]
     dotted = all("." in text.split(" ")[0] for text in texts)  # 31.01.2021 is always day first
     return fitting[:1] if dotted and order == AUTO else fitting
 
@@ -296,26 +296,26 @@ def _several(texts: Sequence[str], order: str) -> list[Spelling]:
     for pattern in ("", *PATTERNS):
         compiled = re.compile(pattern + CLOCK, re.IGNORECASE)
         read = _read_iso if not pattern else partial(_read_pattern, pattern=compiled)
-        own = [text for text in left if Spelling("", read, _write_iso).reads(text)]
-        if not own:
+        readable = [text for text in left if Spelling("", read, _write_iso).reads(text)]
+        if not readable:
             continue
-        found = ISO if not pattern else _spelling(pattern, own)
-        assert found is not None
-        parts, ways = [*parts, found], [*ways, own[0]]
-        left = [text for text in left if text not in {*own}]
+        spelling = ISO if not pattern else _spelling(pattern, readable)
+        assert spelling is not None
+        parts, ways = [*parts, spelling], [*ways, readable[0]]
+        left = [text for text in left if text not in {*readable}]
     endings = _either(left, order) if left else []
     many = len(parts) + bool(left)
     if (left and not endings) or not 1 < many <= MOST_WAYS:
         return []
     ways += left[:1]
-    return [_together([*parts, own], ways) for own in endings] or [_together(parts, ways)]
+    return [_together([*parts, ending], ways) for ending in endings] or [_together(parts, ways)]
 
 
 def _together(parts: Sequence[Spelling], ways: Sequence[str]) -> Spelling:
     """Each text by the first that reads it."""
 
     def of(text: str) -> Spelling:
-        return next((own for own in parts if own.reads(text)), parts[0])
+        return next((part for part in parts if part.reads(text)), parts[0])
 
     return Spelling(
         ways[0],

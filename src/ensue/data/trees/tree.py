@@ -47,16 +47,16 @@ class Node:
         parts: list[str] = []
         waiting: list[Node | str] = [self]
         while waiting:
-            own = waiting.pop()
-            if isinstance(own, str):
-                parts.append(own)
+            item = waiting.pop()
+            if isinstance(item, str):
+                parts.append(item)
                 continue
-            if own.bare:
-                parts.append(own.word)
+            if item.bare:
+                parts.append(item.word)
                 continue
-            inside = [own.word] if own.word else []
-            parts.append("(" + " ".join([own.label, *inside] if own.label else inside))
-            waiting += [")", *reversed(own.children)]
+            inside = [item.word] if item.word else []
+            parts.append("(" + " ".join([item.label, *inside] if item.label else inside))
+            waiting += [")", *reversed(item.children)]
         return " ".join(parts).replace(" )", ")").replace("( ", "(")
 
 
@@ -78,8 +78,8 @@ def read_tree(text: str) -> Node:
     open_nodes: list[Node] = []
     done: Node | None = None
     fresh = False  # a bracket has just been opened: a label may follow
-    for found in SYMBOL.finditer(text):
-        symbol, at = found.group(), found.start() + 1
+    for match in SYMBOL.finditer(text):
+        symbol, at = match.group(), match.start() + 1
         if done is not None:
             raise Unfit(f"expected one tree, got {symbol!r} after its end, at character {at}")
         if symbol == "(":
@@ -147,7 +147,7 @@ def too_long(length: int) -> Unfit:
 
 def looks_like_trees(texts: Iterable[str]) -> bool:
     """Whether most texts are trees with something inside; the others are faults, to be named."""
-    given = [text.strip() for text in texts if text.strip()]
-    trees = sum(t.startswith("(") and t.endswith(")") and balance(t) == 0 for t in given)
-    nested = sum(t.count("(") > 1 for t in given)
-    return bool(given) and 2 * trees > len(given) and 2 * nested > len(given)
+    filled = [text.strip() for text in texts if text.strip()]
+    trees = sum(t.startswith("(") and t.endswith(")") and balance(t) == 0 for t in filled)
+    nested = sum(t.count("(") > 1 for t in filled)
+    return bool(filled) and 2 * trees > len(filled) and 2 * nested > len(filled)

@@ -75,7 +75,7 @@ class LayerTrace:
     def difference(self) -> float:
         """The largest between the equations and the automatic gradient."""
         pairs = zip((self.weight_gradient, self.bias_gradient), self.automatic, strict=True)
-        return max(float((own - other).abs().max()) for own, other in pairs)
+        return max(float((value - other).abs().max()) for value, other in pairs)
 
 
 @dataclass(frozen=True)
@@ -120,16 +120,16 @@ def cost_of(name: str, output: str, a: Tensor, y: Tensor) -> Tensor:
     """½‖a − y‖²; −Σ y·log a for softmax, and −Σ y·log a + (1 − y)·log(1 − a) for logistic."""
     if name == "squares":
         return ((a - y) ** 2).sum() / 2
-    found = -(y * (a + TINY).log()).sum()
-    return found if output == "softmax" else found - ((1 - y) * (1 - a + TINY).log()).sum()
+    cost = -(y * (a + TINY).log()).sum()
+    return cost if output == "softmax" else cost - ((1 - y) * (1 - a + TINY).log()).sum()
 
 
 def slope_of_cost(name: str, output: str, a: Tensor, y: Tensor) -> Tensor:
     """∂C/∂a."""
     if name == "squares":
         return a - y
-    found = -y / (a + TINY)
-    return found if output == "softmax" else found + (1 - y) / (1 - a + TINY)
+    slope = -y / (a + TINY)
+    return slope if output == "softmax" else slope + (1 - y) / (1 - a + TINY)
 
 
 def first_delta(name: str, output: str, z: Tensor, a: Tensor, y: Tensor) -> Tensor:
@@ -148,21 +148,21 @@ def backpropagate(
     _check(activation, output, cost)
     passed = network.walk(x)
     top = OUTPUTS[output](passed[-1].z)
-    found = cost_of(cost, output, top, y)
-    layers: list[Dense] = [own for own in network.layers if isinstance(own, Dense)]
-    parameters = [p for own in layers for p in (own.weight, own.bias)]
-    automatic = torch.autograd.grad(found, parameters)
+    total = cost_of(cost, output, top, y)
+    layers: list[Dense] = [each for each in network.layers if isinstance(each, Dense)]
+    parameters = [p for dense in layers for p in (dense.weight, dense.bias)]
+    automatic = torch.autograd.grad(total, parameters)
     traces: list[LayerTrace] = []
-    made = [x, *(own.a for own in passed)]
-    back = [torch.zeros_like(own) for own in made]  # ∂C/∂a of each, summed over its users
+    made = [x, *(trace.a for trace in passed)]
+    back = [torch.zeros_like(values) for values in made]  # ∂C/∂a of each, summed over its users
     with torch.no_grad():
         for number in range(len(layers), 0, -1):
-            layer, own = layers[number - 1], passed[number - 1]
+            layer, trace = layers[number - 1], passed[number - 1]
             last = number == len(layers)
-            a = top if last else own.a
-            slope = JACOBIANS[output](own.z, a) if last else SLOPES[activation](own.z, a)
+            a = top if last else trace.a
+            slope = JACOBIANS[output](trace.z, a) if last else SLOPES[activation](trace.z, a)
             if last:
-                delta = first_delta(cost, output, own.z, a, y)
+                delta = first_delta(cost, output, trace.z, a, y)
                 arrived = slope_of_cost(cost, output, a, y)
                 slope = slope if output == "softmax" else slope.diagonal()
             else:
@@ -176,19 +176,19 @@ def backpropagate(
                 LayerTrace(
                     layer.weight.detach().clone(),
                     layer.bias.detach().clone(),
-                    own.given.detach(),
-                    own.z.detach(),
+                    trace.given.detach(),
+                    trace.z.detach(),
                     a.detach(),
                     slope.detach(),
                     arrived.detach(),
                     delta.detach(),
-                    torch.outer(delta, own.given).detach(),  # (3)
+                    torch.outer(delta, trace.given).detach(),  # (3)
                     delta.detach(),  # (4)
                     (automatic[2 * number - 2], automatic[2 * number - 1]),
                 )
             )
     widths = network.widths
-    value = float(found.detach())
+    value = float(total.detach())
     return Backpropagation(widths, activation, output, cost, x, y, value, tuple(reversed(traces)))
 
 
@@ -229,7 +229,9 @@ class NetworkWalk:
         widths, rows = self.widths, self.rows
         network = MLP(widths, self.activation).double()
         generator = torch.Generator().manual_seed(self.seed)
-        drawn = [tenths((len(own.flatten()),), generator) for own in network.parameters()]
+        drawn = [
+            tenths((len(parameter.flatten()),), generator) for parameter in network.parameters()
+        ]
         flat = torch.cat(drawn)
         if self.weights is not None:
             flat = given_numbers("weights", self.weights, len(flat))
@@ -238,9 +240,9 @@ class NetworkWalk:
         inputs = tenths((rows * widths[0],), generator)
         if self.x is not None:
             inputs = given_numbers("x", self.x, rows * widths[0])
-        wanted = _wanted(self.y, rows, widths[-1], self.cost)
+        targets = _wanted(self.y, rows, widths[-1], self.cost)
         if self.cost == "cross-entropy":
-            check_distribution(wanted, self.output)
+            check_distribution(targets, self.output)
         if self.output == "softmax" and widths[-1] == 1:
             raise OptionError(
                 "widths: expected two outputs or more with softmax, got 1: a softmax of one number "
@@ -248,8 +250,8 @@ class NetworkWalk:
             )
         inputs = inputs.view(rows, widths[0])
         kinds = self.activation, self.output, self.cost
-        found = backpropagate(network, *kinds, inputs[0], wanted[0])
-        return replace(found, batch=_update(network, found, inputs, wanted, self.rate))
+        walk = backpropagate(network, *kinds, inputs[0], targets[0])
+        return replace(walk, batch=_update(network, walk, inputs, targets, self.rate))
 
 
 def walk_through(
@@ -280,22 +282,22 @@ def _wanted(y: Sequence[float] | None, rows: int, outputs: int, cost: str) -> Te
     """Targets (rows, outputs); if none are given, each row has the next output at 1."""
     if y is None:
         return torch.eye(max(outputs, 2), dtype=torch.float64)[:, :outputs].repeat(rows, 1)[:rows]
-    wanted = given_numbers("y", y, rows * outputs).view(rows, outputs)
-    if cost == "cross-entropy" and not bool(((wanted >= 0) & (wanted <= 1)).all()):
+    targets = given_numbers("y", y, rows * outputs).view(rows, outputs)
+    if cost == "cross-entropy" and not bool(((targets >= 0) & (targets <= 1)).all()):
         raise OptionError(
             "y: expected probabilities from 0 to 1 with cross-entropy, got "
-            f"{wanted.flatten().tolist()}; for other numbers choose --cost squares"
+            f"{targets.flatten().tolist()}; for other numbers choose --cost squares"
         )
-    return wanted
+    return targets
 
 
-def check_distribution(wanted: Tensor, output: str) -> None:
+def check_distribution(targets: Tensor, output: str) -> None:
     """An error where rows (rows, outputs) of targets of a softmax do not sum to 1."""
-    sums = wanted.sum(-1)
-    if output == "softmax" and wanted.shape[-1] > 1 and bool(((sums - 1).abs() > ROUNDED).any()):
+    sums = targets.sum(-1)
+    if output == "softmax" and targets.shape[-1] > 1 and bool(((sums - 1).abs() > ROUNDED).any()):
         raise OptionError(
             "y: expected targets of a softmax that sum to 1, such as 1,0, got "
-            f"{wanted.tolist()}; for labels that are each there or not choose --output logistic"
+            f"{targets.tolist()}; for labels that are each there or not choose --output logistic"
         )
 
 
@@ -303,23 +305,23 @@ def _update(network: MLP, walked: Backpropagation, x: Tensor, y: Tensor, rate: f
     """θ ← θ − η·mean of the examples' gradients, each by the four equations."""
     kinds = walked.activation, walked.output, walked.cost_name
     each = [backpropagate(network, *kinds, *pair) for pair in zip(x, y, strict=True)]
-    before = [own.detach().clone() for own in network.parameters()]
+    before = [parameter.detach().clone() for parameter in network.parameters()]
     slopes = [
-        [g for layer in own.layers for g in (layer.weight_gradient, layer.bias_gradient)]
-        for own in each
+        [g for layer in walk.layers for g in (layer.weight_gradient, layer.bias_gradient)]
+        for walk in each
     ]
-    mean = [torch.stack(own).mean(0) for own in zip(*slopes, strict=True)]
+    mean = [torch.stack(gradients).mean(0) for gradients in zip(*slopes, strict=True)]
     with torch.no_grad():
-        for own, slope in zip(network.parameters(), mean, strict=True):
-            own.sub_(rate * slope)
+        for parameter, slope in zip(network.parameters(), mean, strict=True):
+            parameter.sub_(rate * slope)
     after = [backpropagate(network, *kinds, *pair).cost for pair in zip(x, y, strict=True)]
-    costs = tuple(own.cost for own in each)
+    costs = tuple(walk.cost for walk in each)
     return Minibatch(
         rate,
         costs,
         tuple(before),
         tuple(mean),
-        tuple(own.detach().clone() for own in network.parameters()),
+        tuple(parameter.detach().clone() for parameter in network.parameters()),
         sum(costs) / len(costs),
         sum(after) / len(after),
     )
@@ -359,24 +361,24 @@ class Depth:
 def through_depth(layers: int, seed: int = 1) -> Depth:
     """Networks of so many hidden layers of 16 units, from the same weights, which have the scale
     that He et al. found for ReLU."""
-    found = {}
+    norms_by_depth = {}
     for activation in ACTIVATIONS:
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
             network = MLP([WIDTH] * (layers + 1) + [1], activation).double()
-            for own in network.parameters():
-                if own.dim() > 1:
-                    torch.nn.init.kaiming_normal_(own, nonlinearity="relu")
+            for parameter in network.parameters():
+                if parameter.dim() > 1:
+                    torch.nn.init.kaiming_normal_(parameter, nonlinearity="relu")
                 else:
-                    torch.nn.init.zeros_(own)
+                    torch.nn.init.zeros_(parameter)
             x = torch.randn(ROWS, WIDTH, dtype=torch.float64)
         y = torch.ones(1, dtype=torch.float64)
         walks = [backpropagate(network, activation, "linear", "squares", row, y) for row in x]
         norms = torch.tensor(
-            [[float(own.delta.norm()) for own in walk.layers[:-1]] for walk in walks]
+            [[float(layer.delta.norm()) for layer in walk.layers[:-1]] for walk in walks]
         )
-        found[activation] = tuple(norms.mean(0).tolist())
-    return Depth(layers, found)
+        norms_by_depth[activation] = tuple(norms.mean(0).tolist())
+    return Depth(layers, norms_by_depth)
 
 
 def document(depth: Depth) -> Document:
@@ -399,11 +401,11 @@ def picture(depth: Depth) -> str:
     top = heading(drawing, "δ on its way back", words)
     keys = [Key(name, colour_of(k), mark=k) for k, name in enumerate(depth.norms)]
     legend(drawing, keys, MARGIN, top + 8, 620)
-    shown = [max(v, 1e-300) for own in depth.norms.values() for v in own]
-    y = Axis.over(shown, top + 290, top + 60, logarithmic=True)
+    values = [max(v, 1e-300) for norm in depth.norms.values() for v in norm]
+    y = Axis.over(values, top + 290, top + 60, logarithmic=True)
     panel = Panel(drawing, Axis(0.7, depth.layers + 0.3, MARGIN + 56, 600), y)
     ticks = [(k, str(k)) for k in range(1, depth.layers + 1)]
-    powers = [(own, f"{own:g}".replace("-", "−")) for own in y.ticks()]
+    powers = [(tick, f"{tick:g}".replace("-", "−")) for tick in y.ticks()]
     panel.axes("layer", "‖δ‖, mean over examples", ticks, powers)
     for k, norms in enumerate(depth.norms.values()):
         for point in panel.curve(

@@ -71,39 +71,42 @@ def vector(values: Tensor) -> str:
     return "(" + ", ".join(number(value) for value in values) + ")"
 
 
-def heading(found: Backpropagation) -> str:
-    widths = " → ".join(map(str, found.widths))
+def heading(backpropagation: Backpropagation) -> str:
+    widths = " → ".join(map(str, backpropagation.widths))
     return (
-        f"{widths}, {NAMES[found.activation]} inside, {NAMES[found.output]} at the end, cost "
-        f"{'½‖a − y‖²' if found.cost_name == 'squares' else 'cross-entropy'}"
+        f"{widths}, {NAMES[backpropagation.activation]} inside, "
+        f"{NAMES[backpropagation.output]} at the end, cost "
+        f"{'½‖a − y‖²' if backpropagation.cost_name == 'squares' else 'cross-entropy'}"
     )
 
 
-def first_equation(found: Backpropagation) -> str:
+def first_equation(backpropagation: Backpropagation) -> str:
     """What (1) is for this output and cost."""
-    if found.cost_name == "cross-entropy":
+    if backpropagation.cost_name == "cross-entropy":
         return "δ = a − y, as cross-entropy undoes the derivative of the output"
-    if found.output == "softmax":
+    if backpropagation.output == "softmax":
         return "δ = Jᵀ·(a − y), J = diag(a) − a·aᵀ: every z moves every a"
-    return f"δ = (a − y)*g'(z), g' = {SLOPE_TEXTS[found.output]}"
+    return f"δ = (a − y)*g'(z), g' = {SLOPE_TEXTS[backpropagation.output]}"
 
 
-def document(found: Backpropagation) -> Document:
+def document(backpropagation: Backpropagation) -> Document:
     """The walk: what goes forward, what comes back, one update, and the automatic gradient."""
-    layers = [(k, layer) for k, layer in enumerate(found.layers, 1)]
-    forward = [_forward(found, layer, k) for k, layer in layers]
-    backward = [_backward(found, layer, k) for k, layer in reversed(layers)]
+    layers = [(k, layer) for k, layer in enumerate(backpropagation.layers, 1)]
+    forward = [_forward(backpropagation, layer, k) for k, layer in layers]
+    backward = [_backward(backpropagation, layer, k) for k, layer in reversed(layers)]
     return Document(
         "Backpropagation, number by number",
-        heading(found),
+        heading(backpropagation),
         (
-            Paragraph(f"x = {vector(found.x)}   y = {vector(found.y)}"),
-            Figure(network_picture(found)),
-            Section("Forward", (*forward, Paragraph(f"C = {number(found.cost)}", strong=True))),
+            Paragraph(f"x = {vector(backpropagation.x)}   y = {vector(backpropagation.y)}"),
+            Figure(network_picture(backpropagation)),
+            Section(
+                "Forward", (*forward, Paragraph(f"C = {number(backpropagation.cost)}", strong=True))
+            ),
             Section("Backward", backward),
-            *([] if found.batch is None else [_update(found.batch)]),
+            *([] if backpropagation.batch is None else [_update(backpropagation.batch)]),
             compared(
-                found.difference,
+                backpropagation.difference,
                 "The four equations above and torch's automatic differentiation were computed "
                 "apart from each other, both in float64.",
             ),
@@ -118,16 +121,18 @@ def compared(difference: float, how: str) -> Section:
     return Section("Check", (Paragraph(text, strong=True), Paragraph(how, quiet=True)))
 
 
-def as_text(found: Backpropagation) -> str:
-    return document_text(document(found))
+def as_text(backpropagation: Backpropagation) -> str:
+    return document_text(document(backpropagation))
 
 
-def as_page(found: Backpropagation) -> str:
-    return document_page(document(found))
+def as_page(backpropagation: Backpropagation) -> str:
+    return document_page(document(backpropagation))
 
 
-def _forward(found: Backpropagation, layer: LayerTrace, k: int) -> Section:
-    name = NAMES[found.output if k == len(found.layers) else found.activation]
+def _forward(backpropagation: Backpropagation, layer: LayerTrace, k: int) -> Section:
+    name = NAMES[
+        backpropagation.output if k == len(backpropagation.layers) else backpropagation.activation
+    ]
     weights = [(f"W, from {j + 1}", layer.weight[:, j]) for j in range(len(layer.given))]
     rows = [*weights, ("b", layer.bias), ("z", layer.z), ("a", layer.a)]
     sums = [] if layer.weight.shape[1] > MOST_TERMS else [Lines(_sums(layer))]
@@ -150,12 +155,12 @@ def _sums(layer: LayerTrace) -> list[str]:
     return lines
 
 
-def _backward(found: Backpropagation, layer: LayerTrace, k: int) -> Section:
-    if k == len(found.layers):
-        top = Formula(first_equation(found), "(1)")
+def _backward(backpropagation: Backpropagation, layer: LayerTrace, k: int) -> Section:
+    if k == len(backpropagation.layers):
+        top = Formula(first_equation(backpropagation), "(1)")
         steps = [("∂C/∂a", layer.backward)]
     else:
-        slope = SLOPE_TEXTS[found.activation]
+        slope = SLOPE_TEXTS[backpropagation.activation]
         top = Formula(f"δ = (Wᵀ·δ of layer {k + 1})*g'(z),  g' = {slope}", "(2)")
         steps = [("Wᵀ·δ", layer.backward), ("g'(z)", layer.slope)]
     gradients = [
@@ -201,35 +206,35 @@ def numbered(*values: Tensor) -> list[tuple[Any, ...]]:
     shape = values[0].shape
     places = product(*(range(size) for size in shape))
     return [
-        (f"[{','.join(str(k + 1) for k in at)}]", *(float(own[at]) for own in values))
+        (f"[{','.join(str(k + 1) for k in at)}]", *(float(value[at]) for value in values))
         for at in places
     ]
 
 
-def as_json(found: Backpropagation) -> dict[str, Any]:
+def as_json(backpropagation: Backpropagation) -> dict[str, Any]:
     return {
         "format": FORMAT,
-        "widths": list(found.widths),
-        "activation": found.activation,
-        "output": found.output,
-        "cost_name": found.cost_name,
-        "x": found.x.tolist(),
-        "y": found.y.tolist(),
-        "cost": found.cost,
-        "difference": found.difference,
+        "widths": list(backpropagation.widths),
+        "activation": backpropagation.activation,
+        "output": backpropagation.output,
+        "cost_name": backpropagation.cost_name,
+        "x": backpropagation.x.tolist(),
+        "y": backpropagation.y.tolist(),
+        "cost": backpropagation.cost,
+        "difference": backpropagation.difference,
         "layers": [
             {
-                "weight": own.weight.tolist(),
-                "bias": own.bias.tolist(),
-                "z": own.z.tolist(),
-                "a": own.a.tolist(),
-                "delta": own.delta.tolist(),
-                "weight_gradient": own.weight_gradient.tolist(),
-                "bias_gradient": own.bias_gradient.tolist(),
+                "weight": layer.weight.tolist(),
+                "bias": layer.bias.tolist(),
+                "z": layer.z.tolist(),
+                "a": layer.a.tolist(),
+                "delta": layer.delta.tolist(),
+                "weight_gradient": layer.weight_gradient.tolist(),
+                "bias_gradient": layer.bias_gradient.tolist(),
             }
-            for own in found.layers
+            for layer in backpropagation.layers
         ],
-        "update": None if found.batch is None else _update_json(found.batch),
+        "update": None if backpropagation.batch is None else _update_json(backpropagation.batch),
     }
 
 
@@ -249,30 +254,30 @@ def _update_json(batch: Minibatch) -> dict[str, Any]:
 # --- the picture ----------------------------------------------------------------------------------
 
 
-def network_picture(found: Backpropagation) -> str:
+def network_picture(backpropagation: Backpropagation) -> str:
     """As SVG: units as circles with a above and δ below, weights as lines."""
-    drawing, most = Drawing(), max(found.widths)
+    drawing, most = Drawing(), max(backpropagation.widths)
     high = 2 * MARGIN + DOWN * (most - 1) + 52
-    wide = 2 * MARGIN + ACROSS * (len(found.widths) - 1)
+    wide = 2 * MARGIN + ACROSS * (len(backpropagation.widths) - 1)
     places = [
         [(MARGIN + ACROSS * k, 18 + high / 2 + DOWN * (j - (width - 1) / 2)) for j in range(width)]
-        for k, width in enumerate(found.widths)
+        for k, width in enumerate(backpropagation.widths)
     ]
-    for k, layer in enumerate(found.layers):
+    for k, layer in enumerate(backpropagation.layers):
         _edges(drawing, places[k], places[k + 1], layer)
     for k, column in enumerate(places):
         if k == 0:
-            values, deltas, name = _list(found.x), None, "x"
+            values, deltas, name = _list(backpropagation.x), None, "x"
         else:
-            own = found.layers[k - 1]
-            values, deltas, name = _list(own.a), _list(own.delta), f"layer {k}"
+            trace = backpropagation.layers[k - 1]
+            values, deltas, name = _list(trace.a), _list(trace.delta), f"layer {k}"
         drawing.words((column[0][0], 20), name, 13, QUIET, weight=600)
         last = k == len(places) - 1
         colour = GREY if k == 0 else STATES[0] if last else BLUE
         for j, at in enumerate(column):
             _unit(drawing, at, values[j], None if deltas is None else deltas[j], colour)
             if k:
-                _bias(drawing, at, found.layers[k - 1], j)
+                _bias(drawing, at, backpropagation.layers[k - 1], j)
     return drawing.svg(wide, high + 20, "The network with its values and deltas")
 
 
@@ -321,28 +326,28 @@ def _edges(
         thick = 0.8 + 2.2 * abs(weight) / strongest
         drawing.corners(ends[i, j], colours[i, j], thick=thick, radius=0, arrow=False)
         drawing.end()
-    taken: list[tuple[Point, float]] = []
+    boxes: list[tuple[Point, float]] = []
     for i, j in pairs if len(pairs) <= MOST_EDGES else ():
         text = signed(f"{float(layer.weight[i, j]):.3g}")
         wide = 9 + 7.5 * len(text)
-        at = _free_place(ends[i, j], wide, taken)
-        taken.append((at, wide))
+        at = _free_place(ends[i, j], wide, boxes)
+        boxes.append((at, wide))
         drawing.rectangle(at, wide, HIGH, 4, Colour(PAPER, PAPER))
         drawing.words(at, text, 12, colours[i, j], weight=600)
 
 
-def _free_place(line: Sequence[Point], wide: float, taken: Sequence[tuple[Point, float]]) -> Point:
+def _free_place(line: Sequence[Point], wide: float, boxes: Sequence[tuple[Point, float]]) -> Point:
     """Where on its line a number of this width covers no other, near the beginning if it can; else
     where it covers least of them."""
     (x, y), (to_x, to_y) = line
 
     def covered(at: Point) -> float:
-        found = 0.0
-        for (other_x, other_y), other_wide in taken:
+        area = 0.0
+        for (other_x, other_y), other_wide in boxes:
             across = (wide + other_wide) / 2 - abs(at[0] - other_x)
             down = HIGH - abs(at[1] - other_y)
-            found += max(across, 0.0) * max(down, 0.0)
-        return found
+            area += max(across, 0.0) * max(down, 0.0)
+        return area
 
     places = [(x + share * (to_x - x), y + share * (to_y - y)) for share in SHARES]
     return min(places, key=covered)

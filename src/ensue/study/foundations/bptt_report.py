@@ -160,7 +160,7 @@ def _update(walk: BpttWalk) -> Table:
 
 def as_json(walk: BpttWalk) -> dict[str, Any]:
     def plain(values: dict[str, Tensor]) -> dict[str, Any]:
-        return {name: own.tolist() for name, own in values.items()}
+        return {name: value.tolist() for name, value in values.items()}
 
     return {
         "format": FORMAT,
@@ -171,24 +171,24 @@ def as_json(walk: BpttWalk) -> dict[str, Any]:
         "parameters": plain(walk.parameters),
         "steps": [
             {
-                "x": own.x.tolist(),
-                "state": own.state.tolist(),
-                "output": own.guess.tolist(),
-                "target": own.wanted.tolist(),
-                "cost": own.cost,
+                "x": step.x.tolist(),
+                "state": step.state.tolist(),
+                "output": step.guess.tolist(),
+                "target": step.wanted.tolist(),
+                "cost": step.cost,
             }
-            for own in walk.steps
+            for step in walk.steps
         ],
         "terms": [
             {
-                "t": own.t,
-                "k": own.k,
-                "path": own.path,
-                "delta": own.delta.tolist(),
-                "norms": {name: float(v.norm()) for name, v in own.by_parameter.items()},
-                "terms": plain(own.by_parameter),
+                "t": term.t,
+                "k": term.k,
+                "path": term.path,
+                "delta": term.delta.tolist(),
+                "norms": {name: float(v.norm()) for name, v in term.by_parameter.items()},
+                "terms": plain(term.by_parameter),
             }
-            for own in walk.terms
+            for term in walk.terms
         ],
         "gradient": plain(walk.gradient),
         "updated": plain(walk.updated),
@@ -224,11 +224,11 @@ def unrolled_picture(walk: BpttWalk) -> str:
             middle = STATE_AT + 18 * (unit - (len(step.h) - 1) / 2)
             drawing.words((x, middle), _short(float(value)), 13, INK, weight=600)
         _box(drawing, (x, INPUT_AT), f"x {_values(step.x)}", GREY)
-        own = back[k]
-        if own is not None:
+        step_back = back[k]
+        if step_back is not None:
             below = (x + 4, STATE_AT + RADIUS + 20)
             drawing.rectangle(below, 98, 20, 10, DELTA)
-            drawing.words(below, signed(f"‖∂J/∂h‖ {float(own.norm()):.3g}"), 12, DELTA.line,
+            drawing.words(below, signed(f"‖∂J/∂h‖ {float(step_back.norm()):.3g}"), 12, DELTA.line,
                           weight=600)  # fmt: skip
             if k:
                 start = (x - RADIUS - 2, STATE_AT + 10)
@@ -239,8 +239,8 @@ def unrolled_picture(walk: BpttWalk) -> str:
 
 def _arriving(walk: BpttWalk, k: int) -> Tensor | None:
     """∂J/∂h_k, summed over all costs; None where none arrives."""
-    found = [own.delta for own in walk.terms if own.k == k]
-    return sum(found[1:], start=found[0]) if found else None
+    slopes = [term.delta for term in walk.terms if term.k == k]
+    return sum(slopes[1:], start=slopes[0]) if slopes else None
 
 
 def _short(value: float | None) -> str:
@@ -270,8 +270,8 @@ def _arrow(drawing: Drawing, start: Point, end: Point, colour: str, name: str) -
 def terms_picture(walk: BpttWalk, parameter: str, block: str) -> str:
     """As SVG: a square for each t and k, the stronger the larger its term."""
     drawing, (wide, high) = Drawing(), SQUARE
-    values = {(own.t, own.k): block_of(walk, own, parameter, block) for own in walk.terms}
-    most = max(float(own.norm()) for own in values.values()) or 1.0
+    values = {(term.t, term.k): block_of(walk, term, parameter, block) for term in walk.terms}
+    most = max(float(value.norm()) for value in values.values()) or 1.0
     last = max(k for _, k in values)
     left, top = 64.0, 34.0
     for k in range(1, last + 1):
@@ -280,8 +280,8 @@ def terms_picture(walk: BpttWalk, parameter: str, block: str) -> str:
     for row, t in enumerate(range(walk.first, walk.last + 1)):
         y = top + row * high
         drawing.words((left - 10, y + high / 2), f"t = {t}", 12, QUIET, "end", weight=600)
-        own = [values[t, k] for k in range(1, t + 1)]
-        for k, value in enumerate(own, 1):
+        blocks = [values[t, k] for k in range(1, t + 1)]
+        for k, value in enumerate(blocks, 1):
             share = STRONG * float(value.norm()) / most
             colour = mixed(PAPER, DELTA.line, share)
             at = (left + (k - 1) * wide + 2, y + 2)
@@ -290,7 +290,7 @@ def terms_picture(walk: BpttWalk, parameter: str, block: str) -> str:
             middle = (left + (k - 0.5) * wide, y + high / 2)
             drawing.words(middle, shown(value), 12, INK)
             drawing.end()
-        total = sum(own[1:], start=own[0])
+        total = sum(blocks[1:], start=blocks[0])
         middle = (left + (last + 0.5) * wide, y + high / 2)
         drawing.words(middle, shown(total), 12, INK, weight=600)
     rows = walk.last - walk.first + 1

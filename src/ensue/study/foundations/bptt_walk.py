@@ -92,7 +92,7 @@ class BpttWalk:
     def difference(self) -> float:
         """The largest between the sum of the terms and the automatic gradient."""
         pairs = [(self.gradient[name], self.automatic[name]) for name in self.gradient]
-        return max(float((own - other).abs().max()) for own, other in pairs)
+        return max(float((value - other).abs().max()) for value, other in pairs)
 
     @property
     def cell_parameters(self) -> list[str]:
@@ -194,36 +194,40 @@ class _Network:
         weight, bias = (parameters[name] for name in self.readout)
         guesses = OUTPUTS[self.output](y[:, 0] @ weight.t() + bias)
         name = COST_OF_OUTPUT[self.output]
-        wanted = slice(self.first - 1, self.last)
-        pairs = zip(guesses[wanted], self.targets[wanted], strict=True)
-        return torch.stack([cost_of(name, self.output, own, y) for own, y in pairs]).sum()
+        steps = slice(self.first - 1, self.last)
+        pairs = zip(guesses[steps], self.targets[steps], strict=True)
+        return torch.stack(
+            [cost_of(name, self.output, step_output, y) for step_output, y in pairs]
+        ).sum()
 
 
 def _walked(network: _Network, parameters: Parameters, rate: float) -> BpttWalk:
-    leaves = {name: own.clone().requires_grad_() for name, own in parameters.items()}
+    leaves = {name: parameter.clone().requires_grad_() for name, parameter in parameters.items()}
     cost = network.cost(leaves)
     slopes = torch.autograd.grad(cost, list(leaves.values()), allow_unused=True)
     automatic = {
-        name: torch.zeros_like(own) if slope is None else slope
-        for (name, own), slope in zip(leaves.items(), slopes, strict=True)
+        name: torch.zeros_like(leaf) if slope is None else slope
+        for (name, leaf), slope in zip(leaves.items(), slopes, strict=True)
     }
     with torch.no_grad():
         steps, states = _forward(network, parameters)
         terms = [
-            own
+            term
             for t in range(1, len(steps) + 1)
-            for own in _terms(network, parameters, steps, states, t)
+            for term in _terms(network, parameters, steps, states, t)
         ]
-        gradient = {name: torch.zeros_like(own) for name, own in parameters.items()}
+        gradient = {name: torch.zeros_like(parameter) for name, parameter in parameters.items()}
         for term in terms:
-            for name, own in term.by_parameter.items():
-                gradient[name] = gradient[name] + own
+            for name, value in term.by_parameter.items():
+                gradient[name] = gradient[name] + value
         weight, bias = network.readout
         for step in steps:
             if step.delta is not None:
                 gradient[weight] = gradient[weight] + torch.outer(step.delta, step.h)
                 gradient[bias] = gradient[bias] + step.delta
-        updated = {name: own - rate * gradient[name] for name, own in parameters.items()}
+        updated = {
+            name: parameter - rate * gradient[name] for name, parameter in parameters.items()
+        }
         after = float(network.cost(updated))
     return BpttWalk(
         cell=network.cell,
@@ -246,20 +250,20 @@ def _walked(network: _Network, parameters: Parameters, rate: float) -> BpttWalk:
 def _forward(network: _Network, parameters: Parameters) -> tuple[list[StepTrace], list[State]]:
     """All steps, and the state before each of them."""
     cell, state = network.cell, network.start
-    own = network.of_cell(parameters)
+    layer = network.of_cell(parameters)
     weight, bias = (parameters[name] for name in network.readout)
-    bound, cost_name = cell.on_tensors(own), COST_OF_OUTPUT[network.output]
+    bound, cost_name = cell.on_tensors(layer), COST_OF_OUTPUT[network.output]
     steps, before = [], []
     for t, x in enumerate(network.x, 1):
         before.append(state)
         y, state = one_step(bound, x[None], state, weight.shape[1])
         z = weight @ y[0] + bias
-        guess, wanted = OUTPUTS[network.output](z), network.targets[t - 1]
+        guess, target = OUTPUTS[network.output](z), network.targets[t - 1]
         cost, delta = None, None
         if network.counts(t):
-            cost = float(cost_of(cost_name, network.output, guess, wanted))
-            delta = first_delta(cost_name, network.output, z, guess, wanted)
-        steps.append(StepTrace(x, torch.cat(state, 1)[0], y[0], z, guess, wanted, cost, delta))
+            cost = float(cost_of(cost_name, network.output, guess, target))
+            delta = first_delta(cost_name, network.output, z, guess, target)
+        steps.append(StepTrace(x, torch.cat(state, 1)[0], y[0], z, guess, target, cost, delta))
     return steps, before
 
 
@@ -274,19 +278,19 @@ def _terms(
     delta = steps[t - 1].delta
     if delta is None:
         return []
-    own = network.of_cell(parameters)
+    cell = network.of_cell(parameters)
     by_output = (parameters[network.readout[0]].t() @ delta)[None, None]
     arriving = tuple(torch.zeros_like(part) for part in network.start)
-    found = []
+    terms = []
     for k in range(t, 0, -1):
         x = network.x[k - 1]
-        back = bptt(network.cell, own, x[None, None], states[k - 1], by_output, arriving)
+        back = bptt(network.cell, cell, x[None, None], states[k - 1], by_output, arriving)
         delta = torch.cat(arriving, 1)[0]
         if k == t:
-            delta = _through_output(network.cell, own, x[None], states[k - 1], by_output[0])
-        found.append(Term(t, k, delta, back.parameters))
+            delta = _through_output(network.cell, cell, x[None], states[k - 1], by_output[0])
+        terms.append(Term(t, k, delta, back.parameters))
         by_output, arriving = torch.zeros_like(by_output), back.state
-    return found
+    return terms
 
 
 def _through_output(
@@ -325,17 +329,17 @@ def _targets(
     y: Sequence[float] | None, steps: int, outputs: int, output: str, generator: torch.Generator
 ) -> Tensor:
     if y is not None:
-        found = given_numbers("y", y, steps * outputs).view(steps, outputs)
+        targets = given_numbers("y", y, steps * outputs).view(steps, outputs)
     elif output == "softmax":
         classes = torch.randint(0, outputs, (steps,), generator=generator)
-        found = torch.nn.functional.one_hot(classes, outputs).double()
+        targets = torch.nn.functional.one_hot(classes, outputs).double()
     elif output == "logistic":
-        found = torch.randint(0, 2, (steps, outputs), generator=generator).double()
+        targets = torch.randint(0, 2, (steps, outputs), generator=generator).double()
     else:
-        found = tenths((steps * outputs,), generator).view(steps, outputs)
-    if output != "linear" and not bool(((found >= 0) & (found <= 1)).all()):
+        targets = tenths((steps * outputs,), generator).view(steps, outputs)
+    if output != "linear" and not bool(((targets >= 0) & (targets <= 1)).all()):
         raise OptionError(
-            f"y: expected probabilities from 0 to 1 with {output} outputs, got {found.tolist()}"
+            f"y: expected probabilities from 0 to 1 with {output} outputs, got {targets.tolist()}"
         )
-    check_distribution(found, output)
-    return found
+    check_distribution(targets, output)
+    return targets

@@ -112,15 +112,15 @@ def _pad_back(t: Tensor, y: Tensor, x: Tensor, n: Tensor) -> tuple[Tensor, Tenso
 def _max_back(t: Tensor, y: Tensor, x: Tensor, n: Tensor) -> tuple[Tensor, Tensor]:
     """Of equal numbers the first gets the derivative."""
     _, at = max_pool2d(_volume(x), int(n), return_indices=True)
-    found = torch.zeros_like(x).flatten().scatter_add(0, at.flatten(), t.flatten())
-    return found.view_as(x), torch.zeros_like(n)
+    slopes = torch.zeros_like(x).flatten().scatter_add(0, at.flatten(), t.flatten())
+    return slopes.view_as(x), torch.zeros_like(n)
 
 
 def _mean_back(t: Tensor, y: Tensor, x: Tensor, n: Tensor) -> tuple[Tensor, Tensor]:
-    size, found = int(n), torch.zeros_like(x)
+    size, slopes = int(n), torch.zeros_like(x)
     shared = t.repeat_interleave(size, 0).repeat_interleave(size, 1) / size**2
-    found[: shared.shape[0], : shared.shape[1]] = shared
-    return found, torch.zeros_like(n)
+    slopes[: shared.shape[0], : shared.shape[1]] = shared
+    return slopes, torch.zeros_like(n)
 
 
 OPERATIONS: dict[str, Operation] = {
@@ -170,9 +170,9 @@ class NodeValues:
 
     def __call__(self, node: Node) -> Tensor:
         if node not in self._known:
-            for own in below([node], stop=self._known.__contains__):
-                if own not in self._known:
-                    self._known[own] = self._finite(own, self._computed(own))
+            for each in below([node], stop=self._known.__contains__):
+                if each not in self._known:
+                    self._known[each] = self._finite(each, self._computed(each))
         return self._known[node]
 
     def _computed(self, node: Node) -> Tensor:
@@ -180,7 +180,7 @@ class NodeValues:
             return torch.tensor(node.attr, dtype=torch.float64)
         if node.op == "vector":
             return self.variables[str(node.attr)]
-        arguments = [self._known[own] for own in node.args]
+        arguments = [self._known[argument] for argument in node.args]
         if node.op == "add":
             shaped: Any = torch.broadcast_tensors(*arguments)  # type: ignore[no-untyped-call]
             return torch.stack(shaped).sum(0)
@@ -195,9 +195,9 @@ class NodeValues:
     def _finite(self, node: Node, value: Tensor) -> Tensor:
         if bool(value.isfinite().all()):
             return value
-        arguments = [self._known[own] for own in node.args]
-        is_number = not any(own.dim() for own in arguments)
-        written = [f"{float(own):g}" if is_number else str(own.tolist()) for own in arguments]
+        arguments = [self._known[argument] for argument in node.args]
+        is_number = not any(value.dim() for value in arguments)
+        written = [f"{float(value):g}" if is_number else str(value.tolist()) for value in arguments]
         result = f"{float(value):g}" if is_number and not value.dim() else "not finite"
         raise OptionError(
             f"{_label(node)} of {', '.join(written)} is {result}: choose other values with --at"
@@ -208,25 +208,25 @@ def shape_text(value: Tensor) -> str:
     return "×".join(map(str, value.shape)) if value.dim() else "1"
 
 
-def _check_shapes(op: str, given: Sequence[Tensor]) -> None:
-    shapes = " and ".join(map(shape_text, given))
+def _check_shapes(op: str, values: Sequence[Tensor]) -> None:
+    shapes = " and ".join(map(shape_text, values))
     if op == "MatMul":
-        if min(own.dim() for own in given) == 0:
+        if min(value.dim() for value in values) == 0:
             raise ShapeError(f"MatMul: expected vectors or matrices, got shapes {shapes}")
-        if given[0].shape[-1] != given[1].shape[0]:
+        if values[0].shape[-1] != values[1].shape[0]:
             raise ShapeError(f"MatMul: expected shapes that multiply, got {shapes}")
     elif op in OF_PATCHES:
-        _check_patches(op, given, shapes)
-    elif op == "softmax" and given[0].dim() != 1:
+        _check_patches(op, values, shapes)
+    elif op == "softmax" and values[0].dim() != 1:
         raise ShapeError(f"softmax: expected a vector, got shape {shapes}")
-    elif len({own.shape for own in given if own.dim()}) > 1:
+    elif len({value.shape for value in values if value.dim()}) > 1:
         raise ShapeError(f"{op}: expected equal shapes, or a single number, got {shapes}")
 
 
-def _check_patches(op: str, given: Sequence[Tensor], shapes: str) -> None:
-    *matrices, last = given
+def _check_patches(op: str, values: Sequence[Tensor], shapes: str) -> None:
+    *matrices, last = values
     least = OF_PATCHES[op]
-    if any(own.dim() != 2 for own in matrices):
+    if any(matrix.dim() != 2 for matrix in matrices):
         raise ShapeError(f"{op}: expected {len(matrices)} matrices and a number, got {shapes}")
     if last.dim() or float(last) != int(last) or not least <= int(last) <= MOST_AROUND:
         raise OptionError(
@@ -238,24 +238,24 @@ def _check_patches(op: str, given: Sequence[Tensor], shapes: str) -> None:
         raise ShapeError(f"{op}: expected a patch that fits into the matrix, got {shapes}")
 
 
-def as_tensor(name: str, given: Given) -> Tensor:
+def as_tensor(name: str, value: Given) -> Tensor:
     """A number, a vector or a matrix."""
     try:
-        found = torch.tensor(given, dtype=torch.float64)
+        tensor = torch.tensor(value, dtype=torch.float64)
     except (TypeError, ValueError):
         raise OptionError(
             f"{name}: expected a number, a list of numbers, or a list of rows of equal length, "
-            f"such as [[1,2],[3,4]], got {given!r}"
+            f"such as [[1,2],[3,4]], got {value!r}"
         ) from None
-    if found.dim() > 2 or not 0 < found.numel() <= MOST_NUMBERS:
+    if tensor.dim() > 2 or not 0 < tensor.numel() <= MOST_NUMBERS:
         raise OptionError(
             f"{name}: expected a number, a vector or a matrix of at most {MOST_NUMBERS} numbers, "
-            f"got shape {shape_text(found)}"
+            f"got shape {shape_text(tensor)}"
         )
-    if not bool(found.isfinite().all()):
-        kind = "finite numbers" if found.dim() else "a finite number"
-        raise OptionError(f"{name}: expected {kind}, got {given}")
-    return found
+    if not bool(tensor.isfinite().all()):
+        kind = "finite numbers" if tensor.dim() else "a finite number"
+        raise OptionError(f"{name}: expected {kind}, got {value}")
+    return tensor
 
 
 # --- reading -------------------------------------------------------------------------------------
@@ -281,17 +281,17 @@ def _no_expression(text: str, error: BaseException) -> EquationError:
 def variables(text: str) -> list[str]:
     """The names of an expression's variables, in the order of the text."""
     nodes = list(ast.walk(parsed(text)))
-    functions = {own.func for own in nodes if isinstance(own, ast.Call)}
-    names = [own for own in nodes if isinstance(own, ast.Name) and own not in functions]
-    names.sort(key=lambda own: (own.lineno, own.col_offset))
-    return list(dict.fromkeys(own.id for own in names if own.id not in CONSTANTS))
+    functions = {node.func for node in nodes if isinstance(node, ast.Call)}
+    names = [node for node in nodes if isinstance(node, ast.Name) and node not in functions]
+    names.sort(key=lambda node: (node.lineno, node.col_offset))
+    return list(dict.fromkeys(name.id for name in names if name.id not in CONSTANTS))
 
 
 def of_numbers(text: str) -> bool:
     """Whether no operation of the expression is one of vectors or matrices."""
     tree = ast.walk(parsed(text))
     return not any(
-        isinstance(own, ast.MatMult) or getattr(own, "id", "") in OF_VECTORS for own in tree
+        isinstance(node, ast.MatMult) or getattr(node, "id", "") in OF_VECTORS for node in tree
     )
 
 
@@ -334,7 +334,7 @@ class Reader:
                 self._check(SIGNS_OF_OPERATORS[type(own)], both)
                 return OPERATORS[type(own)](*both)
             case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
-                return self._call(name, tuple(self._node(own) for own in arguments))
+                return self._call(name, tuple(self._node(argument) for argument in arguments))
         raise EquationError(
             f"{ast.unparse(tree)!r}: expected numbers, variables, + − * / @ ** and "
             f"{', '.join(CALLS)}"
@@ -367,7 +367,7 @@ class Reader:
         return call(name, *arguments)
 
     def _check(self, name: str, arguments: Sequence[Node]) -> None:
-        _check_shapes(name, [self.value(own) for own in arguments])
+        _check_shapes(name, [self.value(argument) for argument in arguments])
 
     def _of_vectors(self, name: str, arguments: tuple[Node, ...]) -> Node:
         self._check(name, arguments)
@@ -462,11 +462,11 @@ class Expression:
     @property
     def has_shapes(self) -> bool:
         """Whether there is a vector or a matrix in it."""
-        return any(own.shape for own in self.nodes)
+        return any(node.shape for node in self.nodes)
 
     def derivatives(self) -> dict[str, Value]:
         """By variable, in the order in which they stand in the text."""
-        return {own.label: own.derivative for own in self.nodes if own.is_variable}
+        return {node.label: node.derivative for node in self.nodes if node.is_variable}
 
 
 def examine(text: str, values: Mapping[str, Given]) -> Expression:
@@ -474,7 +474,7 @@ def examine(text: str, values: Mapping[str, Given]) -> Expression:
     names = variables(text)
     _check_names(names, values)
     graph = Graph({})
-    value = NodeValues({name: as_tensor(name, own) for name, own in values.items()})
+    value = NodeValues({name: as_tensor(name, value) for name, value in values.items()})
     root = Reader(text, graph, value).read()
     if value(root).dim():
         raise ShapeError(
@@ -487,7 +487,7 @@ def examine(text: str, values: Mapping[str, Given]) -> Expression:
         ExpressionNode(
             numbers[node],
             _label(node),
-            tuple(numbers[own] for own in node.args),
+            tuple(numbers[argument] for argument in node.args),
             value(node).tolist(),
             _derivative(node, adjoints, value).tolist(),
         )
@@ -521,8 +521,8 @@ def _second(
 def _check_names(names: Sequence[str], values: Mapping[str, Given]) -> None:
     missing = [name for name in names if name not in values]
     if missing:
-        wanted = ",".join(f"{name}=…" for name in missing)
-        raise OptionError(f"expected a value of {', '.join(missing)}: --at {wanted}")
+        example = ",".join(f"{name}=…" for name in missing)
+        raise OptionError(f"expected a value of {', '.join(missing)}: --at {example}")
     for name in values:
         if name not in names:
             raise unknown("variable", name, names)

@@ -34,36 +34,36 @@ def number(value: Value, digits: int = 6) -> str:
     ('−0.500000', '[1.0, −2.0]')
     """
     if isinstance(value, list):
-        return "[" + ", ".join(number(own, digits) for own in value) + "]"
+        return "[" + ", ".join(number(item, digits) for item in value) + "]"
     return f"{value:z.{digits}f}".replace("-", "−")
 
 
-def document(found: Expression) -> Document:
+def document(expression: Expression) -> Document:
     """A line for each node, then the second derivatives of few variables, and the picture."""
-    few = len(found.derivatives()) <= MOST_SECOND
-    pairs = found.second.items() if few else ()
+    few = len(expression.derivatives()) <= MOST_SECOND
+    pairs = expression.second.items() if few else ()
     second = [f"∂²/∂{a}∂{b} = {number(value)}" for (a, b), value in pairs if a <= b]
-    head = ["node", "is", *["shape"] * found.has_shapes, "value", "∂result/∂node"]
-    table = Table(_node_rows(found), head, left=2)
-    blocks: list[Block] = [table, *map(Formula, second), Figure(draw(found))]
-    return Document("The graph of an expression", found.text, blocks)
+    head = ["node", "is", *["shape"] * expression.has_shapes, "value", "∂result/∂node"]
+    table = Table(_node_rows(expression), head, left=2)
+    blocks: list[Block] = [table, *map(Formula, second), Figure(draw(expression))]
+    return Document("The graph of an expression", expression.text, blocks)
 
 
-def _node_rows(found: Expression) -> list[list[str]]:
+def _node_rows(expression: Expression) -> list[list[str]]:
     """Where values have shapes, with the shape, which the derivative has too; a matrix row by
     row."""
     rows = []
-    for own in found.nodes:
-        inside = ", ".join(f"#{k}" for k in own.inputs)
-        what = f"{own.label}({inside})" if own.inputs else own.label
-        head = [f"#{own.number}", what]
-        if not found.has_shapes:
-            slope = "" if own.is_constant else number(own.derivative)
-            rows.append([*head, number(own.value), slope])
+    for node in expression.nodes:
+        inside = ", ".join(f"#{k}" for k in node.inputs)
+        what = f"{node.label}({inside})" if node.inputs else node.label
+        head = [f"#{node.number}", what]
+        if not expression.has_shapes:
+            slope = "" if node.is_constant else number(node.derivative)
+            rows.append([*head, number(node.value), slope])
             continue
-        head.append("×".join(map(str, own.shape)) or "1")
-        slopes = [""] * len(_rows(own.value)) if own.is_constant else _rows(own.derivative)
-        lines = zip(chain([head], repeat([""] * 3)), _rows(own.value), slopes, strict=False)
+        head.append("×".join(map(str, node.shape)) or "1")
+        slopes = [""] * len(_rows(node.value)) if node.is_constant else _rows(node.derivative)
+        lines = zip(chain([head], repeat([""] * 3)), _rows(node.value), slopes, strict=False)
         rows += [[*first, value, slope] for first, value, slope in lines]
     return rows
 
@@ -78,19 +78,19 @@ def _rows(value: Value) -> list[str]:
 # --- as a picture ---------------------------------------------------------------------------------
 
 
-def draw(found: Expression) -> str:
+def draw(expression: Expression) -> str:
     """The picture as SVG. Variables stand on the left, the result on the right."""
-    places = sorted(found.nodes, key=lambda own: (not own.is_variable, own.number))
-    index = {own.number: k for k, own in enumerate(places)}
-    edges = [(index[source], index[own.number]) for own in places for source in own.inputs]
-    boxes = [Box(_wide(own), _above(own), _above(own)) for own in places]
-    inputs = sum(own.is_variable for own in places)
-    last = index[found.nodes[-1].number]
+    places = sorted(expression.nodes, key=lambda node: (not node.is_variable, node.number))
+    index = {node.number: k for k, node in enumerate(places)}
+    edges = [(index[source], index[node.number]) for node in places for source in node.inputs]
+    boxes = [Box(_wide(node), _above(node), _above(node)) for node in places]
+    inputs = sum(node.is_variable for node in places)
+    last = index[expression.nodes[-1].number]
     placed = arrange(boxes, edges, inputs, () if last < inputs else (last,))
     shift = (MARGIN + 10, TITLE + 10)
     centres = [(x + shift[0], y + shift[1]) for x, y in placed.centres]
     drawing = Drawing()
-    drawing.words((MARGIN, 32), found.text, 20, INK, "start", weight=600)
+    drawing.words((MARGIN, 32), expression.text, 20, INK, "start", weight=600)
     drawing.words((MARGIN, 58), "value", 13, FORWARD, "start", weight=600)
     note = "derivative of the result by it"
     drawing.words((MARGIN + 58, 58), note, 13, BACK, "start", weight=600)
@@ -102,24 +102,24 @@ def draw(found: Expression) -> str:
         into = (placed.sides[to][0] + shift[0], end[1])
         passed = [(x + shift[0], y + shift[1]) for x, y in way]
         drawing.curve([begin, out, *passed, into, end], QUIET)
-    for own, centre in zip(places, centres, strict=True):
-        _draw(drawing, own, centre, own is found.nodes[-1])
-    wide = max(placed.width + 2 * shift[0], text_width(found.text, 22) + 2 * MARGIN, 340.0)
-    return drawing.svg(wide, placed.height + shift[1] + MARGIN, found.text)
+    for node, centre in zip(places, centres, strict=True):
+        _draw(drawing, node, centre, node is expression.nodes[-1])
+    wide = max(placed.width + 2 * shift[0], text_width(expression.text, 22) + 2 * MARGIN, 340.0)
+    return drawing.svg(wide, placed.height + shift[1] + MARGIN, expression.text)
 
 
-def _shape(own: ExpressionNode) -> float:
-    return 34.0 if len(own.label) <= 2 else text_width(own.label, 14) + 20
+def _shape(node: ExpressionNode) -> float:
+    return 34.0 if len(node.label) <= 2 else text_width(node.label, 14) + 20
 
 
-def _above(own: ExpressionNode) -> float:
+def _above(node: ExpressionNode) -> float:
     """The room of a value above its node; that of its derivative below is the same."""
-    return HALF + 6 + LINE * len(_lines(own.value)) + (LINE if own.shape else 0)
+    return HALF + 6 + LINE * len(_lines(node.value)) + (LINE if node.shape else 0)
 
 
-def _wide(own: ExpressionNode) -> float:
-    lines = [*_lines(own.value), *_lines(own.derivative)]
-    return max(_shape(own), *(text_width(line, 12) for line in lines))
+def _wide(node: ExpressionNode) -> float:
+    lines = [*_lines(node.value), *_lines(node.derivative)]
+    return max(_shape(node), *(text_width(line, 12) for line in lines))
 
 
 def _lines(value: Value) -> list[str]:
@@ -131,31 +131,31 @@ def _lines(value: Value) -> list[str]:
 
 def _number(value: Value) -> str:
     if isinstance(value, list):
-        return "[" + ", ".join(_number(own) for own in value) + "]"
+        return "[" + ", ".join(_number(item) for item in value) + "]"
     return f"{value:.4g}".replace("-", "−")
 
 
-def _shape_text(own: ExpressionNode) -> str:
-    return "×".join(map(str, own.shape))
+def _shape_text(node: ExpressionNode) -> str:
+    return "×".join(map(str, node.shape))
 
 
-def _draw(drawing: Drawing, own: ExpressionNode, at: tuple[float, float], last: bool) -> None:
-    variable = own.is_variable
-    colour = STATES[0] if last else BLUE if variable else GREY if not own.inputs else VIOLET
-    if own.inputs and own.label in ("+", "×", "÷", "−", "^", "MatMul") and not last:
+def _draw(drawing: Drawing, node: ExpressionNode, at: tuple[float, float], last: bool) -> None:
+    variable = node.is_variable
+    colour = STATES[0] if last else BLUE if variable else GREY if not node.inputs else VIOLET
+    if node.inputs and node.label in ("+", "×", "÷", "−", "^", "MatMul") and not last:
         colour = Colour(QUIET, PAPER)
-    drawing.begin(f"{own.label} = {_number(own.value)}, derivative {_number(own.derivative)}")
-    drawing.rectangle(at, _shape(own), 2 * HALF, HALF if own.inputs else 6, colour)
+    drawing.begin(f"{node.label} = {_number(node.value)}, derivative {_number(node.derivative)}")
+    drawing.rectangle(at, _shape(node), 2 * HALF, HALF if node.inputs else 6, colour)
     if variable:
-        drawing.name(at, own.label, 18, INK)
+        drawing.name(at, node.label, 18, INK)
     else:
-        drawing.words(at, own.label.replace("-", "−"), 15, INK)
-    above = list(reversed(_lines(own.value)))
+        drawing.words(at, node.label.replace("-", "−"), 15, INK)
+    above = list(reversed(_lines(node.value)))
     for k, line in enumerate(above):
         drawing.words((at[0], at[1] - HALF - 11 - LINE * k), line, 12, FORWARD, weight=600)
-    if own.shape:
+    if node.shape:
         top = at[1] - HALF - 11 - LINE * len(above)
-        drawing.words((at[0], top), _shape_text(own), 11, QUIET)
-    for k, line in enumerate([] if own.is_constant else _lines(own.derivative)):
+        drawing.words((at[0], top), _shape_text(node), 11, QUIET)
+    for k, line in enumerate([] if node.is_constant else _lines(node.derivative)):
         drawing.words((at[0], at[1] + HALF + 11 + LINE * k), line, 12, BACK, weight=600)
     drawing.end()

@@ -114,8 +114,8 @@ def compare_costs(seed: int) -> Costs:
     slopes = torch.linspace(-2, 4, 601, dtype=torch.float64)
     everywhere = (torch.arange(4000, dtype=torch.float64) + 0.5) / 4000
 
-    def cost(at: Tensor, wanted: Tensor) -> Tensor:
-        return ((slopes[:, None] * at - wanted) ** 2).mean(1)
+    def cost(at: Tensor, target: Tensor) -> Tensor:
+        return ((slopes[:, None] * at - target) ** 2).mean(1)
 
     over_all = cost(everywhere, function(everywhere)) + NOISE**2
     drawn = [_ten(seed + k) for k in range(REDRAWN)]
@@ -155,7 +155,7 @@ class Families:
 
     @property
     def winner(self) -> FunctionFamily:
-        return min(self.all, key=lambda own: own.validation)
+        return min(self.all, key=lambda family: family.validation)
 
 
 Basis = Callable[[Tensor], Tensor]
@@ -174,7 +174,7 @@ def _solved(basis: Basis, x: Tensor, y: Tensor) -> Callable[[Tensor], Tensor]:
 def _sinusoid(x: Tensor, y: Tensor) -> Callable[[Tensor], Tensor]:
     """ω by trial, all else in closed form."""
     trials = [_solved(waves(omega / 20), x, y) for omega in range(10, 400)]
-    return min(trials, key=lambda own: _error(own, x, y))
+    return min(trials, key=lambda wave: _error(wave, x, y))
 
 
 def _error(guess: Callable[[Tensor], Tensor], x: Tensor, y: Tensor) -> float:
@@ -197,22 +197,22 @@ def samples(rows: int, seed: int) -> tuple[Tensor, Tensor]:
 
 
 def choose_family(seed: int) -> Families:
-    (x, y), held = samples(ROWS, seed), samples(ROWS, seed + 1)
+    (x, y), held_out = samples(ROWS, seed), samples(ROWS, seed + 1)
     grid = torch.linspace(-1, 1, 201, dtype=torch.float64)[:, None]
     fitted = {name: fit(x, y) for name, fit in FAMILIES.items()}
-    validation = {name: _error(own, *held) for name, own in fitted.items()}
+    validation = {name: _error(model, *held_out) for name, model in fitted.items()}
     winner = min(validation, key=lambda name: validation[name])
-    found = [
+    families = [
         FunctionFamily(
             name,
-            _error(own, x, y),
+            _error(model, x, y),
             validation[name],
-            _error(own, *samples(TEST_ROWS, seed + 2)) if name == winner else None,
-            _plain(own(grid)[:, 0]),
+            _error(model, *samples(TEST_ROWS, seed + 2)) if name == winner else None,
+            _plain(model(grid)[:, 0]),
         )
-        for name, own in fitted.items()
+        for name, model in fitted.items()
     ]
-    return Families(_plain(x[:, 0]), _plain(y[:, 0]), _plain(grid[:, 0]), tuple(found))
+    return Families(_plain(x[:, 0]), _plain(y[:, 0]), _plain(grid[:, 0]), tuple(families))
 
 
 # --- networks --------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ def compare_networks(seed: int, units: tuple[int, ...] = UNITS) -> Networks:
     that very start."""
     train, test = samples(NETWORK_ROWS, seed), samples(TEST_ROWS, seed + 2)
     pairs = [[_both(k, start, train, test) for start in range(STARTS)] for k in units]
-    random, tuned = (tuple(sum(p[k] for p in own) / STARTS for own in pairs) for k in (0, 1))
+    random, tuned = (tuple(sum(p[k] for p in pair) / STARTS for pair in pairs) for k in (0, 1))
     return Networks(units, random, tuned)
 
 
@@ -242,8 +242,10 @@ Part = tuple[Tensor, Tensor]
 
 def _both(units: int, seed: int, train: Part, test: Part) -> tuple[float, float]:
     """Test errors with the first layer as drawn, and tuned."""
-    found = RandomFeatures(1, units, 1, scale=SCALE, seed=seed).double().solve(*train, 1e-6)
-    network = found.network
+    features_solved = (
+        RandomFeatures(1, units, 1, scale=SCALE, seed=seed).double().solve(*train, 1e-6)
+    )
+    network = features_solved.network
     with torch.no_grad():
         before = _error(network, *test)
     network.requires_grad_(True)
@@ -253,7 +255,9 @@ def _both(units: int, seed: int, train: Part, test: Part) -> tuple[float, float]
 
 
 def _penalised(network: MLP, x: Tensor, y: Tensor) -> Tensor:
-    weights = torch.stack([(own**2).sum() for own in network.parameters() if own.dim() > 1])
+    weights = torch.stack(
+        [(parameter**2).sum() for parameter in network.parameters() if parameter.dim() > 1]
+    )
     cost: Tensor = ((network(x) - y) ** 2).mean() + 1e-5 * weights.sum()
     return cost
 
@@ -299,18 +303,18 @@ def compare_estimators(seed: int, draws: int = DRAWS) -> Estimators:
         "score function": lambda z, g: _scored(z, g, 0.0),
         "score function, baseline": lambda z, g: _scored(z, g, average),
     }
-    found = []
+    estimators = []
     for name, way in ways.items():
         many = z.detach().expand(draws, -1).clone().requires_grad_()
         costs = way(many, torch.Generator().manual_seed(seed))
         (each,) = torch.autograd.grad(costs.sum(), many)  # (draws, units)
         spread = each.std(0)
-        found.append(
+        estimators.append(
             GradientEstimator(
                 name, _plain(each.mean(0)), _plain(spread / math.sqrt(draws)), _plain(spread)
             )
         )
-    return Estimators(draws, _plain(exact), tuple(found))
+    return Estimators(draws, _plain(exact), tuple(estimators))
 
 
 def _scored(z: Tensor, generator: torch.Generator, baseline: float) -> Tensor:
@@ -343,19 +347,19 @@ def compare_learning(seed: int) -> LearningCurves:
     features = torch.stack([x, torch.ones_like(x)], 1)
     solved = torch.linalg.lstsq(features, y[:, None]).solution[:, 0]
     whole, single = torch.zeros(2, dtype=torch.float64), torch.zeros(2, dtype=torch.float64)
-    seen, descent, stochastic = [0], [_cost(features, y, whole)], [_cost(features, y, single)]
+    rows_seen, descent, stochastic = [0], [_cost(features, y, whole)], [_cost(features, y, single)]
     for k in range(PASSES):
         order = torch.randperm(CURVE_ROWS, generator=generator)
         for number, row in enumerate(order.tolist(), 1):
             single = single - SGD_RATE * _slope(features[[row]], y[[row]], single)
             if number % 8 == 0:
-                seen.append(k * CURVE_ROWS + number)
+                rows_seen.append(k * CURVE_ROWS + number)
                 stochastic.append(_cost(features, y, single))
                 if number == CURVE_ROWS:
                     whole = whole - GD_RATE * _slope(features, y, whole)
                 descent.append(_cost(features, y, whole))
     least = _cost(features, y, solved)
-    return LearningCurves(tuple(seen), tuple(descent), tuple(stochastic), least)
+    return LearningCurves(tuple(rows_seen), tuple(descent), tuple(stochastic), least)
 
 
 def _cost(features: Tensor, y: Tensor, weights: Tensor) -> float:
@@ -384,7 +388,7 @@ class Stopping:
 
 def watch_early_stopping(seed: int) -> Stopping:
     """Sixteen noisy rows of sin 3x + x, a polynomial of degree 13."""
-    (x, y), held = (_noisy(FEW, seed), _noisy(200, seed + 1))
+    (x, y), held_out = (_noisy(FEW, seed), _noisy(200, seed + 1))
     weights = torch.zeros(DEGREE + 1, dtype=torch.float64)
     updates, train, validation = [], [], []
     best, stopped = 0, None
@@ -392,7 +396,7 @@ def watch_early_stopping(seed: int) -> Stopping:
         if update % EVERY == 0:
             updates.append(update)
             train.append(_cost(_powers(x), y, weights))
-            validation.append(_cost(_powers(held[0]), held[1], weights))
+            validation.append(_cost(_powers(held_out[0]), held_out[1], weights))
             best = updates[validation.index(min(validation))]
             if stopped is None and update - best >= PATIENCE * EVERY:
                 stopped, chosen = update, best
@@ -439,10 +443,10 @@ def divergence(p: Sequence[float], q: Sequence[float]) -> Divergence:
     """
     if len(p) != len(q) or not p:
         raise OptionError(f"q: expected as many probabilities as p, {len(p)}, got {len(q)}")
-    for name, own in (("p", p), ("q", q)):
-        if not all(math.isfinite(v) and v >= 0 for v in own) or sum(own) <= 0:
-            raise OptionError(f"{name}: expected numbers ≥ 0, not all 0, got {list(own)}")
-    a, b = (tuple(v / sum(own) for v in own) for own in (p, q))
+    for name, distribution in (("p", p), ("q", q)):
+        if not all(math.isfinite(v) and v >= 0 for v in distribution) or sum(distribution) <= 0:
+            raise OptionError(f"{name}: expected numbers ≥ 0, not all 0, got {list(distribution)}")
+    a, b = (tuple(v / sum(weights) for v in weights) for weights in (p, q))
     return Divergence(a, b, _divergence(a, b), _divergence(b, a), _crossed(a, a), _crossed(a, b))
 
 

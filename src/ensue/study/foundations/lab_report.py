@@ -59,15 +59,15 @@ def _descent(lab: Lab) -> Section:
         return [f"{x:.6f}" for x in walk.places[:SHOWN]]
 
     head = ["rate", *(f"x{k}" for k in range(SHOWN)), "after all steps"]
-    rows = [[f"{own.rate:g}", *places(own), own.ending] for own in lab.walks]
+    rows = [[f"{walk.rate:g}", *places(walk), walk.ending] for walk in lab.walks]
     return _experiment("Descent on sin 10x + x from −0.6: x ← x − rate·f'(x)", [head, *rows])
 
 
 def _costs(lab: Lab) -> Section:
     costs = lab.costs
     rows = [["", "least at a", "cost there"]]
-    for name, own in (("expected", costs.expected), ("empirical", costs.empirical)):
-        rows.append([name, f"{costs.best(name):.2f}", f"{min(own):.6f}"])
+    for name, curve in (("expected", costs.expected), ("empirical", costs.empirical)):
+        rows.append([name, f"{costs.best(name):.2f}", f"{min(curve):.6f}"])
     low, high = min(costs.minima), max(costs.minima)
     return _experiment(
         "The cost of the line a·x: expected over all x in [0, 1], and of ten noisy samples",
@@ -79,9 +79,9 @@ def _costs(lab: Lab) -> Section:
 
 def _families(lab: Lab) -> Section:
     rows = [["", "training", "validation", "test"]]
-    for own in lab.families.all:
-        test = "sealed" if own.test is None else f"{own.test:.4f}"
-        rows.append([own.name, f"{own.train:.4f}", f"{own.validation:.4f}", test])
+    for family in lab.families.all:
+        test = "sealed" if family.test is None else f"{family.test:.4f}"
+        rows.append([family.name, f"{family.train:.4f}", f"{family.validation:.4f}", test])
     winner = lab.families.winner.name
     return _experiment(
         "Families of hypotheses, mean squared error", rows, f"Validation chooses the {winner}."
@@ -89,26 +89,28 @@ def _families(lab: Lab) -> Section:
 
 
 def _networks(lab: Lab) -> Section:
-    own = lab.networks
+    networks = lab.networks
     rows = [
-        ["units", *map(str, own.units)],
-        ["random first layer", *(f"{error:.4f}" for error in own.random)],
-        ["all layers tuned", *(f"{error:.4f}" for error in own.tuned)],
+        ["units", *map(str, networks.units)],
+        ["random first layer", *(f"{error:.4f}" for error in networks.random)],
+        ["all layers tuned", *(f"{error:.4f}" for error in networks.tuned)],
     ]
     return _experiment("Networks of one hidden layer, mean squared test error", rows)
 
 
 def _estimators(lab: Lab) -> Section:
-    found = lab.estimators
-    units = range(len(found.exact))
+    estimators = lab.estimators
+    units = range(len(estimators.exact))
     head = ["", *(f"∂/∂z{k + 1}" for k in units), "bias, errors", "deviation of one draw"]
-    rows = [head, ["exact", *(f"{own:.4f}" for own in found.exact), "", ""]]
-    for own in found.all:
-        bias = max(abs(own.mean[k] - found.exact[k]) / own.error[k] for k in units)
-        spread = " ".join(f"{value:.2f}" for value in own.deviation)
-        rows.append([own.name, *(f"{value:.4f}" for value in own.mean), f"{bias:.1f}", spread])
+    rows = [head, ["exact", *(f"{number:.4f}" for number in estimators.exact), "", ""]]
+    for estimator in estimators.all:
+        bias = max(abs(estimator.mean[k] - estimators.exact[k]) / estimator.error[k] for k in units)
+        spread = " ".join(f"{value:.2f}" for value in estimator.deviation)
+        rows.append(
+            [estimator.name, *(f"{value:.4f}" for value in estimator.mean), f"{bias:.1f}", spread]
+        )
     return _experiment(
-        f"Gradients through three coins, mean of {found.draws:,} draws",
+        f"Gradients through three coins, mean of {estimators.draws:,} draws",
         rows,
         "bias, errors: the farthest mean from the exact gradient, in standard errors; within 3 it "
         "may be chance.",
@@ -116,38 +118,43 @@ def _estimators(lab: Lab) -> Section:
 
 
 def _curves(lab: Lab) -> Section:
-    own = lab.curves
-    places = [own.seen.index(n) for n in own.seen if n % 128 == 0]
+    curves = lab.curves
+    places = [curves.seen.index(n) for n in curves.seen if n % 128 == 0]
     rows = [
-        ["examples seen", *(str(own.seen[k]) for k in places)],
-        ["gradient descent", *(f"{own.descent[k]:.4f}" for k in places)],
-        ["SGD", *(f"{own.stochastic[k]:.4f}" for k in places)],
+        ["examples seen", *(str(curves.seen[k]) for k in places)],
+        ["gradient descent", *(f"{curves.descent[k]:.4f}" for k in places)],
+        ["SGD", *(f"{curves.stochastic[k]:.4f}" for k in places)],
     ]
-    note = f"The closed form has {own.least:.4f}. SGD is there sooner, and then wanders around it."
+    note = (
+        f"The closed form has {curves.least:.4f}. SGD is there sooner, and then wanders around it."
+    )
     return _experiment("Gradient descent and SGD, mean squared error over all rows", rows, note)
 
 
 def _stopping(lab: Lab) -> Section:
-    own = lab.stopping
-    marks = dict.fromkeys((0, own.best, own.stopped, own.updates[-1]))
-    places = [own.updates.index(update) for update in marks]
+    stopping = lab.stopping
+    marks = dict.fromkeys((0, stopping.best, stopping.stopped, stopping.updates[-1]))
+    places = [stopping.updates.index(update) for update in marks]
     rows = [
-        ["update", *(str(own.updates[k]) for k in places)],
-        ["training", *(f"{own.train[k]:.4f}" for k in places)],
-        ["validation", *(f"{own.validation[k]:.4f}" for k in places)],
+        ["update", *(str(stopping.updates[k]) for k in places)],
+        ["training", *(f"{stopping.train[k]:.4f}" for k in places)],
+        ["validation", *(f"{stopping.validation[k]:.4f}" for k in places)],
     ]
-    note = f"Early stopping gives up at update {own.stopped}, and keeps the weights of {own.best}."
+    note = (
+        f"Early stopping gives up at update {stopping.stopped}, "
+        f"and keeps the weights of {stopping.best}."
+    )
     return _experiment("Early stopping, a polynomial of degree 13 on sixteen rows", rows, note)
 
 
-def divergence_text(found: Divergence) -> str:
+def divergence_text(divergence: Divergence) -> str:
     rows = {
-        "KL(p‖q)": found.forward,
-        "KL(q‖p)": found.backward,
-        "H(p)": found.entropy,
-        "H(p, q)": found.cross_entropy,
+        "KL(p‖q)": divergence.forward,
+        "KL(q‖p)": divergence.backward,
+        "H(p)": divergence.entropy,
+        "H(p, q)": divergence.cross_entropy,
     }
-    lines = [f"p = {_listed(found.p)}", f"q = {_listed(found.q)}", ""]
+    lines = [f"p = {_listed(divergence.p)}", f"q = {_listed(divergence.q)}", ""]
     for name, value in rows.items():
         if math.isfinite(value):
             lines.append(f"{name:<8} {value:z.6f} nats   {value / math.log(2):z.6f} bits")
@@ -157,7 +164,7 @@ def divergence_text(found: Divergence) -> str:
 
 
 def _listed(values: Sequence[float]) -> str:
-    return "(" + ", ".join(f"{own:.4g}" for own in values) + ")"
+    return "(" + ", ".join(f"{value:.4g}" for value in values) + ")"
 
 
 # --- as a picture ---------------------------------------------------------------------------------
@@ -210,8 +217,8 @@ def _draw_descent(drawing: Drawing, lab: Lab, top: float) -> None:
     panel.curve([(x, _f(x)) for x in grid], QUIET, 2)
     at = MARGIN + wide + 34
     for k, walk in enumerate(lab.walks):
-        seen = [x for x in walk.places[:14] if panel.x.low <= x <= panel.x.high]
-        points = panel.curve([(x, _f(x)) for x in seen], colour_of(k), 1.1, "3 3")
+        inside = [x for x in walk.places[:14] if panel.x.low <= x <= panel.x.high]
+        points = panel.curve([(x, _f(x)) for x in inside], colour_of(k), 1.1, "3 3")
         for point in points[1:]:
             drawing.mark(point, k, colour_of(k), 4.4)
         y = top + HEAD + 18 + 50 * k
@@ -247,30 +254,33 @@ def _draw_costs(drawing: Drawing, lab: Lab, top: float) -> None:
 
 
 def _draw_families(drawing: Drawing, lab: Lab, top: float) -> None:
-    found, winner = lab.families, lab.families.winner
-    keys = [Key(own.name, colour_of(k)) for k, own in enumerate(found.all)]
+    families, winner = lab.families, lab.families.winner
+    keys = [Key(family.name, colour_of(k)) for k, family in enumerate(families.all)]
     title = f"Validation chooses the {winner.name}"
     _titled(drawing, RIGHT, top, title, [*keys, Key("training rows", INK, mark=0, shape="")])
     panel = _field(drawing, RIGHT, top, (-1, 1), (-2.2, 2.2))
     panel.axes("x", "y")
-    for k, family in enumerate(found.all):
+    for k, family in enumerate(families.all):
         thick = 2.8 if family is winner else 1.6
-        panel.curve(zip(found.grid, family.curve, strict=True), colour_of(k), thick)
-    for at in zip(found.x, found.y, strict=True):
+        panel.curve(zip(families.grid, family.curve, strict=True), colour_of(k), thick)
+    for at in zip(families.x, families.y, strict=True):
         drawing.mark(panel.at(*at), 0, INK, 3.4)
-    errors = ", ".join(f"{own.name} {own.validation:.3f}" for own in found.all)
+    errors = ", ".join(f"{family.name} {family.validation:.3f}" for family in families.all)
     words = f"validation error: {errors}"
     drawing.words((panel.x.end, panel.y.end - 16), words, 12, QUIET, "end")
 
 
 def _draw_networks(drawing: Drawing, lab: Lab, top: float) -> None:
-    found = lab.networks
-    bars = (("first layer random", found.random, RED), ("all layers tuned", found.tuned, BLUE))
+    networks = lab.networks
+    bars = (
+        ("first layer random", networks.random, RED),
+        ("all layers tuned", networks.tuned, BLUE),
+    )
     keys = [Key(name, colour, shape="area") for name, _, colour in bars]
     _titled(drawing, MARGIN, top, "Why all layers are tuned", keys)
-    most = math.ceil(10 * max(*found.random, *found.tuned)) / 10
-    panel = _field(drawing, MARGIN, top, (0, len(found.units)), (0, most))
-    ticks = [(k + 0.5, str(units)) for k, units in enumerate(found.units)]
+    most = math.ceil(10 * max(*networks.random, *networks.tuned)) / 10
+    panel = _field(drawing, MARGIN, top, (0, len(networks.units)), (0, most))
+    ticks = [(k + 0.5, str(units)) for k, units in enumerate(networks.units)]
     panel.axes("units of the hidden layer", "mean squared test error", ticks)
     wide = panel.x(0.28) - panel.x(0)
     for side, (_, errors, colour) in enumerate(bars):
@@ -281,28 +291,32 @@ def _draw_networks(drawing: Drawing, lab: Lab, top: float) -> None:
 
 
 def _draw_estimators(drawing: Drawing, lab: Lab, top: float) -> None:
-    found = lab.estimators
+    estimators = lab.estimators
     units = [Key(f"z = {shown(z)}", colour_of(k), mark=k) for k, z in enumerate(COINS)]
     keys = [*units, Key("exact", INK, shape="tick")]
     _titled(drawing, RIGHT, top, "Gradients through a coin", keys)
     spans = [
         (mean - deviation, mean + deviation)
-        for own in found.all
-        for mean, deviation in zip(own.mean, own.deviation, strict=True)
+        for estimator in estimators.all
+        for mean, deviation in zip(estimator.mean, estimator.deviation, strict=True)
     ]
     ends = math.floor(min(low for low, _ in spans)), math.ceil(max(high for _, high in spans))
-    panel = _field(drawing, RIGHT + 134, top, ends, (0, len(found.all)), PANEL - 134)
+    panel = _field(drawing, RIGHT + 134, top, ends, (0, len(estimators.all)), PANEL - 134)
     for tick in panel.x.ticks():
-        drawing.line([panel.at(tick, 0), panel.at(tick, len(found.all))], RULE)
+        drawing.line([panel.at(tick, 0), panel.at(tick, len(estimators.all))], RULE)
     panel.axes("estimate of ∂E[C]/∂z, mean ± deviation", "", labelled(panel.x), [])
-    for k, own in enumerate(found.all):
-        line = len(found.all) - k - 0.5
-        name, _, way = own.name.partition(", ")
+    for k, estimator in enumerate(estimators.all):
+        line = len(estimators.all) - k - 0.5
+        name, _, way = estimator.name.partition(", ")
         y = panel.y(line)
         drawing.words((RIGHT, y - (8 if way else 0)), name, 12.5, INK, "start", weight=600)
         drawing.words((RIGHT, y + 9), way, 11.5, QUIET, "start")
-        for unit, exact in enumerate(found.exact):
-            height, mean, deviation = line + 0.25 * (1 - unit), own.mean[unit], own.deviation[unit]
+        for unit, exact in enumerate(estimators.exact):
+            height, mean, deviation = (
+                line + 0.25 * (1 - unit),
+                estimator.mean[unit],
+                estimator.deviation[unit],
+            )
             span = [(mean - deviation, height), (mean + deviation, height)]
             panel.curve(span, colour_of(unit), 2)
             drawing.mark(panel.at(mean, height), unit, colour_of(unit), 5)
@@ -311,26 +325,26 @@ def _draw_estimators(drawing: Drawing, lab: Lab, top: float) -> None:
 
 
 def _draw_curves(drawing: Drawing, lab: Lab, top: float) -> None:
-    own = lab.curves
+    curves = lab.curves
     keys = [Key("gradient descent", BLUE), Key("SGD", RED), Key("closed form", QUIET, "4 4")]
     _titled(drawing, MARGIN, top, "A step for all rows, or for each", keys)
-    panel = _field(drawing, MARGIN, top, (0, own.seen[-1]), (0, math.ceil(own.descent[0])))
+    panel = _field(drawing, MARGIN, top, (0, curves.seen[-1]), (0, math.ceil(curves.descent[0])))
     panel.axes("examples seen", "mean squared error over all rows")
-    panel.curve([(0, own.least), (own.seen[-1], own.least)], QUIET, 1.4, "4 4")
-    for colour, costs in ((BLUE, own.descent), (RED, own.stochastic)):
-        panel.curve(zip(own.seen, costs, strict=True), colour)
+    panel.curve([(0, curves.least), (curves.seen[-1], curves.least)], QUIET, 1.4, "4 4")
+    for colour, costs in ((BLUE, curves.descent), (RED, curves.stochastic)):
+        panel.curve(zip(curves.seen, costs, strict=True), colour)
 
 
 def _draw_stopping(drawing: Drawing, lab: Lab, top: float) -> None:
-    own = lab.stopping
+    stopping = lab.stopping
     keys = [Key("training", BLUE), Key("validation", RED), Key("kept", INK, mark=0, shape="")]
     _titled(drawing, RIGHT, top, "Where early stopping stops", keys)
-    most = max(max(own.validation), max(own.train))
-    panel = _field(drawing, RIGHT, top, (0, own.updates[-1]), (0, math.ceil(2 * most) / 2))
+    most = max(max(stopping.validation), max(stopping.train))
+    panel = _field(drawing, RIGHT, top, (0, stopping.updates[-1]), (0, math.ceil(2 * most) / 2))
     panel.axes("updates", "mean squared error")
-    for colour, costs in ((BLUE, own.train), (RED, own.validation)):
-        panel.curve(zip(own.updates, costs, strict=True), colour)
-    x = panel.x(own.stopped)
+    for colour, costs in ((BLUE, stopping.train), (RED, stopping.validation)):
+        panel.curve(zip(stopping.updates, costs, strict=True), colour)
+    x = panel.x(stopping.stopped)
     drawing.line([(x, panel.y.start), (x, panel.y.end)], QUIET, 1.4, "4 4")
-    drawing.words((x + 6, panel.y.end + 8), f"stops at {own.stopped}", 12, QUIET, "start")
-    drawing.mark(panel.at(own.best, own.kept), 0, INK, 5.5)
+    drawing.words((x + 6, panel.y.end + 8), f"stops at {stopping.stopped}", 12, QUIET, "start")
+    drawing.mark(panel.at(stopping.best, stopping.kept), 0, INK, 5.5)

@@ -51,20 +51,24 @@ def positions(steps: int, width: int) -> Positions:
 # --- in the terminal -----------------------------------------------------------------------------
 
 
-def as_text(found: Positions, width: int, colour: bool) -> str:
+def as_text(positions: Positions, width: int, colour: bool) -> str:
     """A line for each position, a cell for each number of its vector, as many as fit."""
-    digits = len(str(len(found.table) - 1))
-    room = min(found.width, max(1, width - digits - 2))
-    shown = f"the first {room} of {found.width}" if room < found.width else f"all {found.width}"
+    digits = len(str(len(positions.table) - 1))
+    room = min(positions.width, max(1, width - digits - 2))
+    columns = (
+        f"the first {room} of {positions.width}"
+        if room < positions.width
+        else f"all {positions.width}"
+    )
     key = "orange below zero, blue above" if colour else "from −1, empty, to 1, full"
-    lines = [f"sinusoidal positions: {shown} numbers of each vector; {key}", ""]
-    for place, row in enumerate(found.table):
+    lines = [f"sinusoidal positions: {columns} numbers of each vector; {key}", ""]
+    for place, row in enumerate(positions.table):
         cells = "".join(_cell(value, colour) for value in row[:room])
         lines.append(f"{place:>{digits}}  {cells}".rstrip())
     lines += ["", "distance   closeness PE(p)·PE(p + k), 1 at distance 0"]
     for k in (0, 1, 2, 5, 10, 20, 50, 100, 200, 500):
-        if k < len(found.closeness):
-            lines.append(f"{k:>8}   {found.closeness[k]:.4f}".replace("-", "−"))
+        if k < len(positions.closeness):
+            lines.append(f"{k:>8}   {positions.closeness[k]:.4f}".replace("-", "−"))
     return "\n".join(lines)
 
 
@@ -77,20 +81,20 @@ def _cell(value: float, colour: bool) -> str:
 # --- as a picture --------------------------------------------------------------------------------
 
 
-def draw(found: Positions) -> str:
+def draw(positions: Positions) -> str:
     """The table as a heat map, positions downwards; beside it how close two positions are."""
     drawing = Drawing()
-    count = len(found.table)
+    count = len(positions.table)
     top = heading(
         drawing,
         "Sinusoidal positions",
         "PE(p, 2i) = sin(p / 10000^(2i/d)),  PE(p, 2i+1) = cos(p / 10000^(2i/d))",
     )
     left, begin = MARGIN + 40, top + 34
-    wide, high = max(1, round(FIELD / found.width)), max(1, round(HIGH / count))
-    across, down = wide * found.width, high * count
+    wide, high = max(1, round(FIELD / positions.width)), max(1, round(HIGH / count))
+    across, down = wide * positions.width, high * count
     by_level: dict[int, list[Point]] = {}
-    for place, row in enumerate(found.table):
+    for place, row in enumerate(positions.table):
         for k, value in enumerate(row):
             corner = left + k * wide, begin + place * high
             by_level.setdefault(round(LEVELS * value), []).append(corner)
@@ -99,17 +103,25 @@ def draw(found: Positions) -> str:
     drawing.words((left, begin - 16), "position p, downwards", 12, QUIET, "start")
     for place in sorted({0, count // 4, count // 2, 3 * count // 4, count - 1}):
         drawing.words((left - 8, begin + (place + 0.5) * high), str(place), 11, QUIET, "end")
-    for k in sorted({0, found.width // 4, found.width // 2, 3 * found.width // 4, found.width - 1}):
+    for k in sorted(
+        {
+            0,
+            positions.width // 4,
+            positions.width // 2,
+            3 * positions.width // 4,
+            positions.width - 1,
+        }
+    ):
         drawing.words((left + (k + 0.5) * wide, begin + down + 14), str(k), 11, QUIET)
     drawing.words(
-        (left + across / 2, begin + down + 36), f"number of the vector, d = {found.width}"
+        (left + across / 2, begin + down + 36), f"number of the vector, d = {positions.width}"
     )
     sign_key(drawing, (left, begin + down + 66))
     right = left + across + 84
     x = Axis(0, max(count - 1, 1), right, right + BESIDE)
-    y = Axis(min(0.0, *found.closeness), 1.0, begin + down, begin + 4)
+    y = Axis(min(0.0, *positions.closeness), 1.0, begin + down, begin + 4)
     panel = Panel(drawing, x, y)
     panel.axes("distance k", "closeness PE(p)·PE(p + k), the same for every p")
     drawing.line([panel.at(0, 0), panel.at(x.high, 0)], FAINT)
-    panel.curve(list(enumerate(found.closeness)), colour_of(0))
+    panel.curve(list(enumerate(positions.closeness)), colour_of(0))
     return drawing.svg(right + BESIDE + MARGIN, begin + down + 92, "Sinusoidal positions")

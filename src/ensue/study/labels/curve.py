@@ -45,8 +45,8 @@ def train_point(
             trained = train_run(RunConfig.of(config, CellPermission(**cells)), place)
     except EnsueError as error:
         return {"failure": str(error)}
-    networks = [(own.scores or {}).get(measure) for own in trained.outcomes]
-    known = [own for own in networks if own is not None]
+    networks = [(outcome.scores or {}).get(measure) for outcome in trained.outcomes]
+    known = [score for score in networks if score is not None]
     alone = sum(known) / len(known) if known else None
     score = finite({"score": trained.answer.get(measure, alone)})["score"]
     failure = "" if score is not None else f"{measure} on validation is not a finite number"
@@ -88,7 +88,7 @@ class LabelCurve(Printed):
 
     def of(self, base: bool) -> list[LabelPoint]:
         """Those with a score."""
-        return [own for own in self.points if own.base == base and own.score is not None]
+        return [point for point in self.points if point.base == base and point.score is not None]
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -112,11 +112,11 @@ def label_curve(
     and all if there are none; settings: "train.epochs=3", of all runs; trust: which files of cells
     that the run names may run."""
     config = _with_cells(_with_base(RunFolder(run)), RunFolder(run), settings, trust)
-    train, held = (len(part) for part in _parts(config))
-    said = changed(_said(config), list(settings))
+    train, validation = (len(part) for part in _parts(config))
+    differences = changed(_said(config), list(settings))
     rows = row_counts(train, counts)
-    wanted = [
-        (LabelPoint(count, base, _folder(count, base)), _tables(said, count, train, base))
+    label_counts = [
+        (LabelPoint(count, base, _folder(count, base)), _tables(differences, count, train, base))
         for count in rows
         for base in (True, False)
     ]
@@ -132,17 +132,17 @@ def label_curve(
                 "measure": measure,
             },
         )
-        for point, tables in wanted
+        for point, tables in label_counts
     ]
-    found = []
+    points = []
     with stoppable():
-        results = zip(wanted, in_order(jobs, Local(workers)), strict=True)
+        results = zip(label_counts, in_order(jobs, Local(workers)), strict=True)
         for (point, _), result in results:
-            found.append(replace(point, **result.get()))
-            told = found[-1].failure or f"{measure} {found[-1].score:.4f} on validation"
-            say(Message(f"{result.job.name}: {told}", warning=bool(found[-1].failure)))
+            points.append(replace(point, **result.get()))
+            message = points[-1].failure or f"{measure} {points[-1].score:.4f} on validation"
+            say(Message(f"{result.job.name}: {message}", warning=bool(points[-1].failure)))
     called = ", ".join(Path(path).name for path in config.base.path)
-    return LabelCurve(config.task, measure, called, held, tuple(found))
+    return LabelCurve(config.task, measure, called, validation, tuple(points))
 
 
 def row_counts(rows: int, counts: Sequence[int] = ()) -> list[int]:
@@ -218,22 +218,24 @@ def _said(config: RunConfig) -> dict[str, Any]:
     """The tables of a run without what follows from its data and its base, so that this follows
     anew from fewer rows, or from no base: settings that are as the run would have them if nobody
     had said anything are left out."""
-    own = config.tables()
-    alone = {"task": config.task, "data": own["data"], BASE: own[BASE]}
+    tables = config.tables()
+    alone = {"task": config.task, "data": tables["data"], BASE: tables[BASE]}
     usual = complete(RunConfig.of(alone, config.permission)).tables()
-    said: dict[str, Any] = {"task": config.task, "members": config.members}
-    for name, table in own.items():
+    described: dict[str, Any] = {"task": config.task, "members": config.members}
+    for name, table in tables.items():
         if isinstance(table, Mapping):
-            kept = table if name in ("data", BASE) else _others(table, usual[name])
-            said[name] = {key: value for key, value in kept.items() if key not in FOLLOWS}
-    return said
+            described_table = table if name in ("data", BASE) else _others(table, usual[name])
+            described[name] = {
+                key: value for key, value in described_table.items() if key not in FOLLOWS
+            }
+    return described
 
 
 def _others(table: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in table.items() if usual.get(key) != value}
 
 
-def _tables(said: Mapping[str, Any], count: int, rows: int, base: bool) -> dict[str, Any]:
+def _tables(described: Mapping[str, Any], count: int, rows: int, base: bool) -> dict[str, Any]:
     """On so many rows, with the base or without."""
-    kept = {name: table for name, table in said.items() if base or name != BASE}
-    return {**kept, "data": {**said["data"], "train_rows": count if count < rows else "all"}}
+    tables = {name: table for name, table in described.items() if base or name != BASE}
+    return {**tables, "data": {**described["data"], "train_rows": count if count < rows else "all"}}

@@ -21,24 +21,24 @@ def document(curve: LabelCurve) -> Document:
     table = Table([_cells(curve, count) for count in counts], HEAD, left=0)
     better = "higher" if curve.higher_is_better else "lower"
     what = f"{curve.measure} on {curve.validation:,} validation rows, {better} is better"
-    failed = [f"{own.folder} failed: {own.failure}" for own in curve.points if own.failure]
-    scored = [Figure(draw(curve))] * any(own.score is not None for own in curve.points)
+    failed = [f"{point.folder} failed: {point.failure}" for point in curve.points if point.failure]
+    scored = [Figure(draw(curve))] * any(point.score is not None for point in curve.points)
     title = f"Labels for {curve.task}"
     return Document(title, "", [table, *map(Paragraph, [what, *failed]), *scored])
 
 
 def _cells(curve: LabelCurve, count: int) -> tuple[str, ...]:
     both = [_at(curve, count, base) for base in (True, False)]
-    scores = [own.score for own in both]
+    scores = [point.score for point in both]
     difference = "–"
     if scores[0] is not None and scores[1] is not None:
         difference = f"{scores[0] - scores[1]:+.4f}".replace("-", "−")
-    times = [time_text(own.seconds) if own.score is not None else "–" for own in both]
+    times = [time_text(point.seconds) if point.score is not None else "–" for point in both]
     return (f"{count:,}", *map(score_text, scores), difference, *times)
 
 
 def _at(curve: LabelCurve, count: int, base: bool) -> LabelPoint:
-    return next(own for own in curve.points if (own.rows, own.base) == (count, base))
+    return next(point for point in curve.points if (point.rows, point.base) == (count, base))
 
 
 HIGH, LEFT = 360.0, 58.0
@@ -54,13 +54,13 @@ def draw(curve: LabelCurve) -> str:
     top = heading(drawing, title, line)
     keys = [Key(name, colour_of(k), mark=k) for k, name in enumerate(SERIES.values())]
     top = legend(drawing, keys, MARGIN, top + 8, WIDE - MARGIN) + 44
-    scored = [(own.rows, own.score) for own in curve.points if own.score is not None]
+    scored = [(point.rows, point.score) for point in curve.points if point.score is not None]
     x = Axis.over([n for n, _ in scored], MARGIN + LEFT, WIDE - MARGIN, logarithmic=True)
     y = Axis.over([score for _, score in scored], top + HIGH, top)
     panel = Panel(drawing, x, y)
     panel.axes("labelled rows", curve.measure, [(n, shown(n)) for n in sorted({*dict(scored)})])
     for k, base in enumerate(SERIES):
-        points = [(own.rows, own.score or 0.0) for own in curve.of(base)]
+        points = [(point.rows, point.score or 0.0) for point in curve.of(base)]
         for (count, score), at in zip(points, panel.curve(points, colour_of(k)), strict=True):
             drawing.begin(f"{count:,} labels, {SERIES[base]}: {score_text(score)}")
             drawing.mark(at, k, colour_of(k), 5.6)

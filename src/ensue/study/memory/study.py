@@ -33,12 +33,12 @@ class Batch(NamedTuple):
     targets: Tensor
 
     @classmethod
-    def of(cls, task: BuiltInTask, given: TaskBatch) -> Batch:
-        scored = torch.from_numpy(given.mask).T
-        targets = torch.from_numpy(given.targets)
+    def of(cls, task: BuiltInTask, batch: TaskBatch) -> Batch:
+        scored = torch.from_numpy(batch.mask).T
+        targets = torch.from_numpy(batch.targets)
         if task.kind == "labelling":
             targets = targets.T[scored]
-        return cls(torch.from_numpy(given.x), torch.from_numpy(given.lengths), scored, targets)
+        return cls(torch.from_numpy(batch.x), torch.from_numpy(batch.lengths), scored, targets)
 
 
 class MemoryNetwork(nn.Module):
@@ -230,13 +230,13 @@ class MemoryReport:
 
 def find_tasks(names: Sequence[str]) -> list[str]:
     """As TASKS spells them: temporal-order → temporal order."""
-    found = []
+    tasks = []
     for name in names:
         plain = name.replace("-", " ").replace("_", " ")
         if plain not in TASKS:
             raise unknown("task", name, TASKS)
-        found.append(plain)
-    return list(dict.fromkeys(found))
+        tasks.append(plain)
+    return list(dict.fromkeys(tasks))
 
 
 def lengths_up_to(steps: int) -> tuple[int, ...]:
@@ -307,8 +307,10 @@ def learn(
 
 
 def _settings(budget: Budget, rate: float, measure: str) -> TrainSettings:
-    own = {"seed": budget.seed, "rate": rate, "clip": budget.clip}
-    return TrainSettings.of({**own, "epochs": 1, "check_every": budget.every, "watch": measure})
+    settings = {"seed": budget.seed, "rate": rate, "clip": budget.clip}
+    return TrainSettings.of(
+        {**settings, "epochs": 1, "check_every": budget.every, "watch": measure}
+    )
 
 
 def _where(update: int, budget: Budget, seconds: float) -> str:

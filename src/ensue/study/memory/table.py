@@ -104,14 +104,14 @@ def reach_text(reach: int, lengths: Sequence[int]) -> str:
 
 def as_json(report: MemoryReport) -> dict[str, Any]:
     """Everything, the learning curves too."""
-    found: dict[str, Any] = {"format": FORMAT, **asdict(report)}
-    for trial in found["trials"]:
+    facts: dict[str, Any] = {"format": FORMAT, **asdict(report)}
+    for trial in facts["trials"]:
         trial["score"] = trial["score"] if math.isfinite(trial["score"]) else None
     if len(report.lengths) > 1:
-        found["reach"] = {
+        facts["reach"] = {
             task: {cell: report.reach(task, cell) for cell in report.cells} for task in report.tasks
         }
-    return found
+    return facts
 
 
 BETWEEN = 24.0  # two panels

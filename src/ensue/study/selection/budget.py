@@ -53,8 +53,8 @@ class Clock:
         """When the others are stopped: what surrounds the updates of a trial is needed once more,
         to close it. alike: trials of the same kind, or all where none was."""
         known = _around(alike)
-        kept = SLACK * max(known) if known else UNKNOWN * self.seconds
-        return self.last(leader) - min(kept, MOST * self.seconds)
+        reserve = SLACK * max(known) if known else UNKNOWN * self.seconds
+        return self.last(leader) - min(reserve, MOST * self.seconds)
 
     def room(self, leader: Entry | None, entries: Sequence[Entry]) -> bool:
         """Whether another trial can make any updates before it is stopped: half of those that there
@@ -64,40 +64,40 @@ class Clock:
 
     def refuse_too_little(self) -> None:
         """An error where preparing alone has taken more than half of the time."""
-        taken = time.time() - self.began
-        if taken > PREPARED * self.seconds:
-            minutes = math.ceil(10 * taken / PREPARED / 60) / 10
+        passed = time.time() - self.began
+        if passed > PREPARED * self.seconds:
+            minutes = math.ceil(10 * passed / PREPARED / 60) / 10
             raise OptionError(
                 f"--minutes: expected at least {minutes:g} for these files on this machine, got "
-                f"{self.seconds / 60:g}: it took {taken:.0f} seconds until trials could begin"
+                f"{self.seconds / 60:g}: it took {passed:.0f} seconds until trials could begin"
             )
 
 
 def _around(entries: Sequence[Entry]) -> list[float]:
-    return [own.around for own in entries if not own.failure]
+    return [entry.around for entry in entries if not entry.failure]
 
 
 def alike(entries: Sequence[Entry], settings: Settings) -> Sequence[Entry]:
     """The trials of the same kind of network; all where there was none."""
     kind = [settings.get(key) for key in KINDS]
-    same = [own for own in entries if [own.settings.get(key) for key in KINDS] == kind]
+    same = [entry for entry in entries if [entry.settings.get(key) for key in KINDS] == kind]
     return same or entries
 
 
-def spend(own: Search, pool: TrialPool, clock: Clock) -> None:
+def spend(search: Search, pool: TrialPool, clock: Clock) -> None:
     """Trials until the time is over; of those that it has stopped, the ones that may be the best
     are closed: their training ends where it is."""
     running: dict[int, TrialJob] = {}
     stopped: dict[int, TrialJob] = {}
     while True:
-        known, leader = own.trials(), own.leader()
+        known, leader = search.trials(), search.leader()
         while len(running) < pool.workers and not stopped and clock.room(leader, known):
-            number = own.free_number(running)
-            settings = own.proposer.next(known, [job.settings for job in running.values()])
-            job = own.job(number, settings, bars_of(known, own.found.measure))
+            number = search.free_number(running)
+            settings = search.proposer.next(known, [job.settings for job in running.values()])
+            job = search.job(number, settings, bars_of(known, search.found.measure))
             if job is not None:
                 until, last = clock.stops(leader, alike(known, settings)), clock.last(leader)
-                best = own.best_network()
+                best = search.best_network()
                 running[number] = replace(job, until=until, last=last, best=best)
                 pool.begin(number, running[number])
         if not running:
@@ -105,14 +105,14 @@ def spend(own: Search, pool: TrialPool, clock: Clock) -> None:
         for number, entry in pool.wait():
             job = running.pop(number)
             stopped |= {number: job} if entry.updates else {}
-            own.take(number, entry, used=time.time() - clock.began)
+            search.take(number, entry, used=time.time() - clock.began)
     for number, job in stopped.items():
-        if own.may_win(own.entries[number]):
+        if search.may_win(search.entries[number]):
             pool.begin(
-                number, replace(job, until=None, last=None, updates=own.entries[number].updates)
+                number, replace(job, until=None, last=None, updates=search.entries[number].updates)
             )
             running[number] = job
     while running:
         for number, entry in pool.wait():
             del running[number]
-            own.take(number, entry, used=time.time() - clock.began)
+            search.take(number, entry, used=time.time() - clock.began)

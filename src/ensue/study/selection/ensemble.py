@@ -29,46 +29,51 @@ def forward_selected(
     """How often each of these counts, in the order in which they were added, and the score of all
     together. outputs: by name, the best first."""
     sign = 1 if higher_is_better else -1
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     chosen: list[Any] = []
     best = -np.inf
-    while sum(found.values()) < MOST:
-        tried = {name: sign * score([*chosen, *own]) for name, own in outputs.items()}
-        name = max(tried, key=lambda own: tried[own])  # of equals the first
+    while sum(counts.values()) < MOST:
+        tried = {name: sign * score([*chosen, *output]) for name, output in outputs.items()}
+        name = max(tried, key=lambda each: tried[each])  # of equals the first
         if not tried[name] > best:
             break
         best = tried[name]
         chosen += outputs[name]
-        found[name] = found.get(name, 0) + 1
-    return found, sign * best
+        counts[name] = counts.get(name, 0) + 1
+    return counts, sign * best
 
 
 def ensemble_of(place: Path, entries: Sequence[Entry], measure: str) -> Entry | None:
     """Of trials that came to their end, the best first; None where one alone is as good. Writes the
     run folder of the ensemble."""
-    outputs = {own.name: read_outputs(place / own.folder) for own in entries}
-    known = {name: own for name, own in outputs.items() if own}
+    outputs = {entry.name: read_outputs(place / entry.folder) for entry in entries}
+    known = {name: arrays for name, arrays in outputs.items() if arrays}
     if len(known) < 2:
         return None
-    best = next(own for own in entries if own.name in known)
+    best = next(entry for entry in entries if entry.name in known)
     config, model = load_run(RunFolder(place / best.folder), device="cpu")
     averages = config.description.averages
     assert averages is not None
-    train, held = read_parts(config, model, nobody)
-    validation = answerable(model, train, held, lambda line: None)
+    train, labelled = read_parts(config, model, nobody)
+    validation = answerable(model, train, labelled, lambda line: None)
     shape = known[best.name][0].shape
-    alike = {name: own for name, own in known.items() if own[0].shape == shape}
+    alike = {name: arrays for name, arrays in known.items() if arrays[0].shape == shape}
 
-    def scores(given: Outputs) -> dict[str, float]:
-        return averages.scores(given, validation, model)
+    def scores(outputs: Outputs) -> dict[str, float]:
+        return averages.scores(outputs, validation, model)
 
     higher = METRICS[measure].higher_is_better
-    counts, _ = forward_selected(alike, lambda given: scores(given)[measure], higher)
-    together = scores([own for name, many in counts.items() for own in [*alike[name]] * many])
+    counts, _ = forward_selected(alike, lambda chosen: scores(chosen)[measure], higher)
+    together = scores([output for name, many in counts.items() for output in [*alike[name]] * many])
     if len(counts) < 2 or not METRICS[measure].better(together[measure], best.score):
         return None
-    runs = [RunFolder(place / own.folder) for name in counts for own in entries if own.name == name]
-    rows = {"train": len(train), "validation": len(held)}
+    runs = [
+        RunFolder(place / entry.folder)
+        for name in counts
+        for entry in entries
+        if entry.name == name
+    ]
+    rows = {"train": len(train), "validation": len(labelled)}
     folder = RunFolder(place / TOGETHER)
     written = write_ensemble(folder, runs, [*counts.values()], rows, together)
     listed = " + ".join(f"{many} × {name}" for name, many in counts.items())
@@ -76,7 +81,10 @@ def ensemble_of(place: Path, entries: Sequence[Entry], measure: str) -> Entry | 
         TOGETHER,
         TOGETHER,
         what=listed,
-        parameters=sum(own.numel() for net in written.networks for own in net.parameters()) or None,
-        size=sum(own.stat().st_size for own in folder.model.iterdir()),
+        parameters=sum(
+            parameter.numel() for net in written.networks for parameter in net.parameters()
+        )
+        or None,
+        size=sum(file.stat().st_size for file in folder.model.iterdir()),
         score=together[measure],
     )

@@ -114,9 +114,9 @@ class Selection(Printed):
 
         if self.place is None or self.winner is None:
             raise OptionError("this selection has no winner in a folder: `search` gives one")
-        found = load(self.place / self.winner.folder)
-        found.label_type = found.label_type or self.label_type
-        return found
+        winner = load(self.place / self.winner.folder)
+        winner.label_type = winner.label_type or self.label_type
+        return winner
 
     @property
     def higher_is_better(self) -> bool:
@@ -137,8 +137,10 @@ class Selection(Printed):
 
     def changed(self, row: Entry) -> dict[str, Any]:
         """The settings of a trial that are not those of the default, the first one."""
-        default = next((own.settings for own in self.rows if own.name == f"{TRIAL}000"), {})
-        return {key: own for key, own in row.settings.items() if default.get(key) != own}
+        default = next((row.settings for row in self.rows if row.name == f"{TRIAL}000"), {})
+        return {
+            key: setting for key, setting in row.settings.items() if default.get(key) != setting
+        }
 
     def as_json(self) -> dict[str, Any]:
         winner = self.winner.name if self.winner else None
@@ -182,8 +184,8 @@ def entry_of(entry: Entry, trained: Trained, folder: RunFolder, measure: str) ->
     """What became of a training that came to its end. The score is that of what answers; where that
     is one network, or the task has no score of all together, that of the best weights."""
     weights = [p for network in trained.model.networks for p in network.parameters()]
-    scores = [(own.scores or {}).get(measure, math.nan) for own in trained.outcomes]
-    size = sum(own.numel() * own.element_size() for own in weights)
+    scores = [(outcome.scores or {}).get(measure, math.nan) for outcome in trained.outcomes]
+    size = sum(weight.numel() * weight.element_size() for weight in weights)
     network = sum(scores) / len(scores)
     score = trained.answer.get(measure, network)
     if not math.isfinite(score):
@@ -191,9 +193,9 @@ def entry_of(entry: Entry, trained: Trained, folder: RunFolder, measure: str) ->
     return replace(
         entry,
         what=trained.model.summary().splitlines()[0].partition(": ")[2],
-        parameters=sum(own.numel() for own in weights) or None,
+        parameters=sum(weight.numel() for weight in weights) or None,
         size=size or sum(file.stat().st_size for file in folder.model.iterdir()),
         score=score,
         network=network if math.isfinite(network) else None,
-        epochs=max(own.epochs for own in trained.outcomes),
+        epochs=max(outcome.epochs for outcome in trained.outcomes),
     )

@@ -63,27 +63,27 @@ def share_of(rung: str) -> float:
 
 def bars_of(entries: Sequence[Entry], measure: str) -> dict[str, float]:
     """What a new trial must reach: at each rung the score of the last of the best third."""
-    found: dict[str, float] = {}
+    bars: dict[str, float] = {}
     for rung in RUNGS:
-        scores = [own.rungs[rung] for own in entries if rung in own.rungs]
+        scores = [entry.rungs[rung] for entry in entries if rung in entry.rungs]
         if len(scores) >= FEWEST:
             ranked = sorted(scores, reverse=METRICS[measure].higher_is_better)
-            found[rung] = ranked[math.ceil(len(ranked) / KEPT) - 1]
-    return found
+            bars[rung] = ranked[math.ceil(len(ranked) / KEPT) - 1]
+    return bars
 
 
 def rungs_of(history: Path, planned: int, measure: str) -> dict[str, float]:
     """The best score at each rung that a training has reached."""
-    found: dict[str, float] = {}
+    scores: dict[str, float] = {}
     metric, best = METRICS[measure], None
     for update, score in _evaluations(history, measure):
         if metric.better(score, best):
             best = score
         assert best is not None
         for rung in RUNGS:
-            if rung not in found and update >= planned * share_of(rung):
-                found[rung] = best
-    return found
+            if rung not in scores and update >= planned * share_of(rung):
+                scores[rung] = best
+    return scores
 
 
 def best_of(history: Path, measure: str) -> float | None:
@@ -106,8 +106,8 @@ def _evaluations(history: Path, measure: str) -> list[tuple[int, float]]:
 class Dropped(Stopped):
     """A trial that was stopped, as others were better; `ensue train` can go on with it."""
 
-    def __init__(self, update: int, told: str) -> None:
-        Exception.__init__(self, told)
+    def __init__(self, update: int, message: str) -> None:
+        Exception.__init__(self, message)
         self.signal, self.update, self.code = 0, update, 0
 
 
@@ -134,7 +134,13 @@ class Halving:
     def _judge(self, update: int) -> None:
         reached = self.rungs()
         for rung, bar in self.bars.items():
-            own = reached.get(rung)
-            if own is not None and own != bar and not METRICS[self.measure].better(own, bar):
+            reached_bar = reached.get(rung)
+            if (
+                reached_bar is not None
+                and reached_bar != bar
+                and not METRICS[self.measure].better(reached_bar, bar)
+            ):
                 done = f"after {update} of {self.planned} updates"
-                raise Dropped(update, f"{done}: {own:.4g} at {rung} of them, {bar:.4g} goes on")
+                raise Dropped(
+                    update, f"{done}: {reached_bar:.4g} at {rung} of them, {bar:.4g} goes on"
+                )

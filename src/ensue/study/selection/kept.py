@@ -59,18 +59,18 @@ def tested(
         return None
     if opened.not_kept is not None:
         say(Message(str(opened.not_kept), warning=True))
-    found = opened.evaluation
-    main = found.scores[found.main]
+    evaluation = opened.evaluation
+    main = evaluation.scores[evaluation.main]
     return WinnerVerdict(
         winner.name,
-        found.main,
-        found.rows,
+        evaluation.main,
+        evaluation.rows,
         main.value,
         main.low,
         main.high,
-        dict(found.baselines),
+        dict(evaluation.baselines),
         opened.by_all,
-        found.higher_is_better,
+        evaluation.higher_is_better,
     )
 
 

@@ -21,14 +21,14 @@ FILE = "validation.safetensors"  # the outputs of the networks
 def write_outputs(folder: RunFolder, outputs: Outputs) -> None:
     """Of a task whose answers can be averaged."""
     if outputs:
-        arrays = {str(k): np.ascontiguousarray(own) for k, own in enumerate(outputs)}
+        arrays = {str(k): np.ascontiguousarray(output) for k, output in enumerate(outputs)}
         write_whole(folder.path / FILE, safetensors.numpy.save(arrays))
 
 
 def read_outputs(folder: Path) -> list[NDArray[Any]]:
     """[] where a trial has kept none."""
     try:
-        found = safetensors.numpy.load(read_plain(folder / FILE))
+        arrays = safetensors.numpy.load(read_plain(folder / FILE))
     except (OSError, SafetensorError):
         return []
-    return [found[str(k)] for k in range(len(found))]
+    return [arrays[str(k)] for k in range(len(arrays))]

@@ -71,10 +71,10 @@ class OnMachines:
     def wait(self) -> list[tuple[int, Entry]]:
         if not self._running:
             return []
-        found = [(number, Entry(**result.get())) for number, result in self._pool.wait()]
-        self._running -= len(found)
+        finished = [(number, Entry(**result.get())) for number, result in self._pool.wait()]
+        self._running -= len(finished)
         self._fill()
-        return found
+        return finished
 
 
 @work

@@ -45,14 +45,17 @@ class Proposer:
     def __init__(self, space: OpenSpace, measure: str, seed: int) -> None:
         self.space, self.measure, self.seed = space, measure, seed
         self.first = list(space.first())
-        self.distributions = {key: distribution(own) for key, own in space.values.items()}
+        self.distributions = {key: distribution(value) for key, value in space.values.items()}
 
     def round(self, known: Sequence[Entry], begin: int, count: int) -> list[dict[str, Any]]:
         """The settings of trials begin … begin + count − 1, from those of earlier rounds."""
-        study, found = self._study(known, f"round {begin}"), [dict(own.settings) for own in known]
+        study, tried = (
+            self._study(known, f"round {begin}"),
+            [dict(entry.settings) for entry in known],
+        )
         for number in range(begin, begin + count):
-            found.append(self._asked(study, number, found))
-        return found[len(known) :]
+            tried.append(self._asked(study, number, tried))
+        return tried[len(known) :]
 
     def next(self, known: Sequence[Entry], running: Sequence[Settings]) -> dict[str, Any]:
         """The settings of one more trial, while others are running."""
@@ -61,7 +64,7 @@ class Proposer:
         for settings in running:
             study.enqueue_trial(self._parameters(settings))
             self._suggested(study.ask())
-        return self._asked(study, number, [*(dict(own.settings) for own in known), *running])
+        return self._asked(study, number, [*(dict(entry.settings) for entry in known), *running])
 
     def _asked(self, study: optuna.Study, number: int, known: Sequence[Settings]) -> dict[str, Any]:
         """The settings of a trial, others than those that are known: a family with nothing to
@@ -69,10 +72,10 @@ class Proposer:
         if number < len(self.first):
             study.enqueue_trial(self._parameters(self.first[number]))
         for _ in range(TRIES):
-            found = self._suggested(study.ask())
-            if found not in known:
+            settings = self._suggested(study.ask())
+            if settings not in known:
                 break
-        return found
+        return settings
 
     def _study(self, known: Sequence[Entry], what: str) -> optuna.Study:
         import optuna
@@ -115,16 +118,16 @@ class Proposer:
     def _parameters(self, settings: Settings) -> dict[str, Any]:
         """Settings as Optuna has them: of a finite set the place of the value."""
         values = self.space.values
-        return {key: place_of(values[key], own) for key, own in settings.items()}
+        return {key: place_of(values[key], setting) for key, setting in settings.items()}
 
     def _suggested(self, trial: optuna.Trial) -> dict[str, Any]:
         """The settings of a trial; those that have no effect are not asked for."""
-        found: dict[str, Any] = {}
+        settings: dict[str, Any] = {}
         for key, row in self.space.ranges.items():
-            if self.space.active(found, row):
+            if self.space.active(settings, row):
                 place = trial._suggest(key, self.distributions[key])
-                found[key] = value_at(self.space.values[key], place)
-        return found
+                settings[key] = value_at(self.space.values[key], place)
+        return settings
 
 
 def distribution(values: Values) -> BaseDistribution:

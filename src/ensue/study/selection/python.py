@@ -29,8 +29,12 @@ def files_of(data: Any, folder: Path, part: str) -> list[str]:
     """The files that data are in: their own, or one that is written for rows in memory."""
     if isinstance(data, str | Path):
         return [str(Path(data).resolve())]
-    if isinstance(data, list | tuple) and data and all(isinstance(own, str | Path) for own in data):
-        return [str(Path(own).resolve()) for own in data]
+    if (
+        isinstance(data, list | tuple)
+        and data
+        and all(isinstance(item, str | Path) for item in data)
+    ):
+        return [str(Path(item).resolve()) for item in data]
     lines = [json.dumps(row, ensure_ascii=False, default=_as_list) for row in rows_of(data)]
     if not lines:
         raise DataError(f"select: expected rows, got none ({part})")
@@ -54,7 +58,7 @@ def rows_of(data: Any) -> Iterator[Mapping[str, Any]]:
         names = [*filter(None, [frame.time_index]), *frame.names]
         yield from _of_columns({name: frame.column(name) for name in names})
     elif isinstance(data, Mapping):
-        yield from _of_columns({str(name): list(own) for name, own in data.items()})
+        yield from _of_columns({str(name): list(value) for name, value in data.items()})
     elif isinstance(data, Sequence) and all(isinstance(row, Mapping) for row in data):
         yield from data
     elif isinstance(data, Sequence) and all(_is_pair(row) for row in data):
@@ -73,8 +77,8 @@ def label_type(data: Any, label: str) -> str:
 
 
 def _of_columns(columns: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
-    if len({len(own) for own in columns.values()}) > 1:
-        sizes = ", ".join(f"{name} {len(own):,}" for name, own in columns.items())
+    if len({len(column) for column in columns.values()}) > 1:
+        sizes = ", ".join(f"{name} {len(column):,}" for name, column in columns.items())
         raise DataError(f"select: expected columns of the same length, got {sizes}")
     for cells in zip(*columns.values(), strict=True):
         yield dict(zip(columns, cells, strict=True))
@@ -84,11 +88,15 @@ def _is_pair(row: Any) -> bool:
     return isinstance(row, tuple | list) and len(row) == 2
 
 
-def _of_pair(given: Any, label: Any) -> dict[str, Any]:
+def _of_pair(inputs: Any, label: Any) -> dict[str, Any]:
     """A pair of texts is matched; anything else is one input."""
-    if isinstance(given, tuple) and len(given) == 2 and all(isinstance(own, str) for own in given):
-        return {"text": given[0], "second": given[1], "label": label}
-    return {"text": given, "label": label}
+    if (
+        isinstance(inputs, tuple)
+        and len(inputs) == 2
+        and all(isinstance(item, str) for item in inputs)
+    ):
+        return {"text": inputs[0], "second": inputs[1], "label": label}
+    return {"text": inputs, "label": label}
 
 
 def _as_list(value: Any) -> Any:
@@ -131,28 +139,28 @@ def select(
         raise OptionError("trials and minutes: expected one of them, got both")
     check_selection(Path(folder))  # rows in memory are written there
     parts = {"train": data, **{part: columns.pop(part) for part in PARTS if part in columns}}
-    given = {part: files_of(own, Path(folder), part) for part, own in parts.items()}
+    files = {part: files_of(rows, Path(folder), part) for part, rows in parts.items()}
     roles, more = _roles(task, columns)
-    config, messages = infer({**given, **roles}, task or None, [*more, *settings])
+    config, messages = infer({**files, **roles}, task or None, [*more, *settings])
     for message in messages:
         log(message)
     number = TRIALS if trials is None else trials
     request = SearchRequest(number, workers, minutes, together=together)
-    found = search(config.with_named_cells(), folder, request, log)
-    return found.with_labels(label_type(data, config.data.label))
+    selection = search(config.with_named_cells(), folder, request, log)
+    return selection.with_labels(label_type(data, config.data.label))
 
 
 def _roles(task: str, columns: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Roles of columns as keys of [data], and those that a task has elsewhere as settings."""
-    known = {name: own for name, own in columns.items() if name in DataSettings.model_fields}
-    left = {name: own for name, own in columns.items() if name not in known}
+    known = {name: column for name, column in columns.items() if name in DataSettings.model_fields}
+    left = {name: column for name, column in columns.items() if name not in known}
     if left and not task:
         raise OptionError(f'{", ".join(left)}: say which task it is, too: task="forecast"')
-    told = told_roles(TASKS[task], left) if left else {}
+    roles = told_roles(TASKS[task], left) if left else {}
     more = [
         f"{table}.{key}={json.dumps(value)}"
-        for table, keys in told.items()
+        for table, keys in roles.items()
         if table != "data"
         for key, value in keys.items()
     ]
-    return {**known, **told.get("data", {})}, more
+    return {**known, **roles.get("data", {})}, more

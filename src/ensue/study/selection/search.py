@@ -41,22 +41,22 @@ STORAGE_FILE = "optuna.db"
 DRIVERS = {"postgresql://": "postgresql+psycopg://", "postgres://": "postgresql+psycopg://"}
 
 
-def storage_url(place: Path, given: str) -> str:
+def storage_url(place: Path, name: str) -> str:
     """Of the database that is written; a PostgreSQL URL with the driver of the extra.
 
     >>> storage_url(Path("s"), "postgresql://me@host/trials")
     'postgresql+psycopg://me@host/trials'
     """
-    if not given:
+    if not name:
         return f"sqlite:///{(place / STORAGE_FILE).resolve()}"
     for begin, driver in DRIVERS.items():
-        if given.startswith(begin):
-            return driver + given.removeprefix(begin)
-    if "://" not in given:
+        if name.startswith(begin):
+            return driver + name.removeprefix(begin)
+    if "://" not in name:
         raise OptionError(
-            f"--storage: expected the URL of a database, postgresql://user@host/name, got {given!r}"
+            f"--storage: expected the URL of a database, postgresql://user@host/name, got {name!r}"
         )
-    return given
+    return name
 
 
 def record(url: str, name: str, proposer: Proposer, entries: Sequence[Entry]) -> None:
@@ -103,8 +103,8 @@ def _add(
         direction="maximize" if higher else "minimize",
         load_if_exists=True,
     )
-    there = {own.user_attrs.get("trial") for own in study.get_trials(deepcopy=False)}
-    study.add_trials([proposer.trial(own) for own in entries if own.name not in there])
+    added = {trial.user_attrs.get("trial") for trial in study.get_trials(deepcopy=False)}
+    study.add_trials([proposer.trial(entry) for entry in entries if entry.name not in added])
 
 
 TRIALS = 24
@@ -156,9 +156,9 @@ class Search:
         for name in SAME:
             was, now = before.search.get(name), self.found.search[name]
             if was != now:
-                told = "models that were named" if was is None else self._changed(name, was)
+                message = "models that were named" if was is None else self._changed(name, was)
                 raise RunError(
-                    f"{self.place / FILE}: this selection was begun with {told}; trials must "
+                    f"{self.place / FILE}: this selection was begun with {message}; trials must "
                     "follow from the same: undo the change, or name another --run"
                 )
         return before
@@ -172,12 +172,12 @@ class Search:
             before = RunConfig.read(RunFolder(self.place / trial_name(0)).config).flat()
         except EnsueError:
             before = now
-        told = [
+        messages = [
             f"{key} {before.get(key)!r}, now {now.get(key)!r}"
             for key in dict.fromkeys([*before, *now])
             if before.get(key) != now.get(key)
         ]
-        return "; ".join(told) or "other settings to search, or by another version"
+        return "; ".join(messages) or "other settings to search, or by another version"
 
     def done(self, numbers: Sequence[int]) -> list[Entry]:
         return [self.entries[number] for number in numbers if number in self.entries]
@@ -202,8 +202,8 @@ class Search:
 
     def free_number(self, running: Iterable[int]) -> int:
         """Of a trial that has no folder yet."""
-        there = [int(own.name.removeprefix(TRIAL)) for own in self.place.glob(f"{TRIAL}*")]
-        return max([-1, *self.entries, *running, *there]) + 1
+        numbers = [int(file.name.removeprefix(TRIAL)) for file in self.place.glob(f"{TRIAL}*")]
+        return max([-1, *self.entries, *running, *numbers]) + 1
 
     def leader(self) -> Entry | None:
         """The best so far."""
@@ -211,8 +211,8 @@ class Search:
 
     def best_network(self) -> float | None:
         """The best score of the networks of trials that came to their end."""
-        ended = [own for own in self.trials() if not own.stopped]
-        scores = [own.network for own in ended if own.network is not None]
+        ended = [entry for entry in self.trials() if not entry.stopped]
+        scores = [entry.network for entry in ended if entry.network is not None]
         if not scores:
             return None
         return max(scores) if METRICS[self.found.measure].higher_is_better else min(scores)
@@ -228,9 +228,9 @@ class Search:
         if used:
             self.found = replace(self.found, search={**self.found.search, "seconds": used})
         scored = f"{self.found.measure} {score_text(entry.score)} on validation"
-        told = entry.failure or (f"stopped: {entry.stopped}" if entry.stopped else scored)
+        message = entry.failure or (f"stopped: {entry.stopped}" if entry.stopped else scored)
         changed = _listed(self.space.differs(entry.settings)) or "the default"
-        self.say(Message(f"trial {number}{of}, {changed}: {told}", warning=bool(entry.failure)))
+        self.say(Message(f"trial {number}{of}, {changed}: {message}", warning=bool(entry.failure)))
         self.write()
 
     def write(self) -> None:
@@ -240,38 +240,38 @@ class Search:
 
     def ended(self, together: bool = False) -> Selection:
         """All trials ranked, and the best one tested, or several together."""
-        found = self.found.ranked(self.trials())
-        winner = found.winner
+        selection = self.found.ranked(self.trials())
+        winner = selection.winner
         if winner is None:
-            reasons = [f"  {row.name}: {row.failure or row.stopped}" for row in found.rows]
+            reasons = [f"  {row.name}: {row.failure or row.stopped}" for row in selection.rows]
             raise RunError("\n".join(["no model could be trained", *reasons]))
         if together:
-            winner = self._together(found, winner)
-            others = [row for row in found.rows if row is not winner]
-            found = replace(found, rows=(winner, *others))
+            winner = self._together(selection, winner)
+            others = [row for row in selection.rows if row is not winner]
+            selection = replace(selection, rows=(winner, *others))
         test = tested(self.place, winner, self.config, self.before, self.say)
-        found = replace(found, test=test, place=self.place)
-        write(self.place, found)
-        return found
+        selection = replace(selection, test=test, place=self.place)
+        write(self.place, selection)
+        return selection
 
-    def _together(self, found: Selection, winner: Entry) -> Entry:
+    def _together(self, selection: Selection, winner: Entry) -> Entry:
         """The ensemble, if it is better than each alone."""
         from ensue.study.selection.ensemble import ensemble_of
 
-        ended = [own for own in found.rows if own.score is not None and not own.stopped]
-        own = ensemble_of(self.place, ended, self.found.measure)
-        if own is None:
+        ended = [row for row in selection.rows if row.score is not None and not row.stopped]
+        together = ensemble_of(self.place, ended, self.found.measure)
+        if together is None:
             self.say(Message(f"no ensemble is better on validation than {winner.name} alone"))
             return winner
-        told = f"{self.found.measure} {score_text(own.score)} on validation"
-        self.say(Message(f"{own.name}, {own.what}: {told}"))
-        return own
+        message = f"{self.found.measure} {score_text(together.score)} on validation"
+        self.say(Message(f"{together.name}, {together.what}: {message}"))
+        return together
 
 
 def search(
     config: RunConfig,
     folder: Path | str,
-    wanted: SearchRequest,
+    request: SearchRequest,
     say: Say = nobody,
     pool: Callable[[int, str], Any] = pool_of,
 ) -> Selection:
@@ -283,56 +283,56 @@ def search(
         raise OptionError(f"{place}: this is the folder of one run; name another one with --run")
     check_selection(place)
     needs_optuna()
-    if wanted.together and config.description.averages is None:
+    if request.together and config.description.averages is None:
         raise cannot_be_averaged(config.task)
-    began = time.time() if wanted.began is None else wanted.began
-    url = storage_url(place, wanted.storage)
+    began = time.time() if request.began is None else request.began
+    url = storage_url(place, request.storage)
     reads = time.time()
-    own = Search(config, place, say)
-    study = f"{place.resolve().name} {own.found.data[:8]}"
-    if wanted.minutes is not None or wanted.storage:  # what is wrong with it is told at once
+    trials = Search(config, place, say)
+    study = f"{place.resolve().name} {trials.found.data[:8]}"
+    if request.minutes is not None or request.storage:  # what is wrong with it is told at once
         place.mkdir(parents=True, exist_ok=True)
-        record(url, study, own.proposer, own.trials())
+        record(url, study, trials.proposer, trials.trials())
     ends = time.time() - reads
-    with pool(wanted.workers, wanted.on) as workers:
-        if wanted.minutes is not None:
-            used = 0.0 if own.before is None else float(own.before.search.get("seconds", 0.0))
-            clock = Clock(began - used, 60 * wanted.minutes, ends)
-            if own.before is None:
+    with pool(request.workers, request.on) as workers:
+        if request.minutes is not None:
+            used = 0.0 if trials.before is None else float(trials.before.search.get("seconds", 0.0))
+            clock = Clock(began - used, 60 * request.minutes, ends)
+            if trials.before is None:
                 clock.refuse_too_little()
-            spend(own, workers, clock)
-        for begin in range(0, 0 if wanted.minutes else wanted.trials, ROUND):
-            _round(own, workers, begin, min(ROUND, wanted.trials - begin), wanted.trials)
-    found = own.ended(wanted.together)
-    record(url, study, own.proposer, own.trials())
-    return found
+            spend(trials, workers, clock)
+        for begin in range(0, 0 if request.minutes else request.trials, ROUND):
+            _round(trials, workers, begin, min(ROUND, request.trials - begin), request.trials)
+    selection = trials.ended(request.together)
+    record(url, study, trials.proposer, trials.trials())
+    return selection
 
 
-def _round(own: Search, pool: TrialPool, begin: int, count: int, trials: int) -> None:
+def _round(search: Search, pool: TrialPool, begin: int, count: int, trials: int) -> None:
     """Trials begin … begin + count − 1, of which an earlier call may have made some."""
-    known = own.done(range(begin))
-    bars = bars_of(known, own.found.measure)
-    proposed = own.proposer.round(known, begin, count)
+    known = search.done(range(begin))
+    bars = bars_of(known, search.found.measure)
+    proposed = search.proposer.round(known, begin, count)
     running = 0
     for number, settings in enumerate(proposed, begin):
-        if number in own.entries:
-            _refuse_others(own, number, settings)
-        elif (job := own.job(number, settings, bars)) is not None:
+        if number in search.entries:
+            _refuse_others(search, number, settings)
+        elif (job := search.job(number, settings, bars)) is not None:
             pool.begin(number, job)
             running += 1
     while running:
         for number, entry in pool.wait():
-            own.take(number, entry, f" of {trials}")
+            search.take(number, entry, f" of {trials}")
             running -= 1
 
 
-def _refuse_others(own: Search, number: int, settings: Settings) -> None:
+def _refuse_others(search: Search, number: int, settings: Settings) -> None:
     """Trials of an earlier call are those that are proposed now."""
-    if dict(own.entries[number].settings) != dict(settings):
+    if dict(search.entries[number].settings) != dict(settings):
         raise RunError(
-            f"{own.place / FILE}: trial {number} has other settings than those that are proposed "
-            "now, as by another version of Ensue or of Optuna; name another --run, or go on with "
-            "that version"
+            f"{search.place / FILE}: trial {number} has other settings than those that are "
+            "proposed now, as by another version of Ensue or of Optuna; name another --run, or go "
+            "on with that version"
         )
 
 

@@ -44,14 +44,14 @@ def known_models(task: AnyTask) -> dict[str, dict[str, str]]:
     kind only, which settings tell apart."""
     fields = task.settings.model_fields
     tables: dict[str, Mapping[str, object]] = {"family": task.families, "encoder": ENCODERS}
-    key = next((own for own in tables if own in fields), "")
+    key = next((table for table in tables if table in fields), "")
     kinds = tuple(tables[key]) if key else ()
-    found = {kind: {key: kind} for kind in kinds if kind != RECURRENT}
+    models = {kind: {key: kind} for kind in kinds if kind != RECURRENT}
     if "cell" in fields:
-        own = {key: RECURRENT} if RECURRENT in kinds else {}
-        found |= {name.lower(): {**own, "cell": name} for name in CELLS}
-        found["rnn"] = found["simplernn"]
-    return found or {"model": {}}
+        recurrent = {key: RECURRENT} if RECURRENT in kinds else {}
+        models |= {name.lower(): {**recurrent, "cell": name} for name in CELLS}
+        models["rnn"] = models["simplernn"]
+    return models or {"model": {}}
 
 
 def usual_models(task: AnyTask) -> list[str]:
@@ -68,14 +68,14 @@ def split_names(models: str) -> list[str]:
     >>> split_names("model, model:hidden=[32, 16],init=positive")
     ['model', 'model:hidden=[32, 16],init=positive']
     """
-    found: list[str] = []
+    names: list[str] = []
     for piece in map(str.strip, OUTSIDE_LISTS.split(models)):
         head, equals, _ = piece.partition("=")
-        if equals and ":" not in head and found:  # one more setting of the name before
-            found[-1] += f",{piece}"
+        if equals and ":" not in head and names:  # one more setting of the name before
+            names[-1] += f",{piece}"
         elif piece:
-            found.append(piece)
-    return found
+            names.append(piece)
+    return names
 
 
 def candidates_of(config: RunConfig, models: str) -> list[Candidate]:
@@ -83,23 +83,24 @@ def candidates_of(config: RunConfig, models: str) -> list[Candidate]:
     mistake is told before anything is trained."""
     task = config.description
     names = split_names(models) if models.strip() else usual_models(task)
-    said = "patience" in config.train.model_fields_set or config.train.patience is not None
-    early = [] if said else [f"train.patience={PATIENCE}"]
-    found: list[Candidate] = []
+    has_patience = "patience" in config.train.model_fields_set or config.train.patience is not None
+    early = [] if has_patience else [f"train.patience={PATIENCE}"]
+    candidates: list[Candidate] = []
     for name in names:
-        own = Candidate(name, _configured(config, name, known_models(task), early))
-        for other in found:
-            if own.config == other.config or own.folder == other.folder:
+        candidate = Candidate(name, _configured(config, name, known_models(task), early))
+        for other in candidates:
+            if candidate.config == other.config or candidate.folder == other.folder:
                 raise OptionError(
-                    f"--models: {other.name} and {own.name} are the same model; name each once"
+                    f"--models: {other.name} and {candidate.name} are the same model; "
+                    "name each once"
                 )
-        found.append(own)
-    if len(found) < 2:
+        candidates.append(candidate)
+    if len(candidates) < 2:
         raise OptionError(
             f"--models: expected two models or more to select from, got {names[0]}; "
             "`ensue train` trains one"
         )
-    return found
+    return candidates
 
 
 def _configured(
@@ -110,10 +111,10 @@ def _configured(
         raise unknown("model", model.strip(), known)
     stands_for = known[model.strip().lower()]
     pieces = OUTSIDE_LISTS.split(rest)
-    settings = [_setting(name, own, config.description) for own in pieces if own.strip()]
-    given = [f"model.{key}={value}" for key, value in stands_for.items()]
+    settings = [_setting(name, piece, config.description) for piece in pieces if piece.strip()]
+    words = [f"model.{key}={value}" for key, value in stands_for.items()]
     try:
-        tables = changed(config.tables(), [*early, *given, *settings])
+        tables = changed(config.tables(), [*early, *words, *settings])
         return RunConfig.of(tables).with_named_cells()
     except ConfigError as error:
         raise ConfigError(f"--models {name}: {error}") from None
@@ -121,7 +122,7 @@ def _configured(
 
 def _setting(name: str, setting: str, task: AnyTask) -> str:
     """`key=value` is one of [model]; what all candidates must have in common is refused."""
-    key, equals, value = (own.strip() for own in setting.partition("="))
+    key, equals, value = (part.strip() for part in setting.partition("="))
     if not equals or not key:
         raise OptionError(
             f"--models {name}: expected name:key=value,key=value, such as "
@@ -155,37 +156,37 @@ def select_among(
     check_selection(place)
     config = complete(config, say)
     candidates = candidates_of(config, models)
-    found = begun(config)
-    before = read(place, found)
-    for own in candidates:
-        settle(RunFolder(place / own.folder), own.config)
+    selection = begun(config)
+    before = read(place, selection)
+    for candidate in candidates:
+        settle(RunFolder(place / candidate.folder), candidate.config)
     rows: list[Entry] = []
-    for number, own in enumerate(candidates, 1):
-        title = f"{number} of {len(candidates)}: {own.name}"
-        row = _finished(place, own, before)
+    for number, candidate in enumerate(candidates, 1):
+        title = f"{number} of {len(candidates)}: {candidate.name}"
+        row = _finished(place, candidate, before)
         if row is None:
             say(Message(title))
-            row = _trained(place, own, found.measure, say, watch(own.config))
-        told = row.failure or f"{found.measure} {row.score:.4f} on validation"
-        say(Message(f"{title}: {told}", warning=bool(row.failure)))
+            row = _trained(place, candidate, selection.measure, say, watch(candidate.config))
+        message = row.failure or f"{selection.measure} {row.score:.4f} on validation"
+        say(Message(f"{title}: {message}", warning=bool(row.failure)))
         rows.append(row)
-        write(place, _so_far(found, rows, before))
-    found = found.ranked(rows)
-    if found.winner is None:
-        reasons = [f"  {row.name}: {row.failure}" for row in found.rows]
+        write(place, _so_far(selection, rows, before))
+    selection = selection.ranked(rows)
+    if selection.winner is None:
+        reasons = [f"  {row.name}: {row.failure}" for row in selection.rows]
         raise RunError("\n".join(["no model could be trained", *reasons]))
-    found = replace(found, test=tested(place, found.winner, config, before, say))
-    write(place, found)
-    return found
+    selection = replace(selection, test=tested(place, selection.winner, config, before, say))
+    write(place, selection)
+    return selection
 
 
-def _so_far(found: Selection, rows: Sequence[Entry], before: Selection | None) -> Selection:
+def _so_far(selection: Selection, rows: Sequence[Entry], before: Selection | None) -> Selection:
     """These rows; of those that come later, and of the test, what an earlier call has found."""
     if before is None:
-        return found.ranked(rows)
+        return selection.ranked(rows)
     names = {row.name for row in rows}
     later = [row for row in before.rows if row.name not in names]
-    return replace(found.ranked([*rows, *later]), test=before.test)
+    return replace(selection.ranked([*rows, *later]), test=before.test)
 
 
 def _finished(place: Path, candidate: Candidate, before: Selection | None) -> Entry | None:

@@ -30,13 +30,15 @@ class OpenSpace:
         """The task's space without what a person gave, what all models must have in common, and
         what is off, unless that is one of the values to choose from."""
         common = {*config.description.compared_on, WATCH}
-        kept = {
+        values = {
             key: row
             for key, row in space.items()
             if not {key, key.partition(".")[0]} & common and not _told(config, key)
         }
         usual = config.flat()
-        left = {key: row for key, row in kept.items() if usual[key] != OFF.word or _may_be_off(row)}
+        left = {
+            key: row for key, row in values.items() if usual[key] != OFF.word or _may_be_off(row)
+        }
         if not left:
             raise OptionError(
                 f"select: every setting of the search space of {config.task} is given: nothing is "
@@ -60,13 +62,13 @@ class OpenSpace:
             settings.get(key, self._settings[key]) in values for key, values in row.when.items()
         )
 
-    def usual(self, given: Settings | None = None) -> dict[str, Any]:
-        """The usual settings, but for these."""
-        found: dict[str, Any] = {}
+    def usual(self, changed: Settings | None = None) -> dict[str, Any]:
+        """The usual settings, except for those that are changed."""
+        settings: dict[str, Any] = {}
         for key, row in self.ranges.items():
-            if self.active(found, row):
-                found[key] = (given or {}).get(key, self._settings[key])
-        return found
+            if self.active(settings, row):
+                settings[key] = (changed or {}).get(key, self._settings[key])
+        return settings
 
     def first(self) -> Iterator[dict[str, Any]]:
         """What is tried before anything is proposed: the default, the task's own favourites, and
@@ -74,9 +76,9 @@ class OpenSpace:
         default = self.usual()
         yield default
         for favourite in self.config.description.favourites:
-            own = self.usual({key: v for key, v in favourite.items() if self._offers(key, v)})
-            if own != default:
-                yield own
+            favoured = self.usual({key: v for key, v in favourite.items() if self._offers(key, v)})
+            if favoured != default:
+                yield favoured
         for key in KINDS:
             values = self.values.get(key)
             for value in values.values if isinstance(values, Finite) else ():
@@ -85,11 +87,13 @@ class OpenSpace:
 
     def _offers(self, key: str, value: Any) -> bool:
         """Whether a setting may have this value: it is searched, and not beyond its range."""
-        own = self.values.get(key)
-        if own is None:
+        values = self.values.get(key)
+        if values is None:
             return False
         return (
-            value in own.values if isinstance(own, Finite) else bool(own.low <= value <= own.high)
+            value in values.values
+            if isinstance(values, Finite)
+            else bool(values.low <= value <= values.high)
         )
 
     def configured(self, settings: Settings) -> RunConfig:
@@ -98,18 +102,18 @@ class OpenSpace:
         for key, value in settings.items():
             row = self.ranges[key]
             also = row.sets.get(value, {}) if row.sets else {}
-            for name, own in {key: value, **also}.items():
+            for name, each in {key: value, **also}.items():
                 table, _, short = name.rpartition(".")
-                table_at(tables, table)[short] = own
+                table_at(tables, table)[short] = each
         return RunConfig.of(tables, self.config.permission)
 
     def differs(self, settings: Settings) -> dict[str, Any]:
         """Of these settings, those that are not as usual."""
-        return {key: own for key, own in settings.items() if own != self._settings[key]}
+        return {key: setting for key, setting in settings.items() if setting != self._settings[key]}
 
     def digest(self) -> str:
         """Of all that proposals follow from, beside seed and scores."""
-        opened = {key: repr(own) for key, own in self.values.items()}
+        opened = {key: repr(value) for key, value in self.values.items()}
         config = {k: repr(v) for k, v in self.config.flat().items() if not k.startswith("data.")}
         return digest(canonical([config, opened]))
 

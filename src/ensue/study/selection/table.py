@@ -49,18 +49,18 @@ def _search_blocks(selection: Selection) -> list[Block]:
     """Of a search, how many trials were stopped, and which settings the winner has."""
     if not selection.search or selection.winner is None:
         return []
-    winner, trials = selection.winner, [own for own in selection.rows if own.name != TOGETHER]
-    stopped = sum(bool(own.stopped) for own in trials)
+    winner, trials = selection.winner, [row for row in selection.rows if row.name != TOGETHER]
+    stopped = sum(bool(trial.stopped) for trial in trials)
     verb = "was" if stopped == 1 else "were"
     count = f"{stopped} of {len(trials)} trials {verb} stopped early" if stopped else ""
-    told = winner.what if winner.name == TOGETHER else _told(selection.changed(winner))
-    return [Paragraph(count), Section(f"{winner.name}: {told}", ())]
+    told_settings = winner.what if winner.name == TOGETHER else _told(selection.changed(winner))
+    return [Paragraph(count), Section(f"{winner.name}: {told_settings}", ())]
 
 
 def _told(settings: Mapping[str, Any]) -> str:
     """Settings as a command has them."""
-    said = " ".join(f"--set {in_shell(f'{key}={value}')}" for key, value in settings.items())
-    return said or "the default settings"
+    words = " ".join(f"--set {in_shell(f'{key}={value}')}" for key, value in settings.items())
+    return words or "the default settings"
 
 
 def _tested(test: WinnerVerdict) -> Section:
@@ -161,21 +161,21 @@ class _Panels:
 
 
 def beside(
-    places: Mapping[str, Point], end: float, shown: Mapping[str, str] | None = None
+    places: Mapping[str, Point], end: float, labels: Mapping[str, str] | None = None
 ) -> dict[str, Point]:
     """Where the name of each mark begins: at its right, or left where there is no room before
-    `end`, and lowered until it covers neither a mark nor a name above. shown: shorter names."""
-    taken = [(x - 7, x + 7, y - 7, y + 7) for x, y in places.values()]
-    found: dict[str, Point] = {}
-    for name, (x, y) in sorted(places.items(), key=lambda own: own[1][1]):
-        width, height = text_width((shown or {}).get(name, name), LABEL), y
+    `end`, and lowered until it covers neither a mark nor a name above. labels: shorter names."""
+    boxes = [(x - 7, x + 7, y - 7, y + 7) for x, y in places.values()]
+    found_places: dict[str, Point] = {}
+    for name, (x, y) in sorted(places.items(), key=lambda item: item[1][1]):
+        width, height = text_width((labels or {}).get(name, name), LABEL), y
         right = x + 15 + width < end
         left = x + 12 if right else x - 12 - width
-        while any(_cover(_box(left, width, height), own) for own in taken):
+        while any(_cover(_box(left, width, height), box) for box in boxes):
             height += 3
-        taken.append(_box(left, width, height))
-        found[name] = (left if right else x - 12, height)
-    return found
+        boxes.append(_box(left, width, height))
+        found_places[name] = (left if right else x - 12, height)
+    return found_places
 
 
 def _box(left: float, width: float, height: float) -> Box:
@@ -201,5 +201,5 @@ def _size_ticks(axis: Axis) -> list[tuple[float, str]]:
 
 def _time_ticks(axis: Axis) -> list[tuple[float, str]]:
     words = {**FEW, **MORE}
-    found = axis.ticks(list(FEW), sorted(words))
-    return [(seconds, words.get(seconds) or time_text(seconds)) for seconds in found]
+    ticks = axis.ticks(list(FEW), sorted(words))
+    return [(seconds, words.get(seconds) or time_text(seconds)) for seconds in ticks]
