@@ -24,15 +24,15 @@ class Finding:
 def reach_of(logs: Sequence[float]) -> int:
     """The greatest distance up to which log ‖∂s_T/∂s_{T−d}‖ never falls below 1 %."""
     least = math.log(LEFT)
-    for distance, own in enumerate(logs):
-        if own < least:
+    for distance, log in enumerate(logs):
+        if log < least:
             return distance - 1
     return len(logs) - 1
 
 
 def rate_of(logs: Sequence[float]) -> float:
     """The factor of a step: the norm at the greatest distance that is a number, per step."""
-    finite = [(d, own) for d, own in enumerate(logs) if d and math.isfinite(own)]
+    finite = [(d, log) for d, log in enumerate(logs) if d and math.isfinite(log)]
     if not finite:
         return 0.0
     distance, last = finite[-1]
@@ -44,7 +44,7 @@ def findings_of(
 ) -> list[Finding]:
     """logs: log ‖∂s_T/∂s_{T−d}‖ by distance; bound: of a step, None where there is none."""
     steps = len(logs) - 1
-    found = []
+    findings = []
     most = max(range(len(logs)), key=lambda d: logs[d])
     if logs[most] > math.log(GROWN):
         why = (
@@ -53,12 +53,12 @@ def findings_of(
         )
         if bound is not None:
             why += f"; it may, since λσ_max = {bound:.3g} > 1"
-        found.append(Finding("exploding", where, why))
+        findings.append(Finding("exploding", where, why))
     stuck = [gate for gate in gates if gate.saturated > STUCK]
     if stuck:
-        told = ", ".join(f"{gate.name} {_stuck(gate)}" for gate in stuck)
-        why = f"{told}: beyond 0.001 or 0.999 its slope is gone, and it cannot learn"
-        found.append(Finding("saturated gates", where, why))
+        listed = ", ".join(f"{gate.name} {_stuck(gate)}" for gate in stuck)
+        why = f"{listed}: beyond 0.001 or 0.999 its slope is gone, and it cannot learn"
+        findings.append(Finding("saturated gates", where, why))
     reach = reach_of(logs)
     if reach < steps and logs[-1] < math.log(LEFT):
         why = (
@@ -67,14 +67,14 @@ def findings_of(
         )
         if bound is not None and bound < 1:
             why += f"; it must, since λσ_max = {bound:.3g} < 1"
-        found.append(Finding("vanishing", where, why))
-    if not found:
+        findings.append(Finding("vanishing", where, why))
+    if not findings:
         why = (
             f"‖∂h_t/∂h_k‖ stays between {power(min(logs))} and {power(max(logs))} over all "
             f"{steps} steps" + ", and no gate is stuck" * bool(gates)
         )
-        found.append(Finding("healthy", where, why))
-    return found
+        findings.append(Finding("healthy", where, why))
+    return findings
 
 
 def _stuck(gate: GateFlow) -> str:

@@ -48,7 +48,7 @@ class Spectrum:
 
 def spectra(track: Track) -> list[Spectrum]:
     """Of every block of every recurrent matrix."""
-    found = []
+    rows = []
     for name, declared in track.cell.parameters.items():
         if not isinstance(declared, Matrix) or declared.of == "x":
             continue
@@ -56,9 +56,9 @@ def spectra(track: Track) -> list[Spectrum]:
             block = track.blocks.matrices[name, gate]
             square = block.shape[0] == block.shape[1]
             radius = float(torch.linalg.eigvals(block).abs().max()) if square else None
-            shown = f"{name}_{gate}" if gate else name
-            found.append(Spectrum(shown, spectral_norm(block), radius))
-    return found
+            label = f"{name}_{gate}" if gate else name
+            rows.append(Spectrum(label, spectral_norm(block), radius))
+    return rows
 
 
 def step_bound(track: Track) -> float | None:
@@ -69,7 +69,7 @@ def step_bound(track: Track) -> float | None:
         row = [_bound(part, leaf, track.blocks, {}) for leaf in equations.old.values()]
         if None in row:
             return None
-        rows.append([own for own in row if own is not None])
+        rows.append([value for value in row if value is not None])
     return spectral_norm(torch.tensor(rows, dtype=torch.float64))
 
 
@@ -90,28 +90,28 @@ def _bound_of(
     inside = [_bound(argument, leaf, blocks, known) for argument in node.args]
     if None in inside:
         return None
-    given = [own for own in inside if own is not None]
+    bounds = [bound for bound in inside if bound is not None]
     if node.op == "add":
-        return sum(given)
+        return sum(bounds)
     if node.op == "product":
-        return spectral_norm(blocks.matrix(node.attr)) * given[0]
+        return spectral_norm(blocks.matrix(node.attr)) * bounds[0]
     if node.op == "maximum":
-        return math.hypot(*given)
+        return math.hypot(*bounds)
     if node.op in SLOPES:
-        return SLOPES[node.op] * given[0]
-    fixed = [k for k, own in enumerate(given) if own == 0.0]
+        return SLOPES[node.op] * bounds[0]
+    fixed = [k for k, bound in enumerate(bounds) if bound == 0.0]
     if node.op == "multiply" and fixed:
         factor = _size(node.args[fixed[0]], blocks)
-        return None if factor is None else factor * given[1 - fixed[0]]
-    if node.op == "divide" and given[1] == 0.0:
+        return None if factor is None else factor * bounds[1 - fixed[0]]
+    if node.op == "divide" and bounds[1] == 0.0:
         factor = _size(node.graph.constant(1.0) / node.args[1], blocks)
-        return None if factor is None else factor * given[0]
+        return None if factor is None else factor * bounds[0]
     return None
 
 
 def _size(node: Node, blocks: Blocks) -> float | None:
     """The largest absolute value of what is the same at every step; None if it is not."""
-    if any(own.op in (*LEAVES, "mask") for own in below([node])):
+    if any(inside_node.op in (*LEAVES, "mask") for inside_node in below([node])):
         return None
     like: Tensor = next(iter({**blocks.matrices, **blocks.vectors}.values()))
     nothing = {node.graph.leaf("given", "none", "one"): like.new_zeros(())}
@@ -149,8 +149,8 @@ def dependencies(passage: Passage, most_steps: int) -> Tensor:
         y = _run(module, copies, begin)[-steps:]
     cost = (torch.diagonal(y, dim1=0, dim2=1).t() * entering).sum()
     (slopes,) = torch.autograd.grad(cost, copies)
-    found: Tensor = slopes[-steps:].norm(dim=2).t()
-    return found
+    norms: Tensor = slopes[-steps:].norm(dim=2).t()
+    return norms
 
 
 def _run(module: torch.nn.Module, x: Tensor, state: object) -> Tensor:
@@ -282,32 +282,34 @@ def flow_of(
     def look() -> Observed:
         return observe(network, cost, how.rows, how.steps)
 
-    seen = look()
-    passages = tuple(_passage(own, how, len(seen.passages), forward) for own in seen.passages)
+    observed = look()
+    passages = tuple(
+        _passage(passage, how, len(observed.passages), forward) for passage in observed.passages
+    )
     clipped = None
     if how.clip is not None:
         clipped = clipping(network, lambda: cost() / targets, how.clip)
     regularised = None
     if how.updates:
-        regularised = regularise(_recurrent_parameters(seen), look, how.updates)
-    return Flow(title, seen.cost, passages, clipped, regularised)
+        regularised = regularise(_recurrent_parameters(observed), look, how.updates)
+    return Flow(title, observed.cost, passages, clipped, regularised)
 
 
 def _passage(
     passage: Passage, how: FlowSettings, many: int, forward: Forward | None
 ) -> PassageFlow:
-    found: tuple[tuple[float, ...], ...] = ()
+    reach_map: tuple[tuple[float, ...], ...] = ()
     if how.map_steps:
-        found = tuple(map(tuple, dependencies(passage, how.map_steps).tolist()))
+        reach_map = tuple(map(tuple, dependencies(passage, how.map_steps).tolist()))
     before = f"{passage.name} " if many > 1 else ""
     with torch.no_grad():
-        tracks = tuple(_track(own, f"{before}{own.name}", forward) for own in passage.tracks)
-    return PassageFlow(passage.name, tracks, found, passage.in_turn)
+        tracks = tuple(_track(track, f"{before}{track.name}", forward) for track in passage.tracks)
+    return PassageFlow(passage.name, tracks, reach_map, passage.in_turn)
 
 
 def _track(track: Track, name: str, forward: Forward | None) -> TrackFlow:
     decays = [decay(track, row) for row in track.rows]
-    logs = _over_rows([own.whole for own in decays], statistics.median)
+    logs = _over_rows([row.whole for row in decays], statistics.median)
     bound, gates = step_bound(track), gate_flows(track)
     return TrackFlow(
         name=name,
@@ -317,8 +319,8 @@ def _track(track: Track, name: str, forward: Forward | None) -> TrackFlow:
         gradient=gradient_norms(track),
         states=state_norms(track),
         logs=logs,
-        low=_over_rows([own.whole for own in decays], min),
-        high=_over_rows([own.whole for own in decays], max),
+        low=_over_rows([row.whole for row in decays], min),
+        high=_over_rows([row.whole for row in decays], max),
         bound=bound,
         spectra=tuple(spectra(track)),
         gates=tuple(gates),
@@ -330,7 +332,7 @@ def _track(track: Track, name: str, forward: Forward | None) -> TrackFlow:
 
 def _parts(decays: list[Decay]) -> dict[str, tuple[float, ...]]:
     return {
-        name: _over_rows([own.parts[name] for own in decays], statistics.median)
+        name: _over_rows([row.parts[name] for row in decays], statistics.median)
         for name in decays[0].parts
     }
 
@@ -339,11 +341,11 @@ def _over_rows(
     rows: list[tuple[float, ...]], of: Callable[[list[float]], float]
 ) -> tuple[float, ...]:
     """By distance, of the rows that are so long."""
-    return tuple(of([own for own in each if own is not None]) for each in zip_longest(*rows))
+    return tuple(of([value for value in each if value is not None]) for each in zip_longest(*rows))
 
 
-def _recurrent_parameters(seen: Observed) -> list[nn.Parameter]:
+def _recurrent_parameters(observed: Observed) -> list[nn.Parameter]:
     """Those of the cells, each once."""
-    modules = {id(own.module): own.module for own in seen.passages}
-    found = {id(p): p for module in modules.values() for p in module.parameters()}
-    return [own for own in found.values() if own.requires_grad]
+    modules = {id(passage.module): passage.module for passage in observed.passages}
+    parameters = {id(p): p for module in modules.values() for p in module.parameters()}
+    return [parameter for parameter in parameters.values() if parameter.requires_grad]

@@ -48,25 +48,27 @@ def draw(flow: Flow, titled: bool = True) -> str:
         for finding in flow.findings:
             top = _finding(drawing, finding, top, len(flow.tracks) > 1)
     panels = [_jacobians, _gradients, _states]
-    panels += [_gates] * any(own.gates for own in flow.tracks)
-    panels += [_shortcuts] * any(own.shortcuts for own in flow.tracks)
+    panels += [_gates] * any(track.gates for track in flow.tracks)
+    panels += [_shortcuts] * any(track.shortcuts for track in flow.tracks)
     places = [
         (MARGIN + (PANEL + GAP) * (k % 2), top + 14 + (HEAD + HIGH + FOOT) * (k // 2))
-        for k in range(len(panels) + sum(bool(own.map) for own in flow.passages))
+        for k in range(len(panels) + sum(bool(passage.map) for passage in flow.passages))
     ]
     for panel, at in zip(panels, places, strict=False):
         panel(drawing, flow, at)
-    maps = [own for own in flow.passages if own.map]
+    maps = [passage for passage in flow.passages if passage.map]
     for passage, at in zip(maps, places[len(panels) :], strict=True):
         _map(drawing, passage, at)
     bottom = max(y for _, y in places) + HEAD + HIGH + FOOT
     return drawing.svg(WIDE, bottom, "Gradient flow")
 
 
-def _finding(drawing: Drawing, own: Finding, top: float, several: bool) -> float:
-    name = f"{own.name} ({own.where})" if several else own.name
-    drawing.words((MARGIN, top + 4), name, 14, SAID.get(own.name, "#6d28d9"), "start", weight=600)
-    words, lines = own.why.split(), [""]
+def _finding(drawing: Drawing, finding: Finding, top: float, several: bool) -> float:
+    name = f"{finding.name} ({finding.where})" if several else finding.name
+    drawing.words(
+        (MARGIN, top + 4), name, 14, SAID.get(finding.name, "#6d28d9"), "start", weight=600
+    )
+    words, lines = finding.why.split(), [""]
     for word in words:
         if len(lines[-1]) + len(word) >= LINE:
             lines.append("")
@@ -91,8 +93,8 @@ def _field(drawing: Drawing, at: Point, x: tuple[float, float], y: Axis) -> Pane
 
 def _norms(at: Point, values: Iterable[float]) -> Axis:
     """A logarithmic axis over those that can be drawn."""
-    shown = [min(max(own, LOWEST), HIGHEST) for own in values if own > 0] or [1.0]
-    low, high = math.floor(math.log10(min(shown))), math.ceil(math.log10(max(shown)))
+    clipped = [min(max(value, LOWEST), HIGHEST) for value in values if value > 0] or [1.0]
+    low, high = math.floor(math.log10(min(clipped))), math.ceil(math.log10(max(clipped)))
     ends = (10.0 ** min(low, high - 1), 10.0**high)
     return Axis(*ends, at[1] + HEAD + HIGH, at[1] + HEAD, logarithmic=True)
 
@@ -108,14 +110,14 @@ def _tens(power: int) -> str:
 
 
 def _jacobians(drawing: Drawing, flow: Flow, at: Point) -> None:
-    curves = [(own.name, [math.exp(min(v, 700)) for v in own.logs]) for own in flow.tracks]
-    bounds = [own for own in flow.tracks if own.bound]
+    curves = [(track.name, [math.exp(min(v, 700)) for v in track.logs]) for track in flow.tracks]
+    bounds = [track for track in flow.tracks if track.bound]
     keys = [Key(name, colour_of(k)) for k, (name, _) in enumerate(curves)]
     keys += [Key("bound (λσ_max)^(t−k)", QUIET, "5 4")] * bool(bounds)
     _titled(drawing, at, "How much of h_k is left in h_t", keys)
-    steps = max(own.steps for own in flow.tracks)
-    drawn = [v for _, own in curves for v in own] + [LEFT]
-    drawn += [own.bound**own.steps for own in bounds if own.bound]
+    steps = max(track.steps for track in flow.tracks)
+    drawn = [v for _, values_of_curve in curves for v in values_of_curve] + [LEFT]
+    drawn += [bound.bound**bound.steps for bound in bounds if bound.bound]
     panel = _field(drawing, at, (0, steps), _norms(at, drawn))
     panel.axes("distance t − k, in steps", "‖∂h_t/∂h_k‖₂", None, _ticks(panel.y))
     panel.curve([(0, LEFT), (steps, LEFT)], RULE, 1.4, "2 3")
@@ -131,18 +133,18 @@ def _jacobians(drawing: Drawing, flow: Flow, at: Point) -> None:
 
 def _above(curve: Curve) -> list[tuple[float, float]]:
     """Up to where a curve leaves the field at its bottom."""
-    found = []
+    lines = []
     for x, y in curve:
-        found.append((x, max(y, LOWEST)))
+        lines.append((x, max(y, LOWEST)))
         if y <= LOWEST:
             break
-    return found
+    return lines
 
 
 def _gradients(drawing: Drawing, flow: Flow, at: Point) -> None:
-    keys = [Key(own.name, colour_of(k)) for k, own in enumerate(flow.tracks)]
+    keys = [Key(track.name, colour_of(k)) for k, track in enumerate(flow.tracks)]
     _titled(drawing, at, "Where the gradient arrives", keys)
-    values = [v for own in flow.tracks for v in own.gradient]
+    values = [v for track in flow.tracks for v in track.gradient]
     panel = _field(drawing, at, _steps(flow), _norms(at, values))
     panel.axes("step t", "‖∂L/∂h_t‖₂", None, _ticks(panel.y))
     for k, track in enumerate(flow.tracks):
@@ -152,21 +154,21 @@ def _gradients(drawing: Drawing, flow: Flow, at: Point) -> None:
 
 
 def _steps(flow: Flow) -> tuple[float, float]:
-    return 1, max(2, *(len(own.gradient) for own in flow.tracks))
+    return 1, max(2, *(len(track.gradient) for track in flow.tracks))
 
 
 def _states(drawing: Drawing, flow: Flow, at: Point) -> None:
     series = [
-        (name if not own.forward else f"{name}, same weights", values)
-        for own in flow.tracks
-        for name, values in (own.forward or {own.name: own.states}).items()
+        (name if not track.forward else f"{name}, same weights", values)
+        for track in flow.tracks
+        for name, values in (track.forward or {track.name: track.states}).items()
     ]
     _titled(drawing, at, "How large the state is", _keys(series))
-    values = [v for _, own in series for v in own]
+    values = [v for _, curve in series for v in curve]
     panel = _field(drawing, at, _steps(flow), _norms(at, values))
     panel.axes("step t", "‖h_t‖₂", None, _ticks(panel.y))
-    for k, (_, own) in enumerate(series):
-        panel.curve([(t, max(v, LOWEST)) for t, v in enumerate(own, 1)], colour_of(k))
+    for k, (_, curve) in enumerate(series):
+        panel.curve([(t, max(v, LOWEST)) for t, v in enumerate(curve, 1)], colour_of(k))
 
 
 def _keys(series: Sequence[tuple[str, object]]) -> list[Key]:
@@ -183,21 +185,21 @@ def _gates(drawing: Drawing, flow: Flow, at: Point) -> None:
     low, high = at[1] + HEAD + HIGH, at[1] + HEAD
     panel = _field(drawing, at, _steps(flow), Axis(0, 1, low, high))
     panel.axes("step t", "mean over units")
-    for k, (_, own) in enumerate(series):
-        panel.curve(list(enumerate(own, 1)), colour_of(k))
+    for k, (_, curve) in enumerate(series):
+        panel.curve(list(enumerate(curve, 1)), colour_of(k))
 
 
 def _shortcuts(drawing: Drawing, flow: Flow, at: Point) -> None:
     series = [
-        (_named(flow, t, f"{own.part}: {own.equation}"), own.arriving)
+        (_named(flow, t, f"{shortcut.part}: {shortcut.equation}"), shortcut.arriving)
         for t in flow.tracks
-        for own in t.shortcuts
+        for shortcut in t.shortcuts
     ]
     _titled(drawing, at, "What the shortcut carries to the end", _keys(series))
-    panel = _field(drawing, at, _steps(flow), _norms(at, [v for _, own in series for v in own]))
+    panel = _field(drawing, at, _steps(flow), _norms(at, [v for _, curve in series for v in curve]))
     panel.axes("step k of writing", "share left at the end", None, _ticks(panel.y))
-    for k, (_, own) in enumerate(series):
-        points = [(t, max(v, LOWEST)) for t, v in enumerate(own, 1) if v > 0]
+    for k, (_, curve) in enumerate(series):
+        points = [(t, max(v, LOWEST)) for t, v in enumerate(curve, 1) if v > 0]
         panel.curve(points, colour_of(k))
 
 

@@ -44,9 +44,9 @@ def _finding(finding: Finding, several: bool) -> Paragraph:
     return Paragraph(why, label=finding.name, where=where, colour=colour)
 
 
-def places(most: int, wanted: Sequence[int] = PLACES) -> list[int]:
+def places(most: int, candidates: Sequence[int] = PLACES) -> list[int]:
     """Round numbers up to the greatest, which is among them."""
-    return sorted({*(own for own in wanted if own < most), most})
+    return sorted({*(place for place in candidates if place < most), most})
 
 
 def _track(track: TrackFlow) -> Section:
@@ -84,12 +84,12 @@ def _track(track: TrackFlow) -> Section:
 
 def _theory(track: TrackFlow) -> list[str]:
     """What the matrices say, and what theory allows to conclude."""
-    found = [
-        f"{own.name}: σ_max {own.singular:.4g}"
-        + ("" if own.radius is None else f", spectral radius {own.radius:.4g}")
-        for own in track.spectra
+    texts = [
+        f"{spectrum.name}: σ_max {spectrum.singular:.4g}"
+        + ("" if spectrum.radius is None else f", spectral radius {spectrum.radius:.4g}")
+        for spectrum in track.spectra
     ]
-    return [*found, verdict(track)]
+    return [*texts, verdict(track)]
 
 
 def verdict(track: TrackFlow) -> str:
@@ -153,16 +153,20 @@ def _regularised(flow: Flow, trial: Regularised) -> list[Block]:
     return [Paragraph(what), Lines(rows)]
 
 
-def reaches(flow: Flow, own: Regularised) -> list[tuple[int, int]]:
+def reaches(flow: Flow, regularised: Regularised) -> list[tuple[int, int]]:
     """Of each track, before and after."""
-    after = [reach_of(logs) for logs in own.decays.values()]
+    after = [reach_of(logs) for logs in regularised.decays.values()]
     return list(zip((track.reach for track in flow.tracks), after, strict=True))
 
 
 def as_json(flow: Flow) -> dict[str, Any]:
     """All numbers. Norms by distance stand as their natural logarithms."""
-    found = asdict(flow)
-    for passage, given in zip(found["passages"], flow.passages, strict=True):
-        for track, own in zip(passage["tracks"], given.tracks, strict=True):
-            track |= {"reach": own.reach, "rate": own.rate, "verdict": verdict(own)}
-    return {"format": FORMAT, "findings": [asdict(own) for own in flow.findings], **found}
+    facts = asdict(flow)
+    for passage, source in zip(facts["passages"], flow.passages, strict=True):
+        for track, source_track in zip(passage["tracks"], source.tracks, strict=True):
+            track |= {
+                "reach": source_track.reach,
+                "rate": source_track.rate,
+                "verdict": verdict(source_track),
+            }
+    return {"format": FORMAT, "findings": [asdict(finding) for finding in flow.findings], **facts}

@@ -54,21 +54,23 @@ def gates_of(equations: Equations) -> list[Node]:
     """Logistic functions of x or the state that multiply something, by themselves or as 1 − g."""
     nodes = below(equations.roots)
     factors = {argument for node in nodes if node.op == "multiply" for argument in node.args}
-    found = []
+    gates = []
     for node in nodes:
-        if node.op == "sigmoid" and any(own.op in ("x", "state") for own in below([node])):
-            turned = {own for own in nodes if own.op == "add" and _is_rest(own, node)}
+        if node.op == "sigmoid" and any(
+            node_below.op in ("x", "state") for node_below in below([node])
+        ):
+            turned = {each for each in nodes if each.op == "add" and _is_rest(each, node)}
             if factors & {node, *turned}:
-                found.append(node)
-    return found
+                gates.append(node)
+    return gates
 
 
 def _is_rest(node: Node, gate: Node) -> bool:
     """Whether a sum is 1 − g."""
     kinds = {
-        "one" if own.is_constant(1.0) else "gate" if own.op == "negative" and own.args[0] is gate
+        "one" if arg.is_constant(1.0) else "gate" if arg.op == "negative" and arg.args[0] is gate
         else ""
-        for own in node.args
+        for arg in node.args
     }  # fmt: skip
     return kinds == {"one", "gate"}
 
@@ -77,28 +79,28 @@ def gate_name(equations: Equations, gate: Node, number: int) -> str:
     """As its author calls it, else by the matrix that it is made with."""
     if gate in equations.names:
         return equations.names[gate]
-    products = [own.attr for own in below([gate]) if own.op == "product"]
-    own = {ref.gate or ref.name for ref in products}
-    return own.pop() if len(own) == 1 else f"gate {number}"
+    products = [node.attr for node in below([gate]) if node.op == "product"]
+    letters = {ref.gate or ref.name for ref in products}
+    return letters.pop() if len(letters) == 1 else f"gate {number}"
 
 
 def gate_flows(track: Track) -> list[GateFlow]:
     equations = track.equations
     gates = gates_of(equations)
     values = [_values(track, row, gates) for row in track.rows]
-    found = []
+    flows = []
     for k, gate in enumerate(gates):
-        own = [row[k] for row in values]
-        flat = torch.cat(own)
-        found.append(
+        values_of_gate = [row[k] for row in values]
+        flat = torch.cat(values_of_gate)
+        flows.append(
             GateFlow(
                 gate_name(equations, gate, k + 1),
-                mean_over_rows([track.in_time(row.mean(1)) for row in own]),
+                mean_over_rows([track.in_time(row.mean(1)) for row in values_of_gate]),
                 float((flat < SHUT).double().mean()),
                 float((flat > OPEN).double().mean()),
             )
         )
-    return found
+    return flows
 
 
 def _values(track: Track, row: RowTrack, nodes: Sequence[Node]) -> list[Tensor]:
@@ -113,31 +115,31 @@ def _values(track: Track, row: RowTrack, nodes: Sequence[Node]) -> list[Tensor]:
 def mean_over_rows(rows: Sequence[Tensor]) -> tuple[float, ...]:
     """Of rows (steps,) of unequal length: the mean of those that have a step."""
     longest = max(len(row) for row in rows)
-    found = []
+    means = []
     for step in range(longest):
-        own = [float(row[step]) for row in rows if step < len(row)]
-        found.append(sum(own) / len(own))
-    return tuple(found)
+        present = [float(row[step]) for row in rows if step < len(row)]
+        means.append(sum(present) / len(present))
+    return tuple(means)
 
 
 # --- the shortcut ----------------------------------------------------------------------------
 
 
-def factor_in(root: Node, wanted: Node) -> Node | None:
+def factor_in(root: Node, node: Node) -> Node | None:
     """What `wanted` is multiplied by in `root`, feature by feature; None where it does not stand
     in it other than inside of a function or a matrix product."""
     graph = root.graph
-    if root is wanted:
+    if root is node:
         return graph.constant(1.0)
     if root.op == "add":
-        terms = [own for own in (factor_in(argument, wanted) for argument in root.args) if own]
+        terms = [term for term in (factor_in(argument, node) for argument in root.args) if term]
         return graph.add(*terms) if terms else None
     if root.op == "negative":
-        inside = factor_in(root.args[0], wanted)
+        inside = factor_in(root.args[0], node)
         return None if inside is None else -inside
     if root.op == "multiply":
         a, b = root.args
-        of_a, of_b = factor_in(a, wanted), factor_in(b, wanted)
+        of_a, of_b = factor_in(a, node), factor_in(b, node)
         if (of_a is None) == (of_b is None):
             return None
         return of_a * b if of_a is not None else a * of_b  # type: ignore[operator]
@@ -147,29 +149,29 @@ def factor_in(root: Node, wanted: Node) -> Node | None:
 def shortcuts(track: Track) -> list[Shortcut]:
     """One for each part of the state that keeps something of itself and writes a candidate."""
     equations = track.equations
-    found = []
+    ways = []
     for part, root in equations.state.items():
         keep = factor_in(root, equations.old[part])
-        candidates = [own for own in below([root]) if own.op in CANDIDATES]
-        writes = [own for own in (factor_in(root, c) for c in candidates) if own is not None]
+        candidates = [node for node in below([root]) if node.op in CANDIDATES]
+        writes = [write for write in (factor_in(root, c) for c in candidates) if write is not None]
         if keep is None or len(writes) != 1 or keep.is_constant(0.0):
             continue
-        found.append(_shortcut(track, part, keep, writes[0]))
-    return found
+        ways.append(_shortcut(track, part, keep, writes[0]))
+    return ways
 
 
 def _shortcut(track: Track, part: str, keep: Node, write: Node) -> Shortcut:
-    kept, arriving = [], []
+    factors, arriving = [], []
     for row in track.rows:
         keeps, writes = _values(track, row, [keep, write])
         width = max(keeps.shape[1], writes.shape[1])
         keeps, writes = keeps.expand(-1, width), writes.expand(-1, width)
         later = torch.cat([keeps[1:].flip(0).cumprod(0).flip(0), torch.ones_like(keeps[:1])])
-        kept.append(track.in_time(keeps.mean(1)))
+        factors.append(track.in_time(keeps.mean(1)))
         arriving.append(track.in_time((writes * later).mean(1)))
     names = _Names(track.equations)
     equation = f"{names.of(write)}_k Π {names.of(keep)}_j"
-    return Shortcut(part, equation, mean_over_rows(kept), mean_over_rows(arriving))
+    return Shortcut(part, equation, mean_over_rows(factors), mean_over_rows(arriving))
 
 
 class _Names:

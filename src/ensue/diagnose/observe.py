@@ -68,7 +68,7 @@ class Decay:
 
     @property
     def norms(self) -> list[float]:
-        return [_exp(own) for own in self.whole]
+        return [_exp(log) for log in self.whole]
 
 
 def decay(track: Track, row: RowTrack) -> Decay:
@@ -87,7 +87,7 @@ def decay(track: Track, row: RowTrack) -> Decay:
             parts[name].append(_log(spectral_norm(blocks[name])) + scale)
         if norm > 0 and math.isfinite(norm):
             product, scale = product / norm, scale + math.log(norm)
-    return Decay(tuple(whole), {name: tuple(own) for name, own in parts.items()})
+    return Decay(tuple(whole), {name: tuple(part) for name, part in parts.items()})
 
 
 def _diagonal(matrix: Tensor, widths: list[int]) -> list[Tensor]:
@@ -135,14 +135,14 @@ class Track:
     @cached_property
     def blocks(self) -> Blocks:
         """The parameters as they are, without a gradient of their own."""
-        fixed = {name: own.detach() for name, own in self.parameters.items()}
+        fixed = {name: parameter.detach() for name, parameter in self.parameters.items()}
         return Blocks(self.equations, fixed)
 
     @cached_property
     def hidden_size(self) -> int:
         sizes = zip(self.cell.parts, self.rows[0].new, strict=True)
-        found = [part.shape[1] for name, part in sizes if self.cell.size_of(name) == "hidden"]
-        return found[0] if found else self.rows[0].new[0].shape[1]
+        widths = [part.shape[1] for name, part in sizes if self.cell.size_of(name) == "hidden"]
+        return widths[0] if widths else self.rows[0].new[0].shape[1]
 
     @property
     def steps(self) -> int:
@@ -208,21 +208,21 @@ def observe(
             for hook in hooks:
                 hook.remove()
     made = [[*(step[3] for u in call.unrolled for step in u.steps), call.y] for call in calls]
-    flat = [own for tensors in made for own in tensors]
+    flat = [tensor for tensors in made for tensor in tensors]
     slopes = iter(torch.autograd.grad(value, _flat(flat), allow_unused=True))
-    found = [_with_slopes(call, slopes) for call in calls]
-    chains = _chains(found)
+    observed_calls = [_with_slopes(call, slopes) for call in calls]
+    chains = _chains(observed_calls)
     counts: dict[str, int] = {}
     passages = []
     for chain in chains:
         name = _short(modules[chain[0].call.module])
         counts[name] = counts.get(name, 0) + 1
-        shown = name if counts[name] == 1 else f"{name}, call {counts[name]}"
-        passages.append(_passage(shown, chain, most_rows, most_steps))
-    kept = tuple(own for own in passages if own.tracks)
-    if not kept:
+        label = name if counts[name] == 1 else f"{name}, call {counts[name]}"
+        passages.append(_passage(label, chain, most_rows, most_steps))
+    with_tracks = tuple(passage for passage in passages if passage.tracks)
+    if not with_tracks:
         raise OptionError("flow: expected sequences of one step or more, got none")
-    return Observed(float(value.detach()), kept)
+    return Observed(float(value.detach()), with_tracks)
 
 
 def _short(path: str) -> str:
@@ -236,13 +236,13 @@ def is_layer(module: nn.Module) -> bool:
 
 
 def _hook(module: nn.Module, unrolled: list[Unrolled], calls: list[_Call]) -> Any:
-    def after(own: Any, given: Any, result: Any) -> None:
+    def after(module: Any, inputs: Any, result: Any) -> None:
         known = sum(len(call.unrolled) for call in calls)
         y, final = result
         if not isinstance(y, Tensor):
             raise OptionError("flow: expected sequences as a tensor and lengths, got packed ones")
-        y = y.transpose(0, 1) if own.batch_first else y
-        calls.append(_Call(own, unrolled[known:], y, _tensors(final)))
+        y = y.transpose(0, 1) if module.batch_first else y
+        calls.append(_Call(module, unrolled[known:], y, _tensors(final)))
 
     return module.register_forward_hook(after)
 
@@ -250,11 +250,11 @@ def _hook(module: nn.Module, unrolled: list[Unrolled], calls: list[_Call]) -> An
 def _tensors(value: Any) -> list[Tensor]:
     if isinstance(value, Tensor):
         return [value]
-    return [own for part in value for own in _tensors(part)]
+    return [tensor for part in value for tensor in _tensors(part)]
 
 
 def _flat(values: Sequence[Any]) -> list[Tensor]:
-    return [own for value in values for own in _tensors(value)]
+    return [tensor for value in values for tensor in _tensors(value)]
 
 
 @dataclass(frozen=True)
@@ -268,27 +268,27 @@ class _Seen:
 
 def _with_slopes(call: _Call, slopes: Any) -> _Seen:
     def slope(like: Tensor) -> Tensor:
-        found = next(slopes)
-        return torch.zeros_like(like) if found is None else found.detach()
+        gradient = next(slopes)
+        return torch.zeros_like(like) if gradient is None else gradient.detach()
 
     states = [
-        [tuple(slope(part) for part in step[3]) for step in own.steps] for own in call.unrolled
+        [tuple(slope(part) for part in step[3]) for step in run.steps] for run in call.unrolled
     ]
     return _Seen(call, states, slope(call.y))
 
 
-def _chains(seen: Sequence[_Seen]) -> list[list[_Seen]]:
+def _chains(calls: Sequence[_Seen]) -> list[list[_Seen]]:
     """Calls in which one goes on from the state of the one before."""
     chains: list[list[_Seen]] = []
-    for own in seen:
-        starts = {id(part) for u in own.call.unrolled for part in u.recurrence.state}
+    for call in calls:
+        starts = {id(part) for u in call.call.unrolled for part in u.recurrence.state}
         for chain in chains:
             last = chain[-1].call
-            if last.module is own.call.module and starts & {id(part) for part in last.final}:
-                chain.append(own)
+            if last.module is call.call.module and starts & {id(part) for part in last.final}:
+                chain.append(call)
                 break
         else:
-            chains.append([own])
+            chains.append([call])
     return chains
 
 
@@ -300,12 +300,13 @@ def _passage(name: str, chain: Sequence[_Seen], most_rows: int, most_steps: int)
     ways = len(first.unrolled)
     lengths = _lengths(chain)
     count = min(most_rows, sum(length > 0 for length in lengths))
-    kept = [min(length, most_steps) for length in lengths[:count]]
+    kept_lengths = [min(length, most_steps) for length in lengths[:count]]
     directions = 2 if getattr(first.module, "bidirectional", False) else 1
     if directions == 2:
-        kept = lengths[:count]  # both ends are beginnings
+        kept_lengths = lengths[:count]  # both ends are beginnings
     tracks = tuple(
-        _track(chain, way, kept, _way_name(way, directions)) for way in range(ways if count else 0)
+        _track(chain, way, kept_lengths, _way_name(way, directions))
+        for way in range(ways if count else 0)
     )
     bottom = [_joined([u.call.unrolled[0].recurrence.x for u in chain], r) for r in range(count)]
     entering = [
@@ -315,10 +316,10 @@ def _passage(name: str, chain: Sequence[_Seen], most_rows: int, most_steps: int)
     return Passage(
         name,
         first.module,
-        tuple(x[: lengths[r]][-kept[r] :] for r, x in enumerate(bottom)),
-        tuple(own[-kept[r] :] for r, own in enumerate(entering)),
+        tuple(x[: lengths[r]][-kept_lengths[r] :] for r, x in enumerate(bottom)),
+        tuple(states[-kept_lengths[r] :] for r, states in enumerate(entering)),
         tracks,
-        len(chain) > 1 and all(len(own.entering) == 1 for own in chain),
+        len(chain) > 1 and all(len(call.entering) == 1 for call in chain),
     )
 
 
@@ -330,14 +331,14 @@ def _way_name(way: int, directions: int) -> str:
 def _lengths(chain: Sequence[_Seen]) -> list[int]:
     """Steps of each sorted row, over all calls; 0 where one of its cells has none."""
     first = chain[0].call.unrolled
-    found = []
+    lengths = []
     for row in range(first[0].recurrence.x.shape[1]):
         steps = [
-            sum(alive > row for own in chain for alive in own.call.unrolled[way].rows.alive)
+            sum(alive > row for link in chain for alive in link.call.unrolled[way].rows.alive)
             for way in range(len(first))
         ]
-        found.append(steps[0] if min(steps) else 0)
-    return found
+        lengths.append(steps[0] if min(steps) else 0)
+    return lengths
 
 
 def _joined(pieces: Sequence[Tensor], row: int) -> Tensor:
@@ -345,22 +346,22 @@ def _joined(pieces: Sequence[Tensor], row: int) -> Tensor:
 
 
 def _track(chain: Sequence[_Seen], way: int, lengths: Sequence[int], name: str) -> Track:
-    unrolled = [own.call.unrolled[way] for own in chain]
-    slopes = [slope for own in chain for slope in own.slopes[way]]
-    steps = [step for own in unrolled for step in own.steps]
-    x = torch.cat([own.recurrence.x for own in unrolled]).detach()
-    found = []
-    for row, kept in enumerate(lengths):
-        alive = [k for k, step in enumerate(steps) if step[0] > row][-kept:]
+    unrolled = [link.call.unrolled[way] for link in chain]
+    slopes = [slope for link in chain for slope in link.slopes[way]]
+    steps = [step for run in unrolled for step in run.steps]
+    x = torch.cat([run.recurrence.x for run in unrolled]).detach()
+    tracks = []
+    for row, length in enumerate(lengths):
+        alive = [k for k, step in enumerate(steps) if step[0] > row][-length:]
         old = _stacked([steps[k][1] for k in alive], row)
         new = _stacked([steps[k][3] for k in alive], row)
         gradient = torch.stack([torch.cat([part[row] for part in slopes[k]]) for k in alive])
-        found.append(RowTrack(x[alive, row], old, new, gradient))
+        tracks.append(RowTrack(x[alive, row], old, new, gradient))
     first = unrolled[0].recurrence
-    return Track(name, first.cell, first.parameters, "backward" in name, tuple(found))
+    return Track(name, first.cell, first.parameters, "backward" in name, tuple(tracks))
 
 
 def _stacked(states: Sequence[State], row: int) -> State:
     """Each part (steps, features) of one row."""
     parts = range(len(states[0]))
-    return tuple(torch.stack([own[part][row] for own in states]).detach() for part in parts)
+    return tuple(torch.stack([state[part][row] for state in states]).detach() for part in parts)

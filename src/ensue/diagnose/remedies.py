@@ -52,11 +52,11 @@ class Regularised:
 
 def clipping(network: nn.Module, cost: Callable[[], Tensor], threshold: float) -> Clipping:
     """The gradient of a mean cost, by norm."""
-    parameters = [own for own in network.parameters() if own.requires_grad]
+    parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
     with recording():  # no kernel is compiled for one pass
         value = cost()
     slopes = torch.autograd.grad(value, parameters, allow_unused=True)
-    squares = [float((own**2).sum()) for own in slopes if own is not None]
+    squares = [float((slope**2).sum()) for slope in slopes if slope is not None]
     return Clipping(threshold, sum(squares) ** 0.5)
 
 
@@ -69,19 +69,21 @@ def preserving(track: Track, row: RowTrack) -> Tensor:
     seeds = (output, *torch.split(row.gradient, sizes, 1))
     leaves = step_leaves(equations, row.x, row.old, None)
     leaves |= dict(zip(derivative.seeds, seeds, strict=True))
-    wanted = [node for node in derivative.state.values() if node is not None]
-    known = evaluate(wanted, leaves, Blocks(equations, track.parameters)) if wanted else {}
+    state_slopes = [node for node in derivative.state.values() if node is not None]
+    known = (
+        evaluate(state_slopes, leaves, Blocks(equations, track.parameters)) if state_slopes else {}
+    )
     back = [
         torch.zeros_like(part) if node is None else known[node].expand(part.shape)
         for node, part in zip(derivative.state.values(), row.old, strict=True)
     ]
     arrived = torch.cat(back, 1)
     assert arrived.shape[1] == width
-    there = row.gradient.norm(dim=1)
-    real = there > 0
+    arriving = row.gradient.norm(dim=1)
+    real = arriving > 0
     lengths = _length(arrived[real])
-    found: Tensor = ((1 - lengths / there[real]) ** 2).sum()
-    return found
+    total: Tensor = ((1 - lengths / arriving[real]) ** 2).sum()
+    return total
 
 
 def _length(v: Tensor) -> Tensor:
@@ -109,16 +111,16 @@ def regularise(
         optimiser.zero_grad()
         cost.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
-    seen = look()
+    observed = look()
     with torch.no_grad():
-        after = float(omega(tracks_of(seen)))
+        after = float(omega(tracks_of(observed)))
         decays = {
             f"{passage.name} {track.name}": decay(track, track.rows[0]).whole
-            for passage in seen.passages
+            for passage in observed.passages
             for track in passage.tracks
         }
     return Regularised(updates, before, after, decays)
 
 
-def tracks_of(seen: Observed) -> list[Track]:
-    return [track for passage in seen.passages for track in passage.tracks]
+def tracks_of(observed: Observed) -> list[Track]:
+    return [track for passage in observed.passages for track in passage.tracks]

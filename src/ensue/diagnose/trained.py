@@ -88,44 +88,44 @@ def flow_of_cell(
     >>> flow_of_cell("GRU", FreshNetwork(hidden_size=8, steps=10)).tracks[0].steps
     10
     """
-    own = network or FreshNetwork()
+    fresh = network or FreshNetwork()
     with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(own.seed)
+        torch.default_generator.manual_seed(fresh.seed)
         layer = Recurrent(
             cell,
-            own.input_size,
-            own.hidden_size,
-            own.layers,
-            bidirectional=own.bidirectional,
-            init=own.init,
+            fresh.input_size,
+            fresh.hidden_size,
+            fresh.layers,
+            bidirectional=fresh.bidirectional,
+            init=fresh.init,
         ).double()
         layer.reset_parameters()  # drawn in float64: orthogonal to its last digit
-        _changed(layer, own)
+        _changed(layer, fresh)
         rows = (settings or FlowSettings()).rows
-        x = own.scale * torch.randn(own.steps, rows, own.input_size, dtype=torch.float64)
-    title = f"{own.layers} × {type(as_cell(cell)).__name__} of {own.hidden_size}"
-    title += ", both directions" * own.bidirectional
-    found = f"{title}, fresh, {own.steps} steps"
-    return _flow(layer, x, None, own.cost == "last", settings, found, own.seed)
+        x = fresh.scale * torch.randn(fresh.steps, rows, fresh.input_size, dtype=torch.float64)
+    title = f"{fresh.layers} × {type(as_cell(cell)).__name__} of {fresh.hidden_size}"
+    title += ", both directions" * fresh.bidirectional
+    heading = f"{title}, fresh, {fresh.steps} steps"
+    return _flow(layer, x, None, fresh.cost == "last", settings, heading, fresh.seed)
 
 
 @torch.no_grad()
-def _changed(layer: Recurrent, own: FreshNetwork) -> None:
+def _changed(layer: Recurrent, network: FreshNetwork) -> None:
     """Recurrent matrices times the gain, and gates' biases shifted."""
     for way in layer.ways:
         tensors = way.way().parameters
         known = {g for d in way.cell.parameters.values() for g in d.gates if g}
-        for gate in own.bias or {}:
+        for gate in network.bias or {}:
             if gate not in known:
                 raise unknown(f"gate of {type(way.cell).__name__}", gate, sorted(known))
         for name, declared in way.cell.parameters.items():
             if isinstance(declared, Matrix):
                 if declared.of != "x":
-                    tensors[name].mul_(own.gain)
+                    tensors[name].mul_(network.gain)
             elif name == "b":
                 blocks = zip(declared.gates, tensors[name].chunk(len(declared.gates)), strict=True)
                 for gate, block in blocks:
-                    block.add_((own.bias or {}).get(gate, 0.0))
+                    block.add_((network.bias or {}).get(gate, 0.0))
 
 
 def flow_of_layer(
@@ -146,9 +146,9 @@ def flow_of_layer(
     """
     if cost not in COSTS:
         raise unknown("cost", cost, COSTS)
-    own = copy.deepcopy(layer).double().eval()
+    layer_copy = copy.deepcopy(layer).double().eval()
     title = f"{type(layer).__name__} over {x.shape[1 if layer.batch_first else 0]} steps"
-    return _flow(own, x.double(), lengths, cost == "last", settings, title, seed)
+    return _flow(layer_copy, x.double(), lengths, cost == "last", settings, title, seed)
 
 
 def _flow(
@@ -188,11 +188,11 @@ def _activations(track: Track) -> dict[str, tuple[float, ...]]:
         return {}
     row = track.rows[0]
     start = tuple(part[:1] for part in row.old)
-    found = {}
+    units = {}
     for activation in ACTIVATIONS:
         y, _ = eager(SimpleRNN(activation), track.parameters, row.x[:, None], start)
-        found[activation] = tuple(track.in_time(y[:, 0].norm(dim=1)).tolist())
-    return found
+        units[activation] = tuple(track.in_time(y[:, 0].norm(dim=1)).tolist())
+    return units
 
 
 MOST_ROWS = 8  # of a batch
@@ -227,7 +227,7 @@ def flow_of_model(
 
 def refuse_without_cells(model: AnyModel, where: str) -> None:
     """An error where there is no recurrent layer to look into."""
-    if not any(is_layer(own) for network in model.networks for own in network.modules()):
+    if not any(is_layer(module) for network in model.networks for module in network.modules()):
         keys = [key for key in ("encoder", "family") if hasattr(model.model, key)]
         hint = f"; --set model.{keys[0]}=recurrent trains one" if keys else ""
         raise OptionError(
@@ -244,16 +244,16 @@ def flow_of_part(model: AnyModel, part: Any, settings: FlowSettings | None, titl
     pieces = _batches(network, source, how.steps)
     targets = sum(source.targets(rows) for rows in pieces)
     batches = [as_float64(source.batch(rows)) for rows in pieces]
-    shown = f"{title}: {model.describe()}"
+    heading = f"{title}: {model.describe()}"
     cost = _cost(network, batches)
-    return flow_of(network, cost, how, title=shown, targets=max(targets, 1.0))
+    return flow_of(network, cost, how, title=heading, targets=max(targets, 1.0))
 
 
 def _in_float64(network: nn.Module) -> nn.Module:
-    own = copy.deepcopy(network).to("cpu").double().eval()
-    for parameter in own.parameters():
+    network_copy = copy.deepcopy(network).to("cpu").double().eval()
+    for parameter in network_copy.parameters():
         parameter.requires_grad_(True)
-    return own
+    return network_copy
 
 
 def _cost(network: nn.Module, batches: Sequence[Any]) -> Callable[[], Tensor]:
@@ -263,8 +263,8 @@ def _cost(network: nn.Module, batches: Sequence[Any]) -> Callable[[], Tensor]:
         carried: Mapping[str, Tensor] = {}
         total = torch.zeros((), dtype=torch.float64)
         for batch in batches:
-            own, carried = network(batch, carried)
-            total = total + own
+            logits, carried = network(batch, carried)
+            total = total + logits
         return total
 
     return cost
@@ -273,7 +273,7 @@ def _cost(network: nn.Module, batches: Sequence[Any]) -> Callable[[], Tensor]:
 def _batches(network: nn.Module, source: Source, steps: int) -> list[Sequence[int]]:
     """Pieces of a stream in turn, up to so many steps, if the network carries its state from one
     to the next; else the longest rows of an epoch."""
-    listed = [own for own in source.batches(0) if len(own)]
+    listed = [batch for batch in source.batches(0) if len(batch)]
     if not listed:
         raise DataError(
             "flow: expected rows to look at, got none: the part is too small; name another file "
@@ -282,7 +282,7 @@ def _batches(network: nn.Module, source: Source, steps: int) -> list[Sequence[in
     with recording() as unrolled, torch.no_grad():
         _, carried = network(as_float64(source.batch(listed[0])), {})
     if carried:
-        piece = max(len(own.steps) for own in unrolled)
+        piece = max(len(recurrence_run.steps) for recurrence_run in unrolled)
         return listed[: max(1, -(-steps // max(piece, 1)))]
     longest = max(listed, key=lambda rows: source.tokens(rows) / len(rows))
     return [longest[:MOST_ROWS]]
@@ -293,8 +293,8 @@ def as_float64(value: Any) -> Any:
     if isinstance(value, Tensor):
         return value.double() if value.is_floating_point() else value
     if is_dataclass(value) and not isinstance(value, type):
-        own = {f.name: getattr(value, f.name) for f in fields(value) if f.init}
-        return replace(value, **{key: as_float64(part) for key, part in own.items()})
+        values = {f.name: getattr(value, f.name) for f in fields(value) if f.init}
+        return replace(value, **{key: as_float64(part) for key, part in values.items()})
     if isinstance(value, Mapping):
         return {key: as_float64(part) for key, part in value.items()}
     if isinstance(value, tuple) and hasattr(value, "_fields"):

@@ -31,9 +31,12 @@ class CFile:
     def flash(self) -> int:
         """Bytes of weights."""
         starts = sum(
-            part.nbytes for own in self.stack.directions for part in own.start if part.any()
+            part.nbytes
+            for direction in self.stack.directions
+            for part in direction.start
+            if part.any()
         )
-        return starts + sum(own.weights.nbytes for own in self.stack.directions)
+        return starts + sum(direction.weights.nbytes for direction in self.stack.directions)
 
     @property
     def ram(self) -> int:
@@ -98,20 +101,20 @@ class CFile:
 
     def weights(self) -> list[str]:
         arrays = [item for cell in self.code.cells for item in cell.arrays().items()]
-        return [line for name, own in arrays for line in array(name, own)]
+        return [line for name, array_name in arrays for line in array(name, array_name)]
 
     def _zeros(self) -> list[str]:
         arrays = [item for cell in self.code.cells for item in cell.arrays().items()]
         lines = []
-        for name, own in arrays:
-            lines.append(f"static const {TYPES[own.kind]} {name}[{own.data.size}] = {{0}};")
-            if own.scale is not None:
-                lines.append(f"static const float {name}__scale[{own.scale.size}] = {{0}};")
+        for name, values in arrays:
+            lines.append(f"static const {TYPES[values.kind]} {name}[{values.data.size}] = {{0}};")
+            if values.scale is not None:
+                lines.append(f"static const float {name}__scale[{values.scale.size}] = {{0}};")
         return lines
 
     # ---------------------------------------------------------------- public functions
     def _public(self) -> list[str]:
-        room = [self.language.scratch(own, size) for own, size in self.code.scratch.items()]
+        room = [self.language.scratch(name, size) for name, size in self.code.scratch.items()]
         fresh = [line for line in room if " fresh[" in line]
         lines = _function(f"void {self.name}_start(float *state)", self.code.start())
         if self.stack.streams:
@@ -132,7 +135,7 @@ def _function(head: str, body: Iterable[str]) -> list[str]:
 
 def array(name: str, stored: Stored) -> list[str]:
     """A constant array, and its scales."""
-    numbers = [NUMBERS[stored.kind](own) for own in stored.data.ravel()]
+    numbers = [NUMBERS[stored.kind](number) for number in stored.data.ravel()]
     rows = [", ".join(numbers[k : k + A_LINE]) for k in range(0, len(numbers), A_LINE)]
     lines = [
         f"static const {TYPES[stored.kind]} {name}[{len(numbers)}] = {{",

@@ -54,32 +54,35 @@ def line_of(exported: Exported) -> str:
 def reads_clock(exported: Exported) -> bool:
     """Whether a solved member reads at which time the series ends."""
     step = exported.before[0]
-    facts = [{**own, **own.get("form", {})} for own in step["members"]]
-    return bool(step["time"]) and any(len(own.get("periods", [])) for own in facts)
+    facts = [{**member, **member.get("form", {})} for member in step["members"]]
+    return bool(step["time"]) and any(len(fact.get("periods", [])) for fact in facts)
 
 
 def forecast_remark(exported: Exported, folder: Path) -> str:
     """How to try it: the command, and what stands in a line that it reads."""
     step = exported.before[0]
     clock = " CLOCK" if reads_clock(exported) else ""
-    told = [
+    parts = [
         f"try it: cd {folder} && cc -std=c99 example.c forecast.c model.c -lm -o example && "
         f"./example{clock} < numbers",
         f"where each line of numbers is: {line_of(exported)}",
     ]
     if step["calendar"]:
-        told.append(
+        parts.append(
             f"with {step['horizon']} more lines, nan behind their phases, for the steps ahead"
         )
     if clock:
-        told.append("and CLOCK is the time of the last step (forecast.h)")
-    return ", ".join(told)
+        parts.append("and CLOCK is the time of the last step (forecast.h)")
+    return ", ".join(parts)
 
 
 def _plain(name: str) -> str:
     """The name of a column, whatever it is, as a comment and a string of C can hold it."""
-    kept = (own if own.isascii() and (own.isalnum() or own in " _-.:") else "_" for own in name)
-    return "".join(kept)
+    letters = (
+        letter if letter.isascii() and (letter.isalnum() or letter in " _-.:") else "_"
+        for letter in name
+    )
+    return "".join(letters)
 
 
 def _facts(exported: Exported) -> list[str]:
@@ -128,19 +131,19 @@ def _array(name: str, values: Any) -> list[str]:
     """A table of numbers; forecast.h is read by several files."""
     flat = np.ravel(np.asarray(values, np.float64)).tolist() or [0.0]
     lines = [", ".join(map(repr, flat[k : k + 6])) for k in range(0, len(flat), 6)]
-    return [f"static const double {name}[] = {{", *(f"    {own}," for own in lines), "};"]
+    return [f"static const double {name}[] = {{", *(f"    {line}," for line in lines), "};"]
 
 
 def _members(members: Sequence[Mapping[str, Any]]) -> list[str]:
     lines, rows = list[str](), list[str]()
-    for number, own in enumerate(members):
-        facts = {**own, **own.get("form", {})}
+    for number, member in enumerate(members):
+        facts = {**member, **member.get("form", {})}
         tables = {
             "periods": facts.get("periods", []),
-            "weight": own.get("weight", []),
-            "bias": own.get("bias", []),
-            "floor": own.get("floor", []),
-            "parameters": own["parameters"][0] if "parameters" in own else [],
+            "weight": member.get("weight", []),
+            "bias": member.get("bias", []),
+            "floor": member.get("floor", []),
+            "parameters": member["parameters"][0] if "parameters" in member else [],
         }
         for name, values in tables.items():
             lines += _array(f"forecast_{name}_{number}", values)
@@ -149,16 +152,16 @@ def _members(members: Sequence[Mapping[str, Any]]) -> list[str]:
             max(1, int(facts.get("season", 1))),
             int(facts.get("lags", facts.get("look_back", 0))),
             int(facts.get("difference", 0)),
-            np.shape(own["weight"])[-1] if "weight" in own else 0,
-            len(own["weight"]) if "weight" in own else 1,
+            np.shape(member["weight"])[-1] if "weight" in member else 0,
+            len(member["weight"]) if "weight" in member else 1,
             len(facts.get("periods", [])),
             int(facts.get("transform", "none") != "none"),
             int(facts.get("multiplies", False)),
             int(facts.get("scaled", False)),
         ]
         anchor = ANCHORS.get(facts.get("anchor", ""), "l")
-        kind, listed = KINDS[own["kind"]], ", ".join(map(str, numbers))
-        rows.append(f"    {{'{kind}', {own['share']!r}, {listed}, '{anchor}', {places}}},")
+        kind, listed = KINDS[member["kind"]], ", ".join(map(str, numbers))
+        rows.append(f"    {{'{kind}', {member['share']!r}, {listed}, '{anchor}', {places}}},")
     if not rows:
         rows = ["    {0},"]
     return [*lines, "static const ensue_member forecast_members[] = {", *rows, "};"]
@@ -184,17 +187,17 @@ def model_files(
     graphs: Sequence[Graph], traced: Mapping[str, onnx.ModelProto], weights: str
 ) -> dict[str, bytes]:
     """By name: the networks alone, and the operators that they call."""
-    made = [GraphC(traced[own.name], own.name, weights) for own in graphs]
-    flash = sum(own.flash for own in made)
+    made = [GraphC(traced[graph.name], graph.name, weights) for graph in graphs]
+    flash = sum(source.flash for source in made)
     source = [
         "/* Written by `ensue export`. C99; link with -lm.",
         f" * Flash: {flash} bytes of weights. Memory is the caller's: `room`. */",
         '#include "model.h"',
         '#include "operators.h"',
         "",
-        *C99().used_helpers(name for own in made for name in own.called),
+        *C99().used_helpers(name for source in made for name in source.called),
         "",
-        *(own.text() for own in made),
+        *(source.text() for source in made),
     ]
     files = {"model.c": "\n".join(source), "model.h": _header(graphs)}
     files |= {name: (RUNTIME / name).read_text(encoding="utf-8") for name in LIBRARY}
@@ -208,7 +211,9 @@ def _header(graphs: Sequence[Graph]) -> str:
         lines += [f"#define {name}_INPUTS {len(graph.inputs)}"]
         lines += [f"#define {name}_OUTPUTS {len(graph.outputs)}", ""]
         lines += ["/* inputs, in this order:"]
-        lines += [f"     {own.name} ({', '.join(map(str, own.axes))})" for own in graph.inputs]
+        lines += [
+            f"     {source.name} ({', '.join(map(str, source.axes))})" for source in graph.inputs
+        ]
         lines += [f"   outputs: {', '.join(graph.outputs)}; their numbers lie in the room."]
         lines += ["   Gives 0; -1 where the room is too small, -2 where a number that stands for a"]
         lines += ["   word or a place is no whole number, or none of the network's. */"]
@@ -283,26 +288,26 @@ def example_words(graph: Graph) -> str:
     """Numbers that the example of this network takes."""
     first = graph.inputs[0]
     top = first.count - 1 if isinstance(first.count, int) and first.whole else 3
-    return " ".join(str(max(0, min(own, top))) for own in (2, 3)[: _most_numbers(graph)])
+    return " ".join(str(max(0, min(number, top))) for number in (2, 3)[: _most_numbers(graph)])
 
 
 def _most_numbers(graph: Graph) -> int:
-    free = any(isinstance(own, str) and own != BATCH for own in graph.inputs[0].axes)
+    free = any(isinstance(axis, str) and axis != BATCH for axis in graph.inputs[0].axes)
     return _fixed(graph.inputs[0]) * (STEPS if free else 1)
 
 
-def _fixed(given: Input) -> int:
+def _fixed(graph_input: Input) -> int:
     """Numbers of one step."""
-    return int(np.prod([own for own in given.axes if isinstance(own, int)]))
+    return int(np.prod([axis for axis in graph_input.axes if isinstance(axis, int)]))
 
 
-def _numbers_taken(given: Input) -> tuple[str, str]:
+def _numbers_taken(graph_input: Input) -> tuple[str, str]:
     """What the example expects of a number, in words and as C."""
-    if not given.whole:
+    if not graph_input.whole:
         return f"a number from -{REAL:g} to {REAL:g}", f"fabs(value) <= {REAL:g}"
-    if isinstance(given.count, str) or given.steps_of:
+    if isinstance(graph_input.count, str) or graph_input.steps_of:
         return "a whole number from 0 on", "value >= 0 && value == floor(value)"
-    top = given.count - 1
+    top = graph_input.count - 1
     return (
         f"a whole number from 0 to {top}",
         f"value >= 0 && value <= {top} && value == floor(value)",
@@ -311,14 +316,14 @@ def _numbers_taken(given: Input) -> tuple[str, str]:
 
 def _example(graph: Graph) -> str:
     shapes = []
-    for k, own in enumerate(graph.inputs):
+    for k, graph_input in enumerate(graph.inputs):
         dims = [
             "1" if axis == BATCH else "time" if isinstance(axis, str) else str(axis)
-            for axis in own.axes
+            for axis in graph_input.axes
         ]
         tensor = f"{len(dims)}, {{{', '.join(dims)}}}, given[{k}], NULL, 'f'"
         shapes.append(f"    inputs[{k}] = (ensue_tensor){{{tensor}}};")
-        if own.steps_of:
+        if graph_input.steps_of:
             shapes.append(f"    given[{k}][0] = (float)time;")
     expected, fits = _numbers_taken(graph.inputs[0])
     return EXAMPLE % {
@@ -398,15 +403,15 @@ def run_folder(
     flags: Sequence[str] = (),
 ) -> list[list[Any]]:
     """The outputs of graphs, by name, in one process. flags: of the compiler."""
-    names = [own.name for own in graphs]
-    counts = {own.name: len(own.outputs) for own in graphs}
+    names = [graph.name for graph in graphs]
+    counts = {graph.name: len(graph.outputs) for graph in graphs}
     with temporary_folder() as place:
         folder = Path(place)
         for name, text in files.items():
             (folder / name).write_bytes(text)
         main = MAIN % {
             "graphs": ", ".join(f"{name}_run" for name in names),
-            "inputs": ", ".join(str(len(own.inputs)) for own in graphs),
+            "inputs": ", ".join(str(len(graph.inputs)) for graph in graphs),
             "outputs": ", ".join(str(counts[name]) for name in names),
             "memory": MEMORY,
         }
@@ -417,22 +422,22 @@ def run_folder(
         requests = b"".join(_request(names.index(name), inputs) for name, inputs in cases)
         done = subprocess.run([program], input=requests, capture_output=True, timeout=SECONDS)
     if done.returncode:
-        told = done.stderr.decode(errors="replace")[-2000:]
-        raise EnsueError(f"the exported C failed with {done.returncode}: {told}")
+        message = done.stderr.decode(errors="replace")[-2000:]
+        raise EnsueError(f"the exported C failed with {done.returncode}: {message}")
     return _answers(done.stdout, [counts[name] for name, _ in cases])
 
 
 def _request(number: int, inputs: Mapping[str, torch.Tensor]) -> bytes:
     parts = [struct.pack("=i", number)]
-    for own in inputs.values():
-        dims = [*own.shape, *([0] * (RANK - own.dim()))]
-        parts.append(struct.pack(f"={1 + RANK}i", own.dim(), *dims))
-        parts.append(np.ascontiguousarray(own.numpy(), np.float32).tobytes())
+    for value in inputs.values():
+        dims = [*value.shape, *([0] * (RANK - value.dim()))]
+        parts.append(struct.pack(f"={1 + RANK}i", value.dim(), *dims))
+        parts.append(np.ascontiguousarray(value.numpy(), np.float32).tobytes())
     return b"".join(parts)
 
 
 def _answers(data: bytes, counts: Sequence[int]) -> list[list[Any]]:
-    found, at = [], 0
+    outcomes, at = [], 0
     for count in counts:
         row = []
         for _ in range(count):
@@ -441,5 +446,5 @@ def _answers(data: bytes, counts: Sequence[int]) -> list[list[Any]]:
             size = int(np.prod(dims[:rank])) if rank else 1
             row.append(np.frombuffer(data, np.float32, size, at).reshape(dims[:rank]))
             at += 4 * size
-        found.append(row)
-    return found
+        outcomes.append(row)
+    return outcomes

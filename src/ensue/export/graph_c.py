@@ -42,22 +42,26 @@ class GraphC:
 
     def __init__(self, model: onnx.ModelProto, name: str, weights: str) -> None:
         self.parts, self.name, self.weights = GraphParts(model, weights), name, weights
-        self.stored = [self._stored(own) for own in self.parts.constants]
-        layers = tuple((own,) for own in self.parts.cells)
+        self.stored = [self._stored(constant) for constant in self.parts.constants]
+        layers = tuple((cell,) for cell in self.parts.cells)
         self.code = StackCode(Stack("", layers), C99()) if layers else None
         self.sequences: dict[int, Node] = {}
-        self.known = {k: own.value for k, own in enumerate(self.parts.constants)}
+        self.known = {k: constant.value for k, constant in enumerate(self.parts.constants)}
 
-    def _stored(self, own: Constant) -> Stored:
-        bounded = own.value if own.kind == "f" else np.clip(own.value.astype(np.int64), -MOST, MOST)
+    def _stored(self, constant: Constant) -> Stored:
+        bounded = (
+            constant.value
+            if constant.kind == "f"
+            else np.clip(constant.value.astype(np.int64), -MOST, MOST)
+        )
         real = np.ascontiguousarray(bounded, np.float32)
-        return store(real, self.weights if own.learned else "float32")
+        return store(real, self.weights if constant.learned else "float32")
 
     @property
     def flash(self) -> int:
         """Bytes of constants and weights."""
-        cells = sum(own.weights.nbytes for own in self.parts.cells)
-        return cells + sum(own.nbytes for own in self.stored)
+        cells = sum(cell.weights.nbytes for cell in self.parts.cells)
+        return cells + sum(array_stored.nbytes for array_stored in self.stored)
 
     @property
     def called(self) -> set[str]:
@@ -67,8 +71,8 @@ class GraphC:
     # ---------------------------------------------------------------- constants and cells
     def text(self) -> str:
         lines: list[str] = []
-        for k, own in enumerate(self.stored):
-            data = own if own.data.size else Stored("float32", np.zeros(1, np.float32))
+        for k, constant in enumerate(self.stored):
+            data = constant if constant.data.size else Stored("float32", np.zeros(1, np.float32))
             lines += array(f"{self.name}_c{k}", data)
         lines += self._cells()
         lines += [f"int {self.name}_run(const ensue_tensor *inputs, ensue_tensor *outputs,"]
@@ -79,15 +83,15 @@ class GraphC:
         if self.code is None:
             return []
         named = [item for cell in self.code.cells for item in cell.arrays().items()]
-        lines = [line for name, own in named for line in array(name, own)]
+        lines = [line for name, constant in named for line in array(name, constant)]
         lines += self.code.functions()
-        for number, own in enumerate(self.parts.cells):
-            x, y = f"x + t * {own.input_size}", f"y + t * {own.output_size}"
-            body = self.code.one(number, own, 0, x, y, "0")
+        for number, part in enumerate(self.parts.cells):
+            x, y = f"x + t * {part.input_size}", f"y + t * {part.output_size}"
+            body = self.code.one(number, part, 0, x, y, "0")
             lines += [
                 f"static void cell{number}(const float *x, long steps, float *state, float *y)",
                 "{",
-                f"    float fresh[{own.state_size}];",
+                f"    float fresh[{part.state_size}];",
                 "    for (long t = 0; t < steps; t++) {",
                 *indent(body, " " * 8),
                 "    }",
@@ -101,12 +105,12 @@ class GraphC:
         return [text]
 
     def _constant(self, number: int) -> str:
-        own, stored = self.parts.constants[number], self.stored[number]
-        dims = ", ".join(map(str, own.value.shape)) or "0"
+        constant, stored = self.parts.constants[number], self.stored[number]
+        dims = ", ".join(map(str, constant.value.shape)) or "0"
         place = f"{self.name}_c{number}"
         scale = f"{place}__scale" if stored.scale is not None else "NULL"
         kind = KINDS[stored.kind]
-        return f"(T){{{own.value.ndim}, {{{dims}}}, {place}, {scale}, '{kind}'}}"
+        return f"(T){{{constant.value.ndim}, {{{dims}}}, {place}, {scale}, '{kind}'}}"
 
     # ---------------------------------------------------------------- the calls
     def _body(self) -> list[str]:
@@ -133,13 +137,13 @@ class GraphC:
         return [f"v[{node.outputs[0]}] = {CALLS[node.operator](self, node)};"]
 
     def _recurrence(self, node: Node) -> list[str]:
-        own, cell = node.attributes, self.parts.cells[node.attributes["cell"]]
+        attributes, cell = node.attributes, self.parts.cells[node.attributes["cell"]]
         x, *rest = node.inputs
-        parts, many = rest[: own["states"]], own["states"]
-        lengths = f"&v[{rest[many]}]" if own["with_lengths"] else "NULL"
-        width, run = cell.output_size, f"{self.name}_cell{own['cell']}"
+        parts, many = rest[: attributes["states"]], attributes["states"]
+        lengths = f"&v[{rest[many]}]" if attributes["with_lengths"] else "NULL"
+        width, run = cell.output_size, f"{self.name}_cell{attributes['cell']}"
         call = (
-            f"recurrence(room, &v[{x}], parts, {many}, {lengths}, {own['reverse']}, {run}, "
+            f"recurrence(room, &v[{x}], parts, {many}, {lengths}, {attributes['reverse']}, {run}, "
             f"{width}, &v[{node.outputs[0]}]);"
         )
         back = [
@@ -147,8 +151,8 @@ class GraphC:
             for k, number in enumerate(node.outputs[1 : many + 1])
             if number >= 0
         ]
-        given = ", ".join(f"v[{k}]" for k in parts)
-        return ["{", *indent([f"T parts[{many}] = {{{given}}};", call, *back]), "}"]
+        states = ", ".join(f"v[{k}]" for k in parts)
+        return ["{", *indent([f"T parts[{many}] = {{{states}}};", call, *back]), "}"]
 
     def _split(self, node: Node) -> list[str]:
         """Parts of one axis, whose sizes are known, or which are equal."""
@@ -156,8 +160,8 @@ class GraphC:
         if len(node.inputs) < 2 or node.inputs[1] < 0:
             many = len(node.outputs)
             return [
-                f"v[{own}] = op_equal_part(room, &v[{node.inputs[0]}], {axis}, {many}, {k});"
-                for k, own in enumerate(node.outputs)
+                f"v[{output}] = op_equal_part(room, &v[{node.inputs[0]}], {axis}, {many}, {k});"
+                for k, output in enumerate(node.outputs)
             ]
         sizes = self.known.get(node.inputs[1])
         if sizes is None:
@@ -171,8 +175,8 @@ class GraphC:
 
     def given(self, node: Node, k: int) -> str:
         """An input by its place; NULL where it is not there."""
-        there = k < len(node.inputs) and node.inputs[k] >= 0
-        return f"&v[{node.inputs[k]}]" if there else "NULL"
+        exists = k < len(node.inputs) and node.inputs[k] >= 0
+        return f"&v[{node.inputs[k]}]" if exists else "NULL"
 
 
 def _renamed(text: str, word: str, other: str) -> str:
@@ -186,92 +190,94 @@ Call = Callable[[GraphC, Node], str]
 
 
 def _one(name: str) -> Call:
-    return lambda own, node: f"op_each(room, {own.given(node, 0)}, {name})"
+    return lambda graph, node: f"op_each(room, {graph.given(node, 0)}, {name})"
 
 
 def _two(name: str) -> Call:
-    return lambda own, node: f"op_pair(room, {own.given(node, 0)}, {own.given(node, 1)}, {name})"
+    return lambda graph, node: (
+        f"op_pair(room, {graph.given(node, 0)}, {graph.given(node, 1)}, {name})"
+    )
 
 
 def _extreme(name: str) -> Call:
     """Of one input or two."""
 
-    def call(own: GraphC, node: Node) -> str:
+    def call(c: GraphC, node: Node) -> str:
         if len(node.inputs) > 2:
             raise refuse("c", node.operator)
-        return (_two(name) if len(node.inputs) == 2 else _one("f_same"))(own, node)
+        return (_two(name) if len(node.inputs) == 2 else _one("f_same"))(c, node)
 
     return call
 
 
-def _divided(own: GraphC, node: Node) -> str:
-    name = "f_div_whole" if node.inputs[0] in own.parts.whole else "f_div"
-    return _two(name)(own, node)
+def _divided(c: GraphC, node: Node) -> str:
+    name = "f_div_whole" if node.inputs[0] in c.parts.whole else "f_div"
+    return _two(name)(c, node)
 
 
-def _cast(own: GraphC, node: Node) -> str:
+def _cast(c: GraphC, node: Node) -> str:
     to = node.attributes.get("to")
     if to is None:  # CastLike
-        to = 7 if node.inputs[1] in own.parts.whole else 1
+        to = 7 if node.inputs[1] in c.parts.whole else 1
     name = "f_truth" if to == 9 else "truncf" if to in WHOLE else "f_same"
-    return f"op_each(room, {own.given(node, 0)}, {name})"
+    return f"op_each(room, {c.given(node, 0)}, {name})"
 
 
 def _reduced(how: str) -> Call:
-    def call(own: GraphC, node: Node) -> str:
+    def call(c: GraphC, node: Node) -> str:
         if "axes" in node.attributes:
             raise refuse("c", node.operator)
         keep = node.attributes.get("keepdims", 1)
-        return f"op_reduce(room, {own.given(node, 0)}, {own.given(node, 1)}, {keep}, '{how}')"
+        return f"op_reduce(room, {c.given(node, 0)}, {c.given(node, 1)}, {keep}, '{how}')"
 
     return call
 
 
 def _softmax(logarithm: int) -> Call:
-    return lambda own, node: (
-        f"op_softmax(room, {own.given(node, 0)}, {node.attributes.get('axis', -1)}, {logarithm})"
+    return lambda graph, node: (
+        f"op_softmax(room, {graph.given(node, 0)}, {node.attributes.get('axis', -1)}, {logarithm})"
     )
 
 
-def _joined(own: GraphC, node: Node) -> str:
-    listed = ", ".join(own.given(node, k) for k in range(len(node.inputs)))
+def _joined(c: GraphC, node: Node) -> str:
+    listed = ", ".join(c.given(node, k) for k in range(len(node.inputs)))
     many = len(node.inputs)
     return f"op_concat(room, (const T *[]){{{listed}}}, {many}, {node.attributes['axis']})"
 
 
-def _turned(own: GraphC, node: Node) -> str:
+def _turned(c: GraphC, node: Node) -> str:
     listed = ", ".join(map(str, node.attributes["perm"]))
-    return f"op_transpose(room, {own.given(node, 0)}, (const long[]){{{listed}}})"
+    return f"op_transpose(room, {c.given(node, 0)}, (const long[]){{{listed}}})"
 
 
-def _chunk(own: GraphC, node: Node) -> str:
+def _chunk(c: GraphC, node: Node) -> str:
     """A part of an axis that was cut into parts of one size."""
-    cut = own.sequences[node.inputs[0]]
-    sizes = own.given(cut, 1)
+    cut = c.sequences[node.inputs[0]]
+    sizes = c.given(cut, 1)
     if sizes == "NULL":
         raise refuse("c", "SplitToSequence")
-    axis, number = cut.attributes.get("axis", 0), own.given(node, 1)
-    return f"op_chunk(room, {own.given(cut, 0)}, {axis}, {sizes}, {number})"
+    axis, number = cut.attributes.get("axis", 0), c.given(node, 1)
+    return f"op_chunk(room, {c.given(cut, 0)}, {axis}, {sizes}, {number})"
 
 
-def _shaped(own: GraphC, node: Node) -> str:
+def _shaped(c: GraphC, node: Node) -> str:
     first, last = node.attributes.get("start", 0), node.attributes.get("end", 99)
-    return f"op_shape(room, {own.given(node, 0)}, {first}, {last})"
+    return f"op_shape(room, {c.given(node, 0)}, {first}, {last})"
 
 
-def _filled(own: GraphC, node: Node) -> str:
+def _filled(c: GraphC, node: Node) -> str:
     value = node.attributes.get("value", np.zeros(1))
     number = C99().number(float(np.ravel(value)[0]))
-    return f"op_filled(room, {own.given(node, 0)}, {number})"
+    return f"op_filled(room, {c.given(node, 0)}, {number})"
 
 
 def _several(name: str, count: int, *attributes: tuple[str, Any]) -> Call:
     """An operator of so many inputs, and of attributes with their defaults."""
 
-    def call(own: GraphC, node: Node) -> str:
-        given = [own.given(node, k) for k in range(count)]
+    def call(c: GraphC, node: Node) -> str:
+        arguments = [c.given(node, k) for k in range(count)]
         more = [_spelled(node.attributes.get(key, usual)) for key, usual in attributes]
-        return f"{name}({', '.join(['room', *given, *more])})"
+        return f"{name}({', '.join(['room', *arguments, *more])})"
 
     return call
 
@@ -280,46 +286,47 @@ def _spelled(value: Any) -> str:
     return C99().number(value) if isinstance(value, float) else str(value)
 
 
-def _windows(own: GraphC, node: Node, kernel: Sequence[int]) -> str:
+def _windows(c: GraphC, node: Node, kernel: Sequence[int]) -> str:
     """How the windows of a convolution or a pooling move; of a sequence, as those of one line."""
-    given, rank = node.attributes, len(kernel)
-    if rank > 2 or given.get("auto_pad", "NOTSET") not in ("NOTSET", b"NOTSET"):
+    attributes, rank = node.attributes, len(kernel)
+    if rank > 2 or attributes.get("auto_pad", "NOTSET") not in ("NOTSET", b"NOTSET"):
         raise refuse("c", node.operator)
-    pads = given.get("pads", [0] * (2 * rank))
+    pads = attributes.get("pads", [0] * (2 * rank))
     each = [
         (kernel, 1),
-        (given.get("strides", [1] * rank), 1),
-        (given.get("dilations", [1] * rank), 1),
+        (attributes.get("strides", [1] * rank), 1),
+        (attributes.get("dilations", [1] * rank), 1),
         (pads[:rank], 0),
         (pads[rank:], 0),
     ]
     listed = [
-        "{" + ", ".join(map(str, [none] * (2 - rank) + list(own))) + "}" for own, none in each
+        "{" + ", ".join(map(str, [none] * (2 - rank) + list(numbers))) + "}"
+        for numbers, none in each
     ]
-    return f"(ensue_windows){{{', '.join(listed)}, {given.get('ceil_mode', 0)}}}"
+    return f"(ensue_windows){{{', '.join(listed)}, {attributes.get('ceil_mode', 0)}}}"
 
 
-def _convolution(own: GraphC, node: Node) -> str:
-    weights = own.known.get(node.inputs[1])
+def _convolution(c: GraphC, node: Node) -> str:
+    weights = c.known.get(node.inputs[1])
     if weights is None:
         raise refuse("c", node.operator)
-    given = ", ".join(own.given(node, k) for k in range(3))
-    groups, windows = node.attributes.get("group", 1), _windows(own, node, weights.shape[2:])
-    return f"op_conv(room, {given}, {groups}, {windows})"
+    arguments = ", ".join(c.given(node, k) for k in range(3))
+    groups, windows = node.attributes.get("group", 1), _windows(c, node, weights.shape[2:])
+    return f"op_conv(room, {arguments}, {groups}, {windows})"
 
 
 def _pooling(how: str) -> Call:
-    def call(own: GraphC, node: Node) -> str:
-        windows = _windows(own, node, node.attributes["kernel_shape"])
+    def call(c: GraphC, node: Node) -> str:
+        windows = _windows(c, node, node.attributes["kernel_shape"])
         whole = node.attributes.get("count_include_pad", 0)
-        return f"op_pool(room, {own.given(node, 0)}, '{how}', {whole}, {windows})"
+        return f"op_pool(room, {c.given(node, 0)}, '{how}', {whole}, {windows})"
 
     return call
 
 
 CALLS: Mapping[str, Call] = {
-    **{name: _one(own) for name, own in ONE.items()},
-    **{name: _two(own) for name, own in TWO.items()},
+    **{name: _one(value) for name, value in ONE.items()},
+    **{name: _two(value) for name, value in TWO.items()},
     **{name: _reduced(how) for name, how in SUMS.items()},
     "AveragePool": _pooling("/"),
     "BatchNormalization": _several("op_batch_normalise", 5, ("epsilon", 1e-5)),

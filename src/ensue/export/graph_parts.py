@@ -54,7 +54,7 @@ class GraphParts:
         self._numbers: dict[str, int] = {"": -1}
         to_array = load_onnx().numpy_helper.to_array
         graph, learned = model.graph, parameter_names(model)
-        tensors = {own.name: own for own in graph.initializer}
+        tensors = {tensor.name: tensor for tensor in graph.initializer}
         read = _read(graph)
         for name, tensor in tensors.items():
             if name in read:
@@ -63,19 +63,19 @@ class GraphParts:
             if node.op_type == "Constant":
                 self._numbers[node.output[0]] = self._constant(_value(node))
         self.count = len(self.constants)
-        self.inputs = [(own.name, self._number(own.name)) for own in graph.input]
+        self.inputs = [(value.name, self._number(value.name)) for value in graph.input]
         for node in graph.node:
             if node.domain == DOMAIN:
                 self._recurrence(node, tensors)
             elif node.op_type != "Constant":
                 self._add(node)
-        self.outputs = [(own.name, self._number(own.name)) for own in graph.output]
+        self.outputs = [(value.name, self._number(value.name)) for value in graph.output]
         self.whole = {
-            self._numbers[own.name]
-            for own in (*graph.value_info, *graph.input)
-            if own.name in self._numbers and own.type.tensor_type.elem_type in WHOLE
+            self._numbers[value.name]
+            for value in (*graph.value_info, *graph.input)
+            if value.name in self._numbers and value.type.tensor_type.elem_type in WHOLE
         }
-        self.whole |= {k for k, own in enumerate(self.constants) if own.kind == "i"}
+        self.whole |= {k for k, constant in enumerate(self.constants) if constant.kind == "i"}
 
     def _number(self, name: str) -> int:
         if name not in self._numbers:
@@ -92,49 +92,57 @@ class GraphParts:
         return self._known[key]
 
     def _add(self, node: Any) -> None:
-        own = {given.name: _attribute(given) for given in node.attribute}
-        given = [self._number(name) for name in node.input]
-        found = [self._number(name) for name in node.output]
-        self.nodes.append(Node(node.op_type, given, found, own))
+        attributes = {attribute.name: _attribute(attribute) for attribute in node.attribute}
+        inputs = [self._number(name) for name in node.input]
+        outputs = [self._number(name) for name in node.output]
+        self.nodes.append(Node(node.op_type, inputs, outputs, attributes))
 
     def _recurrence(self, node: Any, tensors: Mapping[str, Any]) -> None:
-        own = recurrence_of(node, tensors, self.weights)
+        recurrence = recurrence_of(node, tensors, self.weights)
         names = tuple(name for name in node.input if name in tensors)
         if names not in self._cell_numbers:
             self._cell_numbers[names] = len(self.cells)
-            self.cells.append(own.direction)
+            self.cells.append(recurrence.direction)
         facts = {
             "cell": self._cell_numbers[names],
-            "states": len(own.state),
-            "reverse": int(own.reverse),
-            "with_lengths": int(bool(own.lengths)),
+            "states": len(recurrence.state),
+            "reverse": int(recurrence.reverse),
+            "with_lengths": int(bool(recurrence.lengths)),
         }
-        given = [own.x, *own.state, *([own.lengths] if own.lengths else [])]
-        found = [self._number(name) for name in node.output]
-        self.nodes.append(Node("Recurrence", [self._number(n) for n in given], found, facts))
+        inputs = [
+            recurrence.x,
+            *recurrence.state,
+            *([recurrence.lengths] if recurrence.lengths else []),
+        ]
+        outputs = [self._number(name) for name in node.output]
+        self.nodes.append(Node("Recurrence", [self._number(n) for n in inputs], outputs, facts))
 
 
-def _attribute(given: Any) -> Any:
+def _attribute(attribute: Any) -> Any:
     """A plain value; a tensor as an array."""
     onnx = load_onnx()
-    value = onnx.helper.get_attribute_value(given)
+    value = onnx.helper.get_attribute_value(attribute)
     if isinstance(value, bytes):
         return value.decode()
-    if given.type == onnx.AttributeProto.TENSOR:
+    if attribute.type == onnx.AttributeProto.TENSOR:
         return np.asarray(onnx.numpy_helper.to_array(value))
-    return list(value) if given.type in (given.INTS, given.FLOATS, given.STRINGS) else value
+    return (
+        list(value)
+        if attribute.type in (attribute.INTS, attribute.FLOATS, attribute.STRINGS)
+        else value
+    )
 
 
 def _read(graph: Any) -> set[str]:
     """The values that something reads."""
-    found = {name for node in graph.node for name in node.input}
-    return found | {own.name for own in graph.output}
+    names = {name for node in graph.node for name in node.input}
+    return names | {value.name for value in graph.output}
 
 
 def _value(node: Any) -> Array:
     """Of a node Constant."""
-    (given,) = node.attribute
-    value = _attribute(given)
-    if given.name == "value":
+    (attribute,) = node.attribute
+    value = _attribute(attribute)
+    if attribute.name == "value":
         return np.asarray(value)
-    return np.asarray(value, np.int64 if given.name.startswith("value_int") else np.float32)
+    return np.asarray(value, np.int64 if attribute.name.startswith("value_int") else np.float32)

@@ -106,12 +106,12 @@ def cases_of(stack: Stack, seed: int = 0) -> list[Case]:
 
 def with_stored_weights(module: nn.Module, kind: str) -> nn.Module:
     """A copy in evaluation mode whose matrices are what their stored form stands for."""
-    own = copy.deepcopy(module).eval().float()
-    for parameter in own.parameters():
+    stored = copy.deepcopy(module).eval().float()
+    for parameter in stored.parameters():
         if kind != "float32" and parameter.dim() > 1:
             flat = parameter.detach().cpu().numpy()
             parameter.data = torch.from_numpy(np.array(store(flat, kind).value))
-    return own
+    return stored
 
 
 @torch.no_grad()
@@ -121,32 +121,32 @@ def reference(layer: nn.Module, stack: Stack, case: Case, dtype: torch.dtype) ->
     lengths = None if case.lengths is None else torch.from_numpy(case.lengths)
     parts = None if case.state is None else [torch.from_numpy(s).to(dtype) for s in case.state]
     y, state = RUNS[Recurrent if isinstance(layer, Recurrent) else DropIn](layer, x, lengths, parts)
-    return Outcome(_plain(y), tuple(_plain(own) for own in state))
+    return Outcome(_plain(y), tuple(_plain(state_part) for state_part in state))
 
 
 def _run_recurrent(
     layer: Any, x: Tensor, lengths: Tensor | None, parts: list[Tensor] | None
 ) -> tuple[Tensor, list[Tensor]]:
-    given = None
+    row_lengths = None
     if parts is not None:
         waiting = iter(parts)
-        given = [tuple(next(waiting) for _ in way.cell.parts) for way in layer.ways]
+        row_lengths = [tuple(next(waiting) for _ in way.cell.parts) for way in layer.ways]
     x = x.transpose(0, 1) if layer.batch_first else x
-    y, state = layer(x, given, lengths)
+    y, state = layer(x, row_lengths, lengths)
     y = y.transpose(0, 1) if layer.batch_first else y
-    return y, [part for own in state for part in own]
+    return y, [part for states in state for part in states]
 
 
 def _run_dropin(
     layer: Any, x: Tensor, lengths: Tensor | None, parts: list[Tensor] | None
 ) -> tuple[Tensor, list[Tensor]]:
     count = len(layer.cell.parts)
-    given: Any = None
+    row_lengths: Any = None
     if parts is not None:
-        given = tuple(torch.stack(parts[k::count]) for k in range(count))
-        given = given if count > 1 else given[0]
+        row_lengths = tuple(torch.stack(parts[k::count]) for k in range(count))
+        row_lengths = row_lengths if count > 1 else row_lengths[0]
     x = x.transpose(0, 1) if layer.batch_first else x
-    y, state = layer(x, given, lengths=lengths)
+    y, state = layer(x, row_lengths, lengths=lengths)
     y = y.transpose(0, 1) if layer.batch_first else y
     state = state if count > 1 else (state,)
     ways = len(state[0])
@@ -172,9 +172,9 @@ class Expected:
 def expected(layer: nn.Module, stack: Stack, cases: Sequence[Case]) -> list[Expected]:
     """layer: with stored weights, in evaluation mode."""
     single, double = layer, copy.deepcopy(layer).double()
-    for own in (single, double):
-        own.engine = "eager"  # type: ignore[assignment]
-    found = []
+    for precision in (single, double):
+        precision.engine = "eager"  # type: ignore[assignment]
+    outcomes = []
     for case in cases:
         exact = reference(double, stack, case, torch.float64)
         near = reference(single, stack, case, torch.float32)
@@ -182,25 +182,33 @@ def expected(layer: nn.Module, stack: Stack, cases: Sequence[Case]) -> list[Expe
             TOLERANCE * max(1.0, _largest(value)) + 4 * _largest(value - other)
             for value, other in zip(exact.values, near.values, strict=True)
         )
-        found.append(Expected(case, exact, allowed))
-    return found
+        outcomes.append(Expected(case, exact, allowed))
+    return outcomes
 
 
-def compare(wanted: Sequence[Expected], got: Sequence[Outcome], target: str) -> float:
+def compare(references: Sequence[Expected], got: Sequence[Outcome], target: str) -> float:
     """The largest difference; ExportMismatch where one is too large."""
     worst = 0.0
-    for own, result in zip(wanted, got, strict=True):
-        names = ["y", *(f"state {k}" for k in range(len(own.outcome.state)))]
-        pairs = zip(names, own.outcome.values, result.values, own.allowed, strict=True)
+    for expected_outcome, result in zip(references, got, strict=True):
+        names = ["y", *(f"state {k}" for k in range(len(expected_outcome.outcome.state)))]
+        pairs = zip(
+            names,
+            expected_outcome.outcome.values,
+            result.values,
+            expected_outcome.allowed,
+            strict=True,
+        )
         for name, value, other, allowed in pairs:
             if value.shape != other.shape:
                 raise _mismatch(
-                    target, own.case, f"{name} is {other.shape}, expected {value.shape}"
+                    target,
+                    expected_outcome.case,
+                    f"{name} is {other.shape}, expected {value.shape}",
                 )
             away = _largest(value - other)
             if not away <= allowed:  # NaN too
-                told = f"{name} is {away:.2g} away from Python's, more than {allowed:.2g}"
-                raise _mismatch(target, own.case, told)
+                message = f"{name} is {away:.2g} away from Python's, more than {allowed:.2g}"
+                raise _mismatch(target, expected_outcome.case, message)
             worst = max(worst, away)
     return worst
 
@@ -209,8 +217,8 @@ def _largest(values: NDArray[Any]) -> float:
     return float(np.abs(values).max(initial=0.0))
 
 
-def _mismatch(target: str, case: Case, told: str) -> ExportMismatch:
+def _mismatch(target: str, case: Case, what: str) -> ExportMismatch:
     return ExportMismatch(
-        f"{target}: not exported: {told}, over {case}. This is a fault of the export, not of the "
+        f"{target}: not exported: {what}, over {case}. This is a fault of the export, not of the "
         "model; please report it with the cell"
     )

@@ -108,17 +108,17 @@ class JavaScriptFile:
 
 def weight_lines(named: dict[str, Stored], decoders: bool = True) -> list[str]:
     """decoders: with the functions that turn base64 into numbers."""
-    kinds = {own.kind for own in named.values()} | {"float32"}
+    kinds = {stored.kind for stored in named.values()} | {"float32"}
     lines = [text for kind, text in DECODERS.items() if decoders and kind in kinds]
-    return lines + [f"const {name} = {decoded(own)};" for name, own in named.items()]
+    return lines + [f"const {name} = {decoded(value)};" for name, value in named.items()]
 
 
-def decoded(own: Stored) -> str:
+def decoded(stored: Stored) -> str:
     """The call that gives a stored weight's numbers."""
-    data = f'"{base64_of(own.data)}"'
-    if own.scale is not None:
-        data += f', float32("{base64_of(own.scale)}")'
-    return f"{own.kind}({data})"
+    data = f'"{base64_of(stored.data)}"'
+    if stored.scale is not None:
+        data += f', float32("{base64_of(stored.scale)}")'
+    return f"{stored.kind}({data})"
 
 
 def base64_of(values: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> str:
@@ -127,5 +127,5 @@ def base64_of(values: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> str:
     return base64.b64encode(data).decode()
 
 
-def function(name: str, given: str, body: Iterable[str]) -> list[str]:
-    return [f"export function {name}({given}) {{", *indent(body), "}", ""]
+def function(name: str, arguments: str, body: Iterable[str]) -> list[str]:
+    return [f"export function {name}({arguments}) {{", *indent(body), "}", ""]

@@ -82,8 +82,8 @@ class Language(ABC):
 
     def used_helpers(self, called: Iterable[str]) -> list[str]:
         """The text of those that are called, in the order of the table."""
-        wanted = set(called)
-        return [text for name, text in self.helpers.items() if name in wanted]
+        needed = set(called)
+        return [text for name, text in self.helpers.items() if name in needed]
 
 
 def indent(lines: Iterable[str], by: str = "    ") -> list[str]:
@@ -167,8 +167,10 @@ class C99(Language):
     def function(
         self, name: str, read: Sequence[str], written: Sequence[str], body: Iterable[str]
     ) -> list[str]:
-        given = [f"const float *{own}" for own in read] + [f"float *{own}" for own in written]
-        return [f"static void {name}({', '.join(given)})", "{", *indent(body), "}", ""]
+        arguments = [f"const float *{name}" for name in read] + [
+            f"float *{name}" for name in written
+        ]
+        return [f"static void {name}({', '.join(arguments)})", "{", *indent(body), "}", ""]
 
     def comment(self, text: str) -> str:
         return f"/* {text.replace('*/', '* /')} */"
@@ -236,8 +238,8 @@ class JavaScript(Language):
     def function(
         self, name: str, read: Sequence[str], written: Sequence[str], body: Iterable[str]
     ) -> list[str]:
-        given = [f"{own}, {own}At" for own in (*read, *written)]
-        return [f"function {name}({', '.join(given)}) {{", *indent(body), "}", ""]
+        arguments = [f"{name}, {name}At" for name in (*read, *written)]
+        return [f"function {name}({', '.join(arguments)}) {{", *indent(body), "}", ""]
 
     def comment(self, text: str) -> str:
         return f"/* {text.replace('*/', '* /')} */"

@@ -53,8 +53,8 @@ def page_of(module: str, title: str) -> str:
     """module: the text of the model's module, whose functions the page calls."""
     frame = (PAGE / "page.html").read_text(encoding="utf-8")
     parts = (*PARTS[:-1], *(["plot"] if SERIES in module else []), PARTS[-1])
-    own = "".join((PAGE / f"{name}.js").read_text(encoding="utf-8") for name in parts)
-    script = re.sub(r"^export (?=function|const)", "", module, flags=re.MULTILINE) + own
+    source = "".join((PAGE / f"{name}.js").read_text(encoding="utf-8") for name in parts)
+    script = re.sub(r"^export (?=function|const)", "", module, flags=re.MULTILINE) + source
     script = script.replace("</", "<\\/")  # nothing in it may end the element
     style = re.search(r"<style>(.*?)</style>", frame, re.DOTALL)
     assert style is not None
@@ -76,12 +76,16 @@ LEFT_OUT = "…"
 
 
 def _row(step: Step) -> dict[str, Any]:
-    dates = {own["name"]: str(FIRST_DAY) for own in step["features"] if own["reads"]}
-    numbers = [own for own in (*step["features"], *step["numbers"]) if own["name"] not in dates]
-    found: dict[str, Any] = {step["text"]["name"]: "a text"} if "text" in step else {}
-    found |= {own["name"]: float(f"{own['mean']:.3g}") for own in numbers}
-    found |= {own["name"]: next(iter(own["categories"]), "") for own in step["categories"]}
-    return found | dates
+    dates = {feature["name"]: str(FIRST_DAY) for feature in step["features"] if feature["reads"]}
+    numbers = [
+        field for field in (*step["features"], *step["numbers"]) if field["name"] not in dates
+    ]
+    example: dict[str, Any] = {step["text"]["name"]: "a text"} if "text" in step else {}
+    example |= {number["name"]: float(f"{number['mean']:.3g}") for number in numbers}
+    example |= {
+        column["name"]: next(iter(column["categories"]), "") for column in step["categories"]
+    }
+    return example | dates
 
 
 def _times(names: list[str], count: int) -> dict[str, list[Any]]:
@@ -89,7 +93,7 @@ def _times(names: list[str], count: int) -> dict[str, list[Any]]:
     days = [FIRST_DAY + timedelta(days=k) for k in range(count)]
     if len(names) == 1:
         return {names[0]: list(map(str, days))}
-    return {name: [getattr(own, name.strip().lower(), 0) for own in days] for name in names}
+    return {name: [getattr(day, name.strip().lower(), 0) for day in days] for name in names}
 
 
 def _series(step: Step) -> list[float] | dict[str, Any]:
@@ -99,11 +103,11 @@ def _series(step: Step) -> list[float] | dict[str, Any]:
     if not step["time"] and not step["ids"] and len(names) == 1:
         return numbers
     ahead = step["horizon"] if step["known"] else 0
-    found: dict[str, Any] = dict(zip(step["ids"], next(iter(step["series"]), ()), strict=False))
-    found |= _times(step["time"], count + ahead) if step["time"] else {}
-    found |= dict.fromkeys(names, numbers)
-    found |= {name: [0.0] * (count + ahead) for name in names[len(names) - step["known"] :]}
-    return found | {name: (code["names"] or [code["mean"]])[0] for name, code in step["static"]}
+    example: dict[str, Any] = dict(zip(step["ids"], next(iter(step["series"]), ()), strict=False))
+    example |= _times(step["time"], count + ahead) if step["time"] else {}
+    example |= dict.fromkeys(names, numbers)
+    example |= {name: [0.0] * (count + ahead) for name in names[len(names) - step["known"] :]}
+    return example | {name: (code["names"] or [code["mean"]])[0] for name, code in step["static"]}
 
 
 def _vectors(width: int) -> list[list[float]]:
@@ -112,15 +116,15 @@ def _vectors(width: int) -> list[list[float]]:
 
 def _joined(steps: Sequence[Step]) -> dict[str, Any]:
     """A row with the columns of all inputs."""
-    found: dict[str, Any] = {}
+    example: dict[str, Any] = {}
     for step in steps:
         inside = step["steps"][0] if step["steps"] else {"step": ""}
         made = QUESTIONS.get(inside["step"])
         if not step["column"]:
-            found |= {} if made is None else made(inside)
-        elif step["column"] not in found:
-            found[step["column"]] = "a text" if made is None else made(inside)
-    return found
+            example |= {} if made is None else made(inside)
+        elif step["column"] not in example:
+            example[step["column"]] = "a text" if made is None else made(inside)
+    return example
 
 
 QUESTIONS: dict[str, Callable[[Step], Any]] = {  # by the first step that is done to a question
@@ -145,7 +149,7 @@ def example_question(exported: Exported) -> Any:
 def _abridged(question: Any) -> Any:
     """Without the middle of what is long."""
     if isinstance(question, dict):
-        return {name: _abridged(own) for name, own in question.items()}
+        return {name: _abridged(value) for name, value in question.items()}
     if isinstance(question, list) and len(question) > SHOWN_STEPS:
         return [*question[:2], LEFT_OUT, question[-1]]
     return question
@@ -172,8 +176,8 @@ def is_fed(exported: Exported) -> bool:
 def feeding(exported: Exported) -> str:
     """Two pieces of the example as they are fed, in Python and in JavaScript."""
     question = example_question(exported)
-    parts = question.split() if isinstance(question, str) else [[own] for own in question]
-    return "; ".join(f"fed.feed({as_json(own)})" for own in parts[:2])
+    parts = question.split() if isinstance(question, str) else [[item] for item in question]
+    return "; ".join(f"fed.feed({as_json(part)})" for part in parts[:2])
 
 
 BEGINNING = 10  # bytes that every file of a kind begins with: of a description, all before its task
@@ -194,10 +198,13 @@ class TracedModel:
     @cached_property
     def graphs(self) -> dict[str, onnx.ModelProto]:
         return {
-            own.name: traced(
-                with_stored_weights(own.network, "float32"), own.example(), own.axes, own.outputs
+            graph.name: traced(
+                with_stored_weights(graph.network, "float32"),
+                graph.example(),
+                graph.axes,
+                graph.outputs,
             )
-            for own in self.exported.graphs
+            for graph in self.exported.graphs
         }
 
 
@@ -214,12 +221,12 @@ def write_model(
     path that ends in .c, a folder of C. streaming: a model that is fed piece by piece. title: of a
     page, the name of its file where there is none."""
     refuse_path(path)
-    found = model.exported()
+    exported = model.exported()
     if streaming:
         from ensue.export.streaming import streamed
 
-        found = streamed(found)
-    return write_traced(TracedModel(found, title), path, weights, unchecked)
+        exported = streamed(exported)
+    return write_traced(TracedModel(exported, title), path, weights, unchecked)
 
 
 def write_traced(
@@ -263,18 +270,18 @@ def compare_outputs(
 ) -> float:
     """The largest difference over the grid; ExportMismatch where one is too large."""
     worst = 0.0
-    rounded = {own.name: with_stored_weights(own.network, weights) for own in exported.graphs}
-    for graph, given in cases_of(exported):
-        wanted = rounded[graph.name](*given.values())
-        wanted = wanted if isinstance(wanted, tuple) else (wanted,)
-        shapes = ", ".join(f"{name} {tuple(own.shape)}" for name, own in given.items())
+    rounded = {graph.name: with_stored_weights(graph.network, weights) for graph in exported.graphs}
+    for graph, inputs in cases_of(exported):
+        references = rounded[graph.name](*inputs.values())
+        references = references if isinstance(references, tuple) else (references,)
+        shapes = ", ".join(f"{name} {tuple(value.shape)}" for name, value in inputs.items())
         try:
-            got = run(graph.name, given)
+            got = run(graph.name, inputs)
         except Exception as error:  # whatever the program that runs it says
             raise ExportMismatch(
                 f"{target}: not exported: it does not run over {shapes}: {str(error)[:500]}"
             ) from error
-        for name, value, other in zip(graph.outputs, wanted, got, strict=True):
+        for name, value, other in zip(graph.outputs, references, got, strict=True):
             worst = max(worst, _difference(value.numpy(), other, f"{target}: {name}", shapes))
     return worst
 
@@ -298,20 +305,20 @@ def _difference(expected: NDArray[Any], got: NDArray[Any], what: str, shapes: st
 
 def _write_onnx(model: TracedModel, path: Path, weights: str, unchecked: bool) -> Written:
     exported = model.exported
-    made = {name: network_model(own, weights) for name, own in model.graphs.items()}
+    made = {name: network_model(graph, weights) for name, graph in model.graphs.items()}
     about = exported.description()
     first = next(iter(made.values()))
     small = json.dumps(packed(about), ensure_ascii=False)
     for key, value in {"ensue.task": exported.task, "ensue.preprocess": small}.items():
         first.metadata_props.add(key=key, value=value)
-    data = {name: own.SerializeToString() for name, own in made.items()}
+    data = {name: value.SerializeToString() for name, value in made.items()}
     worst = 0.0
     if not unchecked:
-        sessions = {name: session_of(own) for name, own in data.items()}
+        sessions = {name: session_of(value) for name, value in data.items()}
 
-        def run(name: str, given: Given) -> Outputs:
-            found: Outputs = sessions[name].run(None, {k: v.numpy() for k, v in given.items()})
-            return found
+        def run(name: str, inputs: Given) -> Outputs:
+            outputs: Outputs = sessions[name].run(None, {k: v.numpy() for k, v in inputs.items()})
+            return outputs
 
         worst = compare_outputs(exported, weights, run, "ONNX")
     named = [path.name, *(f"{path.stem}.{name}.onnx" for name in list(made)[1:])]
@@ -359,12 +366,12 @@ def _write_page(model: TracedModel, path: Path, weights: str, unchecked: bool) -
 def _write_c(model: TracedModel, path: Path, weights: str, unchecked: bool) -> Written:
     files, worst = folder_files(model.exported, model.graphs, weights), 0.0
     if not unchecked:
-        cases = [(graph.name, given) for graph, given in cases_of(model.exported)]
+        cases = [(graph.name, inputs) for graph, inputs in cases_of(model.exported)]
         try:
-            found = iter(run_folder(model.exported.graphs, files, cases))
+            answers = iter(run_folder(model.exported.graphs, files, cases))
         except EnsueError as error:
             raise ExportMismatch(f"C: not exported: it does not run: {error}") from error
-        worst = compare_outputs(model.exported, weights, lambda *_: next(found), "C")
+        worst = compare_outputs(model.exported, weights, lambda *_: next(answers), "C")
     with disk_errors(path, 0):
         path.mkdir(exist_ok=True)
     words = example_words(model.exported.graphs[0])
@@ -378,12 +385,12 @@ def _write_c(model: TracedModel, path: Path, weights: str, unchecked: bool) -> W
 
 def _compared_in_node(exported: Exported, source: str, weights: str) -> float:
     """All cases in one process."""
-    cases = [(graph.name, given) for graph, given in cases_of(exported)]
+    cases = [(graph.name, inputs) for graph, inputs in cases_of(exported)]
     try:
-        found = iter(run_in_node(source, cases))
+        answers = iter(run_in_node(source, cases))
     except EnsueError as error:
         raise ExportMismatch(f"JavaScript: not exported: it does not run: {error}") from error
-    return compare_outputs(exported, weights, lambda *_: next(found), "JavaScript")
+    return compare_outputs(exported, weights, lambda *_: next(answers), "JavaScript")
 
 
 def _written(
@@ -392,11 +399,11 @@ def _written(
     unchecked: bool,
     worst: float,
     remarks: Sequence[str],
-    given: str = "",
+    arguments: str = "",
 ) -> Written:
-    """given: the name that a person gave; files of other names are ours to choose, and replace
+    """arguments: the name that a person gave; files of other names are ours to choose, and replace
     none that an export did not write."""
-    ours = [name for name in files if name != given]
+    ours = [name for name in files if name != arguments]
     foreign = [name for name in ours if _of_somebody_else(folder / name, files[name])]
     if foreign:
         raise OptionError(

@@ -33,7 +33,7 @@ FEW_NUMBERS = 200  # texts that stand as they are, to be read
 PACKED = "packed"
 
 
-def packed(own: Any) -> Any:
+def packed(tree: Any) -> Any:
     """The same values, but for each long list of texts {"packed": base64 of zlib of its JSON}.
 
     >>> packed({"labels": ["bad", "good"]})
@@ -41,14 +41,14 @@ def packed(own: Any) -> Any:
     >>> list(packed({"vocabulary": ["word"] * 300})["vocabulary"])
     ['packed']
     """
-    if isinstance(own, dict):
-        return {name: packed(value) for name, value in own.items()}
-    if not isinstance(own, (list, tuple)):
-        return own
-    if len(own) > FEW_NUMBERS and all(isinstance(text, str) for text in own):
-        small = zlib.compress(json.dumps(own, separators=(",", ":")).encode(), 9)
+    if isinstance(tree, dict):
+        return {name: packed(value) for name, value in tree.items()}
+    if not isinstance(tree, (list, tuple)):
+        return tree
+    if len(tree) > FEW_NUMBERS and all(isinstance(text, str) for text in tree):
+        small = zlib.compress(json.dumps(tree, separators=(",", ":")).encode(), 9)
         return {PACKED: base64.b64encode(small).decode()}
-    return [packed(value) for value in own]
+    return [packed(value) for value in tree]
 
 
 # -------------------------------------------------------------------------------------------------
@@ -65,33 +65,33 @@ MOST, LEAST = np.iinfo(np.int32).max, np.iinfo(np.int32).min
 def graph_text(model: onnx.ModelProto, weights: str) -> str:
     """A traced network as an expression."""
     parts = GraphParts(model, weights)
-    constants = ",".join(_constant(own, weights) for own in parts.constants)
-    cells = ",".join(cell_text(own) for own in parts.cells)
-    nodes = ",\n".join(_node(own) for own in parts.nodes)
+    constants = ",".join(_constant(constant, weights) for constant in parts.constants)
+    cells = ",".join(cell_text(cell) for cell in parts.cells)
+    nodes = ",\n".join(_node(node) for node in parts.nodes)
     return (
         f"{{inputs: {json.dumps(parts.inputs)}, outputs: {json.dumps(parts.outputs)},\n"
         f"constants: [{constants}],\ncells: [{cells}],\nnodes: [\n{nodes}\n]}}"
     )
 
 
-def _constant(own: Constant, weights: str) -> str:
-    dims = json.dumps(list(own.value.shape))
-    if own.kind != "f":
-        plain = np.clip(own.value.astype(np.int64), LEAST, MOST).ravel().tolist()
-        return f"tensor({dims}, TYPES.{own.kind}.of({','.join(map(str, plain))}))"
-    real = np.ascontiguousarray(own.value, np.float32)
-    if real.size < FEW and np.isfinite(real).all() and not own.learned:
+def _constant(constant: Constant, weights: str) -> str:
+    dims = json.dumps(list(constant.value.shape))
+    if constant.kind != "f":
+        plain = np.clip(constant.value.astype(np.int64), LEAST, MOST).ravel().tolist()
+        return f"tensor({dims}, TYPES.{constant.kind}.of({','.join(map(str, plain))}))"
+    real = np.ascontiguousarray(constant.value, np.float32)
+    if real.size < FEW and np.isfinite(real).all() and not constant.learned:
         listed = ",".join(repr(float(v)) for v in real.ravel())
         return f"tensor({dims}, TYPES.f.of({listed}))"
-    return f"tensor({dims}, {decoded(store(real, weights if own.learned else 'float32'))})"
+    return f"tensor({dims}, {decoded(store(real, weights if constant.learned else 'float32'))})"
 
 
-def _node(own: Node) -> str:
-    if own.operator not in operator_names():
-        raise refuse("javascript", own.operator)
-    facts = ", ".join(f"{json.dumps(k)}: {_attribute(v)}" for k, v in own.attributes.items())
-    places = f"{json.dumps(own.inputs)}, {json.dumps(own.outputs)}"
-    return f"[{json.dumps(own.operator)}, {places}, {{{facts}}}]"
+def _node(node: Node) -> str:
+    if node.operator not in operator_names():
+        raise refuse("javascript", node.operator)
+    facts = ", ".join(f"{json.dumps(k)}: {_attribute(v)}" for k, v in node.attributes.items())
+    places = f"{json.dumps(node.inputs)}, {json.dumps(node.outputs)}"
+    return f"[{json.dumps(node.operator)}, {places}, {{{facts}}}]"
 
 
 def _attribute(value: Any) -> str:
@@ -117,10 +117,10 @@ def cell_text(direction: Direction) -> str:
     (cell,) = code.cells
     room = [code.language.scratch(name, size) for name, size in code.scratch.items()]
     begin = ["const xAt = 0, stateAt = 0, yAt = 0, seenAt = 0;"]
-    seen, at = [], 0
+    end, at = [], 0
     named = [(name, width) for name, _, width in cell.seen]
     for name, width in (*named, *direction.parts.items()):
-        seen.append([name, at, width])
+        end.append([name, at, width])
         at += width
     lines = [
         *weight_lines(cell.arrays(), decoders=False),
@@ -129,7 +129,7 @@ def cell_text(direction: Direction) -> str:
         *code.functions(),
         *function("run", "x, steps, state, y, seen", [*begin, *code.run()]),
         f"return {{run, STATE: {direction.state_size}, OUTPUT: {direction.output_size}, "
-        f"SEEN: {code.seen_size}, watched: {json.dumps(seen)}}};",
+        f"SEEN: {code.seen_size}, watched: {json.dumps(end)}}};",
     ]
     text = "\n".join(lines).replace("export function", "function")
     return f"(() => {{\n{text}\n}})()"
@@ -174,13 +174,18 @@ ALWAYS = ("tensors", "operators", "checks", "text", "answer")
 
 def pieces(exported: Exported) -> list[str]:
     """The files that the steps of a model need, each once."""
-    before = [own for step in exported.before for own in (step, *step.get("steps", ()))]
+    before = [part for step in exported.before for part in (step, *step.get("steps", ()))]
     steps = reversed([*before, *exported.after])
     needed = [
-        key for step in steps for key in (step["step"], *(own for own in PARTS if step.get(own)))
+        key
+        for step in steps
+        for key in (
+            step["step"],
+            *(name_of_part for name_of_part in PARTS if step.get(name_of_part)),
+        )
     ]
-    found = dict.fromkeys(name for key in needed for name in PIECES.get(key, ()))
-    return list(found)  # those of the steps after come first: others may build on them
+    names = dict.fromkeys(name for key in needed for name in PIECES.get(key, ()))
+    return list(names)  # those of the steps after come first: others may build on them
 
 
 def module_text(exported: Exported, traced: Mapping[str, onnx.ModelProto], weights: str) -> str:
@@ -189,7 +194,7 @@ def module_text(exported: Exported, traced: Mapping[str, onnx.ModelProto], weigh
     about["before"] = [_in_javascript(step) for step in about["before"]]
     facts = json.dumps(packed(about), ensure_ascii=True).replace("<", "\\u003c")
     graphs = ",\n".join(
-        f"{json.dumps(name)}: {graph_text(own, weights)}" for name, own in traced.items()
+        f"{json.dumps(name)}: {graph_text(value, weights)}" for name, value in traced.items()
     )
     named = [*ALWAYS, *pieces(exported)]
     runtime = [(RUNTIME / f"{name}.js").read_text(encoding="utf-8") for name in named]
@@ -210,8 +215,8 @@ def _tokenise_in_javascript(step: Mapping[str, Any]) -> dict[str, Any]:
     if step["name"] not in PATTERNS:
         return dict(step)
     pattern, flags = PATTERNS[step["name"]]
-    kept = {k: v for k, v in step.items() if not k.startswith("pattern")}
-    return {**kept, "javascript": pattern, "flags": flags}
+    settings = {k: v for k, v in step.items() if not k.startswith("pattern")}
+    return {**settings, "javascript": pattern, "flags": flags}
 
 
 def _reads_in_javascript(reads: Mapping[str, Any]) -> dict[str, Any]:
@@ -227,14 +232,14 @@ def _series_in_javascript(step: Mapping[str, Any]) -> dict[str, Any]:
 
 def _row_in_javascript(step: Mapping[str, Any]) -> dict[str, Any]:
     features = [
-        {**own, "reads": own["reads"] and _reads_in_javascript(own["reads"])}
-        for own in step["features"]
+        {**feature, "reads": feature["reads"] and _reads_in_javascript(feature["reads"])}
+        for feature in step["features"]
     ]
     return {**step, "features": features}
 
 
 def _input_in_javascript(step: Mapping[str, Any]) -> dict[str, Any]:
-    return {**step, "steps": [_in_javascript(own) for own in step["steps"]]}
+    return {**step, "steps": [_in_javascript(inner) for inner in step["steps"]]}
 
 
 # steps whose patterns are Python's, or that have others inside
@@ -273,7 +278,7 @@ def run_in_node(
     source: str, cases: Sequence[tuple[str, Mapping[str, torch.Tensor]]]
 ) -> list[list[Any]]:
     """The outputs of graphs, by name, in one process of Node."""
-    given = [
+    requests = [
         (name, {k: [list(v.shape), v.flatten().tolist(), not v.is_floating_point()]
                 for k, v in inputs.items()})
         for name, inputs in cases
@@ -284,7 +289,7 @@ def run_in_node(
         (folder / "main.mjs").write_text(MAIN, encoding="utf-8")
         done = subprocess.run(
             [node_program(), str(folder / "main.mjs"), str(folder / "model.mjs")],
-            input=json.dumps(given),
+            input=json.dumps(requests),
             capture_output=True,
             text=True,
             timeout=SECONDS,

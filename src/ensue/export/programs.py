@@ -35,10 +35,10 @@ class NoProgram(EnsueError):
 
 
 def c_compiler() -> list[str]:
-    given = shlex.split(os.environ.get("CC", ""))
-    for found in (given, ["cc"], ["gcc"], ["clang"]):
-        if found and shutil.which(found[0]):
-            return found
+    words = shlex.split(os.environ.get("CC", ""))
+    for command in (words, ["cc"], ["gcc"], ["clang"]):
+        if command and shutil.which(command[0]):
+            return command
     raise NoProgram(
         "no C compiler was found (cc, gcc, clang, or the one that CC names), so the exported C "
         "cannot be compared with Python. Install one, or export with --unchecked"
@@ -47,8 +47,8 @@ def c_compiler() -> list[str]:
 
 def node_program() -> str:
     for name in ("node", "nodejs"):
-        if found := shutil.which(name):
-            return found
+        if program := shutil.which(name):
+            return program
     raise NoProgram(
         "node was not found, so the exported JavaScript cannot be compared with Python. Install "
         "Node.js, or export with --unchecked"
@@ -64,7 +64,7 @@ def _requests(model: int, stack: Stack, case: Case, mode: int) -> bytes:
         steps = len(case.x) if case.lengths is None else int(case.lengths[row])
         parts.append(struct.pack("=4i", model, steps, mode, case.state is not None))
         if case.state is not None:
-            parts.append(b"".join(np.ascontiguousarray(own[row]).tobytes() for own in case.state))
+            parts.append(b"".join(np.ascontiguousarray(part[row]).tobytes() for part in case.state))
         parts.append(np.ascontiguousarray(case.x[:steps, row]).tobytes())
     return b"".join(parts)
 
@@ -80,16 +80,16 @@ class _Answers:
         return self._take(stack.state_size), self._take(steps * stack.output_size)
 
     def _take(self, count: int) -> Floats:
-        found = np.frombuffer(self.data, np.float32, count, self.at)
+        numbers = np.frombuffer(self.data, np.float32, count, self.at)
         self.at += 4 * count
-        return found
+        return numbers
 
     def outcome(self, stack: Stack, case: Case) -> Outcome:
         time = len(case.x) if stack.max_length is None else stack.max_length
         rows = [self.row(stack) for _ in range(case.x.shape[1])]
         y = np.zeros((time, len(rows), stack.output_size), np.float32)
-        for number, (_, own) in enumerate(rows):
-            filled = own.reshape(-1, stack.output_size)
+        for number, (_, row_count) in enumerate(rows):
+            filled = row_count.reshape(-1, stack.output_size)
             y[: len(filled), number] = filled
         joined = np.stack([state for state, _ in rows])
         edges = np.cumsum([0, *(width for _, width in stack.state_names)])
@@ -103,16 +103,16 @@ def run_rows(
     """Each model's cases through one process."""
     requests = b"".join(
         _requests(number, stack, case, mode)
-        for number, (stack, own) in enumerate(zip(stacks, cases, strict=True))
-        for case in own
+        for number, (stack, rows) in enumerate(zip(stacks, cases, strict=True))
+        for case in rows
     )
     done = subprocess.run(command, input=requests, capture_output=True, timeout=SECONDS)
     if done.returncode:
         raise EnsueError(f"{command[0]} failed: {done.stderr.decode(errors='replace')[-2000:]}")
     answers = _Answers(done.stdout)
     return [
-        [answers.outcome(stack, case) for case in own]
-        for stack, own in zip(stacks, cases, strict=True)
+        [answers.outcome(stack, case) for case in rows]
+        for stack, rows in zip(stacks, cases, strict=True)
     ]
 
 
@@ -260,7 +260,7 @@ class NodePrograms:
         self.main.write_text(NODE_MAIN, encoding="utf-8")
 
     def run(self, cases: Sequence[Sequence[Case]], mode: int = 0) -> list[list[Outcome]]:
-        most = [-1 if own.max_length is None else own.max_length for own in self.stacks]
+        most = [-1 if stack.max_length is None else stack.max_length for stack in self.stacks]
         command = ["env", f"ENSUE_MOST_STEPS={most}", node_program(), str(self.main), *self.files]
         return run_rows(command, self.stacks, cases, mode)
 

@@ -62,7 +62,7 @@ class Stack:
     @property
     def directions(self) -> list[Direction]:
         """One for each layer and direction, in the order of the state."""
-        return [own for layer in self.layers for own in layer]
+        return [direction for layer in self.layers for direction in layer]
 
     @property
     def one_way(self) -> bool:
@@ -83,21 +83,21 @@ class Stack:
 
     @property
     def state_size(self) -> int:
-        return sum(own.state_size for own in self.directions)
+        return sum(direction.state_size for direction in self.directions)
 
     @property
     def state_names(self) -> list[tuple[str, int]]:
         """A name and a number of features for each part of the state: h_0, c_0, h_1, …"""
         return [
             (f"{part}_{number}", width)
-            for number, own in enumerate(self.directions)
-            for part, width in own.parts.items()
+            for number, direction in enumerate(self.directions)
+            for part, width in direction.parts.items()
         ]
 
 
 def layer_width(layer: tuple[Direction, ...]) -> int:
     """The features of a layer's output, both directions side by side."""
-    return sum(own.output_size for own in layer)
+    return sum(direction.output_size for direction in layer)
 
 
 def stack_of(layer: Any, weights: str = "float32") -> Stack:
@@ -113,12 +113,12 @@ def stack_of(layer: Any, weights: str = "float32") -> Stack:
 
 
 def _of_recurrent(layer: Recurrent, weights: str) -> Stack:
-    found = [_direction(way, weights) for way in layer.ways]
+    ways = [_direction(way, weights) for way in layer.ways]
     count = 1 + layer.bidirectional
     names = ", ".join(dict.fromkeys(type(way.cell).__name__ for way in layer.ways))
     return Stack(
         f"{layer.num_layers} × {'bidirectional ' * layer.bidirectional}{names}",
-        tuple(tuple(found[k : k + count]) for k in range(0, len(found), count)),
+        tuple(tuple(ways[k : k + count]) for k in range(0, len(ways), count)),
         layer.backward_start,
         layer.max_length,
         layer.cut,
@@ -144,7 +144,7 @@ def direction_of(
 ) -> Direction:
     equations = cell.equations(input_size, hidden_size, training=False)
     named = {name: numbers(value) for name, value in parameters.items()}
-    return Direction(equations, Weights.of(named, weights), tuple(numbers(own) for own in start))
+    return Direction(equations, Weights.of(named, weights), tuple(numbers(part) for part in start))
 
 
 def _of_dropin(layer: DropIn, weights: str) -> Stack:

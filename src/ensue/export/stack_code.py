@@ -53,7 +53,7 @@ class StepCode:
         equations = direction.equations
         named = _named(equations) if watched else {}
         low = lower([*equations.roots, *named], of_nothing)
-        self._names = {low[node]: own for node, own in equations.names.items() if node in low}
+        self._names = {low[node]: name for node, name in equations.names.items() if node in low}
         self.output = _stored(low[equations.output])
         self.state = {part: _stored(low[node]) for part, node in equations.state.items()}
         self.watched = {label: _stored(low[node]) for node, label in named.items()}
@@ -82,12 +82,14 @@ class StepCode:
     def arrays(self) -> dict[str, Stored]:
         """The parameters that the step reads, and the state it starts from, by label."""
         text = "\n".join(self.lines)
-        found = {self.label(name): self.direction.weights[name] for name in self.direction.weights}
-        found = {label: own for label, own in found.items() if f"{label}[" in text}
+        by_label = {
+            self.label(name): self.direction.weights[name] for name in self.direction.weights
+        }
+        by_label = {label: value for label, value in by_label.items() if f"{label}[" in text}
         start = np.concatenate(self.direction.start)
         if start.any():
-            found[f"{self.name}__start"] = Stored("float32", start)
-        return found
+            by_label[f"{self.name}__start"] = Stored("float32", start)
+        return by_label
 
     # ---------------------------------------------------------------- where values are
     def _read_later(self) -> set[Node]:
@@ -100,11 +102,13 @@ class StepCode:
 
     def _places(self, node: Node) -> list[tuple[str, int]]:
         """The arrays that a value of the step is written to, each with its offset."""
-        places = [("next", self._offset[part]) for part, own in self.state.items() if own is node]
+        places = [
+            ("next", self._offset[part]) for part, value in self.state.items() if value is node
+        ]
         if node is self.output:
             places.append(("y", 0))
         known = {label: at for label, at, _ in self.seen}
-        places += [("seen", known[label]) for label, own in self.watched.items() if own is node]
+        places += [("seen", known[label]) for label, value in self.watched.items() if value is node]
         return places
 
     def _place(self, node: Node, index: str) -> str:
@@ -151,11 +155,11 @@ class StepCode:
 
     def _numbers(self) -> set[Node]:
         """Single numbers of the row that outlive the sweep they are computed in."""
-        found = {n for stage in self.schedule.stages for n in stage.scalars}
+        scalars = {n for stage in self.schedule.stages for n in stage.scalars}
         for phase in self.schedule.phases:
-            found |= set(phase.reductions)
-            found |= {n for n in phase.stores if n.size == ONE and not n.is_leaf}
-        return found
+            scalars |= set(phase.reductions)
+            scalars |= {n for n in phase.stores if n.size == ONE and not n.is_leaf}
+        return scalars
 
     def _scalars(self, stage: Stage) -> list[str]:
         lines: list[str] = []
@@ -266,11 +270,11 @@ def _stored(node: Node) -> Node:
 
 
 def _offsets(widths: dict[str, int]) -> list[tuple[str, int, int]]:
-    found, at = [], 0
+    offsets, at = [], 0
     for name, width in widths.items():
-        found.append((name, at, width))
+        offsets.append((name, at, width))
         at += width
-    return found
+    return offsets
 
 
 def _step_plus(offset: int, index: str) -> str:
@@ -298,15 +302,15 @@ class StackCode:
     @property
     def offsets(self) -> list[int]:
         """Where the state of each direction begins."""
-        found, at = [], 0
-        for own in self.stack.directions:
-            found.append(at)
-            at += own.state_size
-        return found
+        places, at = [], 0
+        for direction in self.stack.directions:
+            places.append(at)
+            at += direction.state_size
+        return places
 
     @property
     def widest_state(self) -> int:
-        return max(own.state_size for own in self.stack.directions)
+        return max(direction.state_size for direction in self.stack.directions)
 
     @property
     def work_per_step(self) -> int:
@@ -318,27 +322,27 @@ class StackCode:
     def scratch(self) -> dict[str, int]:
         """Room that the functions share: for the new state, between the layers of one step, and
         where room inside of functions costs, theirs too."""
-        found = {"fresh": self.widest_state}
+        sizes = {"fresh": self.widest_state}
         if self.stack.streams:
             widths = [layer_width(layer) for layer in self.stack.layers[:-1]]
-            found |= {f"between{k}": width for k, width in enumerate(widths)}
-        return found
+            sizes |= {f"between{k}": width for k, width in enumerate(widths)}
+        return sizes
 
     @property
     def seen_offsets(self) -> list[int]:
         """Where the watched values of each direction begin: its named values, then its state."""
-        found, at = [], 0
+        offsets, at = [], 0
         for cell in self.cells:
-            found.append(at)
+            offsets.append(at)
             at += sum(width for _, _, width in cell.seen) + cell.direction.state_size
-        return found
+        return offsets
 
     @property
     def seen_size(self) -> int:
         """How many numbers of each step are watched."""
         last = self.cells[-1]
-        own = sum(width for _, _, width in last.seen) + last.direction.state_size
-        return self.seen_offsets[-1] + own
+        width_of_last = sum(width for _, _, width in last.seen) + last.direction.state_size
+        return self.seen_offsets[-1] + width_of_last
 
     @property
     def called(self) -> set[str]:
@@ -359,29 +363,33 @@ class StackCode:
 
     def start(self) -> list[str]:
         lines = []
-        for number, (own, at) in enumerate(zip(self.stack.directions, self.offsets, strict=True)):
+        for number, (direction, at) in enumerate(
+            zip(self.stack.directions, self.offsets, strict=True)
+        ):
             place = self.language.element("state", _plus(at, "j"))
-            if any(part.any() for part in own.start):
+            if any(part.any() for part in direction.start):
                 value = f"w{number}__start[j]"
             else:
                 value = self.language.number(0.0)
-            lines += self._loop("j", own.state_size, [f"{place} = {value};"])
+            lines += self._loop("j", direction.state_size, [f"{place} = {value};"])
         return lines
 
     def step(self) -> list[str]:
         """All layers, one after the other, for one step."""
-        lines, given = [], self.language.address("x", "0")
+        lines, address = [], self.language.address("x", "0")
         last = len(self.stack.layers) - 1
-        for number, (own, at) in enumerate(zip(self.stack.directions, self.offsets, strict=True)):
+        for number, (direction, at) in enumerate(
+            zip(self.stack.directions, self.offsets, strict=True)
+        ):
             inside = self.language.whole(f"between{number}")
             out = self.language.address("y", "0") if number == last else inside
-            lines += self.one(number, own, at, given, out, "0")
-            given = out
+            lines += self.one(number, direction, at, address, out, "0")
+            address = out
         return lines
 
     def run(self) -> list[str]:
         """Layer by layer over the whole sequence; a layer's directions one after the other."""
-        lines, given, width = [], "x", self.stack.input_size
+        lines, origin, width = [], "x", self.stack.input_size
         last = len(self.stack.layers) - 1
         between = sorted(layer_width(layer) for layer in self.stack.layers[:-1])[-2:]
         halves = ["0", f"steps * {between[-1]}" if between else "0"]
@@ -390,32 +398,32 @@ class StackCode:
             wide = layer_width(layer)
             out, base = ("y", "0") if depth == last else ("work", halves[depth % 2])
             source = "0" if depth == 0 else halves[(depth - 1) % 2]
-            lines += self._layer(number, layer, (given, source, width), (out, base, wide))
+            lines += self._layer(number, layer, (origin, source, width), (out, base, wide))
             number += len(layer)
-            given, width = out, wide
+            origin, width = out, wide
         return lines
 
     def _layer(
         self,
         number: int,
         layer: tuple[Direction, ...],
-        given: tuple[str, str, int],
+        origin: tuple[str, str, int],
         out: tuple[str, str, int],
     ) -> list[str]:
-        language, (x, x_base, x_width), (y, y_base, y_width) = self.language, given, out
-        at, seen = self.offsets[number], f"t * {self.seen_size}"
+        language, (x, x_base, x_width), (y, y_base, y_width) = self.language, origin, out
+        at, seen_offset = self.offsets[number], f"t * {self.seen_size}"
         lines = [language.loop("t", "steps")]
         source = language.address(x, _sum(x_base, f"t * {x_width}"))
         target = language.address(y, _sum(y_base, f"t * {y_width}"))
-        lines += [*indent(self.one(number, layer[0], at, source, target, seen)), "}"]
+        lines += [*indent(self.one(number, layer[0], at, source, target, seen_offset)), "}"]
         if len(layer) == 1:
             return lines
         first, back, start = layer[0], layer[1], self.stack.backward_start
         behind = self.offsets[number + 1]
         begin = "steps - 1"
         if start != "zero":
-            ahead, own = (language.element("state", _plus(k, "j")) for k in (at, behind))
-            lines += self._loop("j", back.state_size, [f"{own} = {ahead};"])
+            ahead, behind_state = (language.element("state", _plus(k, "j")) for k in (at, behind))
+            lines += self._loop("j", back.state_size, [f"{behind_state} = {ahead};"])
         if start == "shared_end":
             begin = "steps - 2"
             one, other = (
@@ -426,14 +434,20 @@ class StackCode:
             lines += ["if (steps > 0) {", *indent(copied), "}"]
         target = language.address(y, _sum(y_base, f"t * {y_width}", str(first.output_size)))
         lines += [language.loop_down("t", begin)]
-        return [*lines, *indent(self.one(number + 1, back, behind, source, target, seen)), "}"]
+        return [
+            *lines,
+            *indent(self.one(number + 1, back, behind, source, target, seen_offset)),
+            "}",
+        ]
 
-    def one(self, number: int, own: Direction, at: int, x: str, y: str, seen_at: str) -> list[str]:
+    def one(
+        self, number: int, direction: Direction, at: int, x: str, y: str, seen_at: str
+    ) -> list[str]:
         """One step of one direction: the new state takes the place of the old one."""
         language = self.language
         arguments = [x, language.address("state", str(at)), language.whole("fresh"), y]
         place = language.element("state", _plus(at, "j"))
-        after = self._loop("j", own.state_size, [f"{place} = fresh[j];"])
+        after = self._loop("j", direction.state_size, [f"{place} = fresh[j];"])
         if self.watched:
             first = self.seen_offsets[number]
             arguments.append(language.address("seen", _sum(seen_at, str(first))))
@@ -450,10 +464,12 @@ class StackCode:
         most = self.stack.max_length
         if most is None:
             return []
-        kept = [f"if (steps > {most}) {{"]
+        lines = [f"if (steps > {most}) {{"]
         if self.stack.cut == "start":
-            kept += indent([self.language.skip("x", f"(steps - {most}) * {self.stack.input_size}")])
-        return [*kept, *indent([f"steps = {most};"]), "}"]
+            lines += indent(
+                [self.language.skip("x", f"(steps - {most}) * {self.stack.input_size}")]
+            )
+        return [*lines, *indent([f"steps = {most};"]), "}"]
 
 
 def _plus(offset: int, index: str) -> str:

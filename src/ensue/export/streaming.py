@@ -54,8 +54,8 @@ class StreamedLayers(nn.Module):
         self.names = [[carried.slot(part[0]) for part in parts] for parts in starts]
 
     def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        given = [tuple(self.carried.given[name] for name in names) for names in self.names]
-        y, state = self.encoder.recurrent(x, given, lengths)
+        states = [tuple(self.carried.given[name] for name in names) for names in self.names]
+        y, state = self.encoder.recurrent(x, states, lengths)
         for names, parts in zip(self.names, state, strict=True):
             self.carried.after |= dict(zip(names, parts, strict=True))
         return y, self.encoder.final(state)
@@ -89,44 +89,44 @@ class StreamedPooling(nn.Module):
     def forward(self, y: Tensor, final: Tensor, lengths: Tensor) -> Tensor:
         count = self.carried.given[self.count] + lengths[:, None].to(y.dtype)
         self.carried.after[self.count] = count
-        found = []
+        pieces = []
         for part, names in zip(self.pooling.parts, self.names, strict=True):
-            given = [self.carried.given[name] for name in names]
-            pooled, after = RUNNING[type(part)](part, y, final, lengths, count, given)
+            states = [self.carried.given[name] for name in names]
+            pooled, after = RUNNING[type(part)](part, y, final, lengths, count, states)
             self.carried.after |= dict(zip(names, after, strict=True))
-            found.append(pooled)
-        return torch.cat(found, -1)
+            pieces.append(pooled)
+        return torch.cat(pieces, -1)
 
 
 Running = tuple[Tensor, list[Tensor]]  # what is pooled until now, and the state after it
 
 
 def _last(
-    part: Any, y: Tensor, final: Tensor, lengths: Tensor, count: Tensor, given: Any
+    part: Any, y: Tensor, final: Tensor, lengths: Tensor, count: Tensor, state: Any
 ) -> Running:
     return final, []
 
 
 def _mean(
-    part: Any, y: Tensor, final: Tensor, lengths: Tensor, count: Tensor, given: Any
+    part: Any, y: Tensor, final: Tensor, lengths: Tensor, count: Tensor, state: Any
 ) -> Running:
     real = step_mask(lengths, y.shape[0])[..., None]
-    total = given[0] + torch.where(real, y, 0).sum(0)
+    total = state[0] + torch.where(real, y, 0).sum(0)
     return total / count.clamp(min=1), [total]
 
 
 def _max(
-    part: Any, y: Tensor, final: Tensor, lengths: Tensor, count: Tensor, given: Any
+    part: Any, y: Tensor, final: Tensor, lengths: Tensor, count: Tensor, state: Any
 ) -> Running:
     real = step_mask(lengths, y.shape[0])[..., None]
-    highest = torch.maximum(given[0], y.masked_fill(~real, LOWEST).amax(0))
+    highest = torch.maximum(state[0], y.masked_fill(~real, LOWEST).amax(0))
     return torch.where(count > 0, highest, 0), [highest]
 
 
 def _attention(
-    part: Any, y: Tensor, final: Tensor, lengths: Tensor, count: Tensor, given: Any
+    part: Any, y: Tensor, final: Tensor, lengths: Tensor, count: Tensor, state: Any
 ) -> Running:
-    before, pooled = given  # (batch, 1), (batch, width)
+    before, pooled = state  # (batch, 1), (batch, width)
     real = step_mask(lengths, y.shape[0])
     scores = part.score(torch.tanh(part.hidden(y)))[..., 0].masked_fill(~real, LOWEST)
     highest = torch.maximum(before, scores.amax(0)[:, None])
@@ -162,12 +162,12 @@ class Streamed(nn.Module):
         super().__init__()
         self.network, self.carried, self.inputs = network, carried, inputs
 
-    def forward(self, *given: Tensor) -> tuple[Tensor, ...]:
+    def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
         names = list(self.carried.begun)
-        self.carried.given = dict(zip(names, given[self.inputs :], strict=True))
+        self.carried.given = dict(zip(names, tensors[self.inputs :], strict=True))
         self.carried.after = {}
-        found = self.network(*given[: self.inputs])
-        answer = found if isinstance(found, tuple) else (found,)
+        outputs = self.network(*tensors[: self.inputs])
+        answer = outputs if isinstance(outputs, tuple) else (outputs,)
         after = tuple(self.carried.after[name] for name in names)
         self.carried.given, self.carried.after = {}, {}
         return (*answer, *after)
@@ -175,8 +175,8 @@ class Streamed(nn.Module):
 
 def _with_states(network: nn.Module, task: str) -> tuple[nn.Module, Carried]:
     """A copy whose encoders and poolings carry states."""
-    found, carried = copy.deepcopy(network).eval(), Carried()
-    for module in list(found.modules()):
+    copied, carried = copy.deepcopy(network).eval(), Carried()
+    for module in list(copied.modules()):
         encoder = getattr(module, "encoder", None)
         if not isinstance(encoder, Encoder):
             continue
@@ -187,7 +187,7 @@ def _with_states(network: nn.Module, task: str) -> tuple[nn.Module, Carried]:
         module.encoder = ENCODERS[type(encoder)](encoder, carried)
         if isinstance(getattr(module, "pooling", None), Pooling):
             module.pooling = StreamedPooling(module.pooling, carried, width)  # type: ignore[arg-type]
-    return found, carried
+    return copied, carried
 
 
 def streamed(exported: Exported) -> Exported:
@@ -201,12 +201,12 @@ def streamed(exported: Exported) -> Exported:
         raise refuse("next words", exported.task)
     (graph,) = exported.graphs
     network, carried = _with_states(graph.network, exported.task)
-    states = tuple(Input(name, (BATCH, len(own))) for name, own in carried.begun.items())
-    outputs = (*graph.outputs, *(f"{NEXT}{own.name}" for own in states))
+    states = tuple(Input(name, (BATCH, len(value))) for name, value in carried.begun.items())
+    outputs = (*graph.outputs, *(f"{NEXT}{state.name}" for state in states))
     whole = Streamed(network, carried, len(graph.inputs))
     begin: Step = {
         "step": "stream",
-        "states": {name: own.tolist() for name, own in carried.begun.items()},
+        "states": {name: value.tolist() for name, value in carried.begun.items()},
         "pieces": _pieces(graph.inputs),
         "joined": list(how.joined),
     }
@@ -219,4 +219,8 @@ def streamed(exported: Exported) -> Exported:
 
 def _pieces(inputs: Sequence[Input]) -> list[str]:
     """Inputs that hold the new steps alone; others are of all that was read."""
-    return [own.name for own in inputs if BATCH not in own.axes or TIME in own.axes or own.steps_of]
+    return [
+        graph_input.name
+        for graph_input in inputs
+        if BATCH not in graph_input.axes or TIME in graph_input.axes or graph_input.steps_of
+    ]

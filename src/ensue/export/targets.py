@@ -60,27 +60,27 @@ class CTarget(Target):
 
     def files(self, stack: Stack, path: Path, batch_first: bool, separate: bool) -> Files:
         name = _identifier(path)
-        own = CFile(stack, name)
+        source = CFile(stack, name)
         if not separate:
-            return {path.name: own.text().encode()}
+            return {path.name: source.text().encode()}
         return {
-            path.name: own.text(f"{path.stem}_weights.h").encode(),
-            f"{path.stem}_weights.h": ("\n".join(own.weights()) + "\n").encode(),
+            path.name: source.text(f"{path.stem}_weights.h").encode(),
+            f"{path.stem}_weights.h": ("\n".join(source.weights()) + "\n").encode(),
         }
 
     def outcomes(
         self, stack: Stack, cases: Sequence[Case], batch_first: bool
     ) -> Iterator[list[Outcome]]:
-        own = CFile(stack, "model0")
+        source = CFile(stack, "model0")
         with temporary_folder() as folder:
-            made = CPrograms(Path(folder), [own.text()], [stack], [own.code.work_per_step])
+            made = CPrograms(Path(folder), [source.text()], [stack], [source.code.work_per_step])
             yield from _each_mode(made, stack, cases)
 
     def lines(self, stack: Stack) -> list[str]:
-        own = CFile(stack, "model")
-        per_step = f", and {4 * own.code.work_per_step} for each step of a sequence"
-        more = per_step if own.code.work_per_step else ""
-        return [f"flash: {own.flash:,} bytes of weights; RAM: {own.ram:,} bytes{more}"]
+        source = CFile(stack, "model")
+        per_step = f", and {4 * source.code.work_per_step} for each step of a sequence"
+        more = per_step if source.code.work_per_step else ""
+        return [f"flash: {source.flash:,} bytes of weights; RAM: {source.ram:,} bytes{more}"]
 
 
 class JavaScriptTarget(Target):
@@ -108,8 +108,10 @@ def _each_mode(
 
 def _identifier(path: Path) -> str:
     """What functions of C begin with: the file's name, as far as C takes it."""
-    kept = "".join(own if own.isascii() and own.isalnum() else "_" for own in path.stem)
-    return kept if kept[:1].isalpha() else f"model_{kept}"
+    letters = "".join(
+        letter if letter.isascii() and letter.isalnum() else "_" for letter in path.stem
+    )
+    return letters if letters[:1].isalpha() else f"model_{letters}"
 
 
 TARGETS: dict[str, Target] = {
@@ -121,10 +123,10 @@ TARGETS: dict[str, Target] = {
 
 def target_of(path: Path) -> Target:
     """The target that a file's ending names."""
-    for own in TARGETS.values():
-        if path.suffix in own.endings:
-            return own
-    known = ", ".join(ending for own in TARGETS.values() for ending in own.endings)
+    for target in TARGETS.values():
+        if path.suffix in target.endings:
+            return target
+    known = ", ".join(ending for row in TARGETS.values() for ending in row.endings)
     raise OptionError(f"{path}: expected a file that ends in {known}, got {path.suffix!r}")
 
 

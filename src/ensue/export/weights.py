@@ -63,16 +63,16 @@ KINDS: dict[str, Callable[[Floats], Stored]] = {
     "int8": _as_int8,
 }
 VALUES: dict[str, Callable[[Stored], Floats]] = {
-    "float32": lambda own: own.data,
-    "bf16": lambda own: (own.data.astype(np.uint32) << 16).view(np.float32),
-    "int8": lambda own: _scaled(own),
+    "float32": lambda stored: stored.data,
+    "bf16": lambda stored: (stored.data.astype(np.uint32) << 16).view(np.float32),
+    "int8": lambda stored: _scaled(stored),
 }
 
 
-def _scaled(own: Stored) -> Floats:
-    assert own.scale is not None
-    rows = own.data.reshape(len(own.data), -1).astype(np.float32)
-    return np.asarray((rows * own.scale[:, None]).reshape(own.data.shape), np.float32)
+def _scaled(stored: Stored) -> Floats:
+    assert stored.scale is not None
+    rows = stored.data.reshape(len(stored.data), -1).astype(np.float32)
+    return np.asarray((rows * stored.scale[:, None]).reshape(stored.data.shape), np.float32)
 
 
 def store(values: Floats, kind: str) -> Stored:
@@ -100,4 +100,4 @@ class Weights:
 
     @property
     def nbytes(self) -> int:
-        return sum(own.nbytes for own in self.stored.values())
+        return sum(array.nbytes for array in self.stored.values())

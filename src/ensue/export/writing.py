@@ -32,27 +32,27 @@ class Written:
 
     @property
     def bytes(self) -> int:
-        return sum(own.stat().st_size for own in self.files)
+        return sum(file.stat().st_size for file in self.files)
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "files": [str(own) for own in self.files],
+            "files": [str(file) for file in self.files],
             "bytes": self.bytes,
             "combinations": self.combinations,
             "difference": self.difference,
         }
 
     def lines(self) -> list[str]:
-        listed = ", ".join(str(own) for own in self.files)
-        found = [f"wrote {listed} ({self.bytes:,} bytes)"]
+        listed = ", ".join(str(file) for file in self.files)
+        written_lines = [f"wrote {listed} ({self.bytes:,} bytes)"]
         if self.combinations:
-            found.append(
+            written_lines.append(
                 f"compared with Python over {self.combinations} combinations of rows, steps, "
                 f"padding and state: within {self.difference:.1g}"
             )
         else:
-            found.append("not compared with Python (--unchecked)")
-        return [*found, *self.remarks]
+            written_lines.append("not compared with Python (--unchecked)")
+        return [*written_lines, *self.remarks]
 
 
 def write(
@@ -91,17 +91,17 @@ def write(
         raise OptionError(
             "Recursive: a network over trees cannot be exported; a chain is a Recurrent layer"
         )
-    own: Any = Recurrent(layer, input_size, hidden_size) if isinstance(layer, Cell) else layer
-    if not isinstance(own, nn.Module):
-        stack_of(own)  # which says what was expected
-    plain = with_stored_weights(own, "float32")
+    layer_of: Any = Recurrent(layer, input_size, hidden_size) if isinstance(layer, Cell) else layer
+    if not isinstance(layer_of, nn.Module):
+        stack_of(layer_of)  # which says what was expected
+    plain = with_stored_weights(layer_of, "float32")
     stack, first = stack_of(plain, weights), bool(getattr(plain, "batch_first", False))
     files = target.files(stack, place, first, separate)
     worst, count = 0.0, 0
     if not unchecked:
-        wanted = expected(with_stored_weights(own, weights), stack, cases_of(stack))
+        references = expected(with_stored_weights(layer_of, weights), stack, cases_of(stack))
         for got in target.outcomes(stack, cases_of(stack), first):
-            worst = max(worst, compare(wanted, got, target.title))
+            worst = max(worst, compare(references, got, target.title))
         count = len(CASES)
     for name, data in files.items():
         write_whole(place.parent / name, data)

@@ -38,35 +38,35 @@ Rows = Iterable[Values]
 
 
 class KeptColumns:
-    """Columns of the files that questions come from. wanted: their names, `all`, or none: then
+    """Columns of the files that questions come from. columns: their names, `all`, or none: then
     those that are called an id."""
 
-    def __init__(self, paths: Sequence[str], data: DataSettings, wanted: Sequence[str]) -> None:
+    def __init__(self, paths: Sequence[str], data: DataSettings, columns: Sequence[str]) -> None:
         self._data = data
         self._paths = [path for path in paths if _has_columns(path, data)]
         first = next(self._rows(), None)
-        there = [] if first is None else [*first.fields]
-        missing = [name for name in wanted if name not in there and name != EVERY]
+        names = [] if first is None else [*first.fields]
+        missing = [name for name in columns if name not in names and name != EVERY]
         if missing:
-            told = f"the files have {', '.join(there)}" if there else "the files have no columns"
-            raise OptionError(f"--keep: no column {missing[0]!r}: {told}")
-        named = there if EVERY in wanted else list(wanted)
-        self.names = named or [name for name in there if _is_id(name)]
+            message = f"the files have {', '.join(names)}" if names else "the files have no columns"
+            raise OptionError(f"--keep: no column {missing[0]!r}: {message}")
+        named = names if EVERY in columns else list(columns)
+        self.names = named or [name for name in names if _is_id(name)]
 
     def _rows(self) -> Iterator[Row]:
         for path in self._paths:
             options = replace(self._data.asked([path], False).read_options(), others=True)
-            yield from read(path, options, lambda told: None)  # as the questions were read
+            yield from read(path, options, lambda problem: None)  # as the questions were read
 
     def beside(self, answers: Iterable[Reply]) -> Iterator[tuple[Values, Reply]]:
         """The kept values of the row that each answer is for; rows without an answer are passed."""
         rows = self._rows() if self.names else iter(())
         for answered in answers:
-            kept: Values = {}
+            values: Values = {}
             if self.names:
-                row = next(own for own in rows if str(own.place) == answered.row)
-                kept = {name: plain(row.fields.get(name)) for name in self.names}
-            yield kept, answered
+                row = next(row for row in rows if str(row.place) == answered.row)
+                values = {name: plain(row.fields.get(name)) for name in self.names}
+            yield values, answered
 
 
 def _has_columns(path: str, data: DataSettings) -> bool:
@@ -82,15 +82,15 @@ def _is_id(name: str) -> bool:
     return name.lower() == "id" or name.lower().endswith("_id") or name.endswith(("Id", "ID"))
 
 
-def table_rows(answers: Iterable[Reply], kept: KeptColumns) -> Iterator[Values]:
+def table_rows(answers: Iterable[Reply], columns: KeptColumns) -> Iterator[Values]:
     """Of answers as columns: the kept ones, or else the place of the row; then those of the answer,
     whose names are those of its fields unless a kept one has them."""
-    for values, answered in kept.beside(answers):
+    for values, answered in columns.beside(answers):
         begin = values if values or not answered.row else {ROW: answered.row}
-        found = dict(begin)
+        table = dict(begin)
         for name, value in answered.value.items():
-            found[untaken(name, begin)] = value
-        yield found
+            table[untaken(name, begin)] = value
+        yield table
 
 
 # --- files ---------------------------------------------------------------------------------------
@@ -181,8 +181,8 @@ def refuse_read_files(path: Path, read: Iterable[str]) -> None:
     model has learned from: texts and labels would be gone."""
     if not path.exists():
         return
-    for own in (side for files in read for side in sides_of(files)):
-        if Path(own).exists() and path.samefile(own):
+    for source in (side for files in read for side in sides_of(files)):
+        if Path(source).exists() and path.samefile(source):
             beside = path.with_name(f"{path.stem}-answers{path.suffix}")
             raise OptionError(
                 f"--out: {path} is a file that is read, and would be lost; use "

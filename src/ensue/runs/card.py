@@ -37,8 +37,8 @@ def add_evaluations(folder: RunFolder, say: Say = nobody) -> None:
     if text is None:
         return  # the run is not finished
     if edited:
-        told = f"edited since it was written; what stands before {EVALUATION!r} is kept"
-        say(Message(f"{folder.card}: {told}", warning=True))
+        message = f"edited since it was written; what stands before {EVALUATION!r} is kept"
+        say(Message(f"{folder.card}: {message}", warning=True))
     training = text.partition(f"\n{EVALUATION}\n")[0]
     _write(folder, training + _evaluations(folder))
 
@@ -58,10 +58,10 @@ def _read(folder: RunFolder) -> tuple[str | None, bool]:
         return None, False
     except (OSError, UnicodeDecodeError) as error:
         raise RunError(f"{folder.card}: cannot be read: {error}; remove it") from None
-    own, begin, end = text.rpartition(f"\n{SEAL.partition('{')[0]}")
+    text_before, begin, end = text.rpartition(f"\n{SEAL.partition('{')[0]}")
     if not begin:
         return text, True
-    return own, begin.lstrip("\n") + end != SEAL.format(digest(own.encode())) + "\n"
+    return text_before, begin.lstrip("\n") + end != SEAL.format(digest(text_before.encode())) + "\n"
 
 
 def _training(folder: RunFolder, trained: Trained) -> str:
@@ -76,10 +76,11 @@ def _training(folder: RunFolder, trained: Trained) -> str:
         f"- task: {config.task}",
         f"- data: {', '.join(map(in_markdown, config.data.train))} ({many})",
     ]
-    for number, own in enumerate(trained.outcomes, 1):
+    for number, outcome in enumerate(trained.outcomes, 1):
         lines.append(
-            f"- network {number}: {own.updates:,} updates in {own.epochs} epochs, stopped by "
-            f"{own.reason}; best on validation: {_listed(own.scores or {})}"
+            f"- network {number}: {outcome.updates:,} updates in {outcome.epochs} epochs, "
+            "stopped by "
+            f"{outcome.reason}; best on validation: {_listed(outcome.scores or {})}"
         )
     if trained.answer:
         lines.append(f"- of what answers, on validation: {_listed(trained.answer)}")
@@ -89,24 +90,28 @@ def _training(folder: RunFolder, trained: Trained) -> str:
 
 def _evaluations(folder: RunFolder) -> str:
     """The section; "" where there is no evaluation."""
-    found = [_section(own) for own in current_evaluations(folder)]
-    return f"\n{EVALUATION}\n\n" + "\n".join(found) if found else ""
+    sections = [_section(evaluation) for evaluation in current_evaluations(folder)]
+    return f"\n{EVALUATION}\n\n" + "\n".join(sections) if sections else ""
 
 
-def _section(kept: Evaluated) -> str:
-    found = kept.evaluation
-    files = ", ".join(in_markdown(Path(own.path).name) for own in kept.files)
+def _section(evaluated: Evaluated) -> str:
+    evaluation = evaluated.evaluation
+    files = ", ".join(in_markdown(Path(file.path).name) for file in evaluated.files)
     lines = [
-        f"{kept.part} part of {files}: {found.rows:,} rows, {kept.when[:10]}",
+        f"{evaluated.part} part of {files}: {evaluation.rows:,} rows, {evaluated.when[:10]}",
         "",
         "| score | value | 95 % interval |",
         "|---|---|---|",
     ]
-    for name, own in found.scores.items():
-        lines.append(f"| {in_markdown(name)} | {own.value:.4f} | {own.low:.4f} … {own.high:.4f} |")
-    lines += [f"| {in_markdown(name)} | {value:.4f} | |" for name, value in found.others.items()]
-    if found.baselines:
-        lines += ["", f"for comparison, {found.main}: {_listed(found.baselines)}"]
+    for name, score in evaluation.scores.items():
+        lines.append(
+            f"| {in_markdown(name)} | {score.value:.4f} | {score.low:.4f} … {score.high:.4f} |"
+        )
+    lines += [
+        f"| {in_markdown(name)} | {value:.4f} | |" for name, value in evaluation.others.items()
+    ]
+    if evaluation.baselines:
+        lines += ["", f"for comparison, {evaluation.main}: {_listed(evaluation.baselines)}"]
     return "\n".join(lines) + "\n"
 
 

@@ -63,47 +63,54 @@ class Comparison(Printed):
     def main(self) -> str:
         return self.evaluations[0].main
 
-    def verdict(self, found: Difference) -> str:
+    def verdict(self, difference: Difference) -> str:
         """A difference of the main scores in a sentence."""
-        first, (value, low, high) = self.runs[0], found.interval
+        first, (value, low, high) = self.runs[0], difference.interval
         if math.isnan(low):
             return (
-                f"{found.run} and {first}: no difference can be told, a {found.score} is infinite"
+                f"{difference.run} and {first}: no difference can be told, a {difference.score} "
+                "is infinite"
             )
         if value == low == high == 0:
             return (
-                f"{found.run} and {first}: the answers are the same, as far as {found.score} tells"
+                f"{difference.run} and {first}: the answers are the same, as far as "
+                f"{difference.score} tells"
             )
-        if not found.beyond_chance:
+        if not difference.beyond_chance:
             return (
-                f"{found.run} and {first}: no difference beyond chance, {found.score} "
+                f"{difference.run} and {first}: no difference beyond chance, {difference.score} "
                 f"{_signed(value)}, 95 % interval {_signed(low)} … {_signed(high)}"
             )
         better = (value > 0) == self.evaluations[0].higher_is_better
         way = "higher" if value > 0 else "lower"
         low, high = sorted((abs(low), abs(high)))
         return (
-            f"{found.run} is {'better' if better else 'worse'} than {first}: {found.score} {way} "
+            f"{difference.run} is {'better' if better else 'worse'} than {first}: "
+            f"{difference.score} {way} "
             f"by {_number(value)}, 95 % interval {_number(low)} … {_number(high)}"
         )
 
     def verdicts(self) -> list[str]:
-        return [self.verdict(own) for own in self.differences if own.score == self.main]
+        return [
+            self.verdict(difference)
+            for difference in self.differences
+            if difference.score == self.main
+        ]
 
     def as_json(self) -> dict[str, Any]:
         runs = [
-            {"run": name, **own.as_json()}
-            for name, own in zip(self.runs, self.evaluations, strict=True)
+            {"run": name, **evaluation.as_json()}
+            for name, evaluation in zip(self.runs, self.evaluations, strict=True)
         ]
         differences = [
             {
-                **asdict(own),
-                "interval": own.interval._asdict(),
-                "beyond_chance": own.beyond_chance,
+                **asdict(difference),
+                "interval": difference.interval._asdict(),
+                "beyond_chance": difference.beyond_chance,
             }
-            for own in self.differences
+            for difference in self.differences
         ]
-        found = {
+        facts = {
             "part": self.part,
             "task": self.task,
             "files": list(self.files),
@@ -112,7 +119,7 @@ class Comparison(Printed):
             "differences": differences,
             "verdicts": self.verdicts(),
         }
-        return dict(finite(found))
+        return dict(finite(facts))
 
     def document(self) -> Document:
         """Scores side by side, and each difference on a scale around 0."""
@@ -133,29 +140,35 @@ class Comparison(Printed):
 
     def _scores(self) -> list[tuple[str, ...]]:
         """What all evaluations have: scores, other numbers, and baselines of the main score."""
-        scores = [{n: s.value for n, s in own.scores.items()} for own in self.evaluations]
-        both = [scores[k] | {**own.others} for k, own in enumerate(self.evaluations)]
-        baselines = _shared([own.baselines for own in self.evaluations])
+        scores = [
+            {n: s.value for n, s in evaluation.scores.items()} for evaluation in self.evaluations
+        ]
+        both = [scores[k] | {**evaluation.others} for k, evaluation in enumerate(self.evaluations)]
+        baselines = _shared([evaluation.baselines for evaluation in self.evaluations])
         title = (f"for comparison, {self.main}", *("" for _ in self.runs))
         return [*_shared(both), *([title] if baselines else []), *baselines]
 
     def _differences(self) -> Block:
         reach = dict[str, float]()
-        for own in self.differences:
-            reach[own.score] = max(reach.get(own.score, 0.0), *map(abs, own.interval))
+        for difference in self.differences:
+            reach[difference.score] = max(
+                reach.get(difference.score, 0.0), *map(abs, difference.interval)
+            )
         rows: list[list[Cell]] = []
-        for own in self.differences:
-            value, low, high = own.interval
-            wide = reach[own.score] or 1.0
+        for difference in self.differences:
+            value, low, high = difference.interval
+            wide = reach[difference.score] or 1.0
             bar = Range(value, low, high, (-wide, wide), _signed(value))
-            rows.append([own.run, own.score, bar, f"{_signed(low)} … {_signed(high)}"])
+            rows.append(
+                [difference.run, difference.score, bar, f"{_signed(low)} … {_signed(high)}"]
+            )
         return Table(rows, left=2) if rows else Paragraph("no score says what each row adds")
 
 
 def _shared(each: Sequence[Mapping[str, float]]) -> list[tuple[str, ...]]:
     """A line for each number that all of them have."""
-    names = [name for name in each[0] if all(name in own for own in each)]
-    return [(f"  {name}", *(score_text(own[name]) for own in each)) for name in names]
+    names = [name for name in each[0] if all(name in scores for scores in each)]
+    return [(f"  {name}", *(score_text(scores[name]) for scores in each)) for name in names]
 
 
 def _number(value: float) -> str:
@@ -189,16 +202,18 @@ def compare_runs(
         for run in runs:
             if not _of_part(run, part):
                 evaluate(run.folder)
-    kept = _comparable(runs, names, part)
-    found = [read_rows(run.folder, own) for run, own in zip(runs, kept, strict=True)]
-    _refuse_other_rows(names, found)
+    compared = _comparable(runs, names, part)
+    evaluations = [
+        read_rows(run.folder, evaluated) for run, evaluated in zip(runs, compared, strict=True)
+    ]
+    _refuse_other_rows(names, evaluations)
     return Comparison(
         part,
         runs[0].task,
-        tuple(Path(own.path).name for own in kept[0].files),
+        tuple(Path(file.path).name for file in compared[0].files),
         tuple(names),
-        tuple(found),
-        tuple(_differences(names, found)),
+        tuple(evaluations),
+        tuple(_differences(names, evaluations)),
     )
 
 
@@ -212,14 +227,14 @@ def _names(runs: Sequence[Run]) -> list[str]:
 
 
 def _of_part(run: Run, part: str) -> list[Evaluated]:
-    return [own for own in run.evaluations() if own.part == part]
+    return [evaluation for evaluation in run.evaluations() if evaluation.part == part]
 
 
 def _comparable(runs: Sequence[Run], names: Sequence[str], part: str) -> list[Evaluated]:
     """One evaluation of each run, all of the same files under the same settings: the latest such
     ones of the first run."""
     every = [_of_part(run, part) for run in runs]
-    missing = [run for run, own in zip(runs, every, strict=True) if not own]
+    missing = [run for run, of_run in zip(runs, every, strict=True) if not of_run]
     if missing:
         option = " --validation" if part == "validation" else ""
         commands = "\n".join(f"  ensue evaluate {in_shell(run.path)}{option}" for run in missing)
@@ -228,14 +243,14 @@ def _comparable(runs: Sequence[Run], names: Sequence[str], part: str) -> list[Ev
             f"{', '.join(str(run.path) for run in missing)}. Evaluate it first:\n{commands}"
         )
     for first in reversed(every[0]):
-        others = [_same(first, own) for own in every[1:]]
-        found = [own for own in others if own is not None]
-        if len(found) == len(others):
-            return [first, *found]
+        others = [_same(first, of_run) for of_run in every[1:]]
+        pairs = [other for other in others if other is not None]
+        if len(pairs) == len(others):
+            return [first, *pairs]
     first = every[0][-1]
-    for run, name, own in zip(runs[1:], names[1:], every[1:], strict=True):
-        if _same(first, own) is None:
-            differs = "\n".join(_unlike(names[0], first, name, own[-1]))
+    for run, name, evaluations in zip(runs[1:], names[1:], every[1:], strict=True):
+        if _same(first, evaluations) is None:
+            differs = "\n".join(_unlike(names[0], first, name, evaluations[-1]))
             raise RunError(
                 f"compare: expected one set of rows, got others for {names[0]} and {name}\n"
                 f"{differs}\nNext: evaluate both on one file that neither has learned from, with "
@@ -247,26 +262,28 @@ def _comparable(runs: Sequence[Run], names: Sequence[str], part: str) -> list[Ev
 
 def _same(first: Evaluated, others: Sequence[Evaluated]) -> Evaluated | None:
     """The latest that is of the same files, read in the same way."""
-    digests = [own.sha256 for own in first.files]
-    for own in reversed(others):
-        if [file.sha256 for file in own.files] == digests and own.basis == first.basis:
-            return own
+    digests = [file.sha256 for file in first.files]
+    for other in reversed(others):
+        if [file.sha256 for file in other.files] == digests and other.basis == first.basis:
+            return other
     return None
 
 
 def _unlike(one: str, first: Evaluated, other: str, second: Evaluated) -> list[str]:
     """What differs, a line each: files, and settings that count for both of them."""
     lines = []
-    if [own.sha256 for own in first.files] != [own.sha256 for own in second.files]:
-        shown = [
-            ", ".join(f"{Path(own.path).name} (sha256 {own.sha256[:12]}…)" for own in kept.files)
-            for kept in (first, second)
+    if [file.sha256 for file in first.files] != [file.sha256 for file in second.files]:
+        listed = [
+            ", ".join(
+                f"{Path(file.path).name} (sha256 {file.sha256[:12]}…)" for file in evaluated.files
+            )
+            for evaluated in (first, second)
         ]
-        lines.append(f"  files: {one} {shown[0]}; {other} {shown[1]}")
+        lines.append(f"  files: {one} {listed[0]}; {other} {listed[1]}")
     pairs = {
-        key: (own, second.basis[key]) for key, own in first.basis.items() if key in second.basis
+        key: (value, second.basis[key]) for key, value in first.basis.items() if key in second.basis
     }
-    keys = [key for key, (own, another) in pairs.items() if own != another]
+    keys = [key for key, (pair, another) in pairs.items() if pair != another]
     lines += [
         f"  {key}: {one} {pairs[key][0]!r}; {other} {pairs[key][1]!r}"
         for key in keys[:MOST_DIFFERENT]
@@ -275,31 +292,33 @@ def _unlike(one: str, first: Evaluated, other: str, second: Evaluated) -> list[s
     return lines or ["  rows: all of the file for one of them, a part split off for the other"]
 
 
-def _refuse_other_rows(names: Sequence[str], found: Sequence[Evaluation]) -> None:
+def _refuse_other_rows(names: Sequence[str], evaluations: Sequence[Evaluation]) -> None:
     """The same files, and yet other rows: some were left out."""
-    first = found[0]
-    for name, own in zip(names[1:], found[1:], strict=True):
-        if own.names == first.names and own.rows == first.rows:
+    first = evaluations[0]
+    for name, evaluation in zip(names[1:], evaluations[1:], strict=True):
+        if evaluation.names == first.names and evaluation.rows == first.rows:
             continue
-        alone = sorted({*own.names} ^ {*first.names})
+        alone = sorted({*evaluation.names} ^ {*first.names})
         which = f": {alone[0]} is in one of them only" if alone else ""
         raise RunError(
             f"compare: expected one set of rows, got {first.rows:,} of {names[0]} and "
-            f"{own.rows:,} of {name}{which}. Next: evaluate both again, with the same options"
+            f"{evaluation.rows:,} of {name}{which}. Next: evaluate both again, with the same "
+            "options"
         )
 
 
-def _differences(names: Sequence[str], found: Sequence[Evaluation]) -> list[Difference]:
+def _differences(names: Sequence[str], evaluations: Sequence[Evaluation]) -> list[Difference]:
     """Of each run from the first, in every score that both have by the same function."""
-    first, differences = found[0], []
-    for name, own in zip(names[1:], found[1:], strict=True):
-        if own.main != first.main:
+    first, differences = evaluations[0], []
+    for name, evaluation in zip(names[1:], evaluations[1:], strict=True):
+        if evaluation.main != first.main:
             raise RunError(
-                f"compare: expected one main score, got {first.main} of {names[0]} and {own.main} "
+                f"compare: expected one main score, got {first.main} of {names[0]} and "
+                f"{evaluation.main} "
                 f"of {name}. Next: evaluate both again, with the same packages installed"
             )
         for score, sums in first.sums.items():
-            if score in own.sums:
-                interval = paired_bootstrap(sums, own.sums[score])
+            if score in evaluation.sums:
+                interval = paired_bootstrap(sums, evaluation.sums[score])
                 differences.append(Difference(name, score, interval, len(sums.values)))
     return differences

@@ -53,10 +53,10 @@ def with_paths(data: DataSettings, change: Callable[[str], str]) -> DataSettings
 
 def with_cell_paths(model: Table, change: Callable[[str], str]) -> Table:
     """Files of cells under another path."""
-    found = {
+    cells = {
         key: cell.at(change(cell.file)) for key, cell in cell_references(model).items() if cell.file
     }
-    return model.model_copy(update=found) if found else model
+    return model.model_copy(update=cells) if cells else model
 
 
 def with_base_paths(base: BaseSettings, change: Callable[[str], str]) -> BaseSettings:
@@ -112,53 +112,53 @@ class RunConfig:
     @classmethod
     def of(cls, tables: Mapping[str, Any], permission: CellPermission = NO_PERMISSION) -> RunConfig:
         """From the tables of a TOML file; every problem in one message."""
-        given = dict(tables)
-        name, members = given.pop("task", None), given.pop("members", 1)
+        remaining = dict(tables)
+        name, members = remaining.pop("task", None), remaining.pop("members", 1)
         if not isinstance(name, str) or name not in TASKS:
             raise ConfigError(str(unknown("task", str(name), TASKS)))
         task, wrong = TASKS[name], list[str]()
         if type(members) is not int or members < 1:
             wrong.append(f"members: expected a whole number ≥ 1, got {members!r}")
         kinds = tables_of(task)
-        found: dict[str, Any] = {}
-        told: dict[str, frozenset[str]] = {}
+        settings: dict[str, Any] = {}
+        given_keys: dict[str, frozenset[str]] = {}
         for key, (kind, defaults) in kinds.items():
-            table = given.pop(key, {})
+            table = remaining.pop(key, {})
             if not isinstance(table, dict):
                 wrong.append(f"{key}: expected a table, [{key}], got {table!r}")
                 continue
-            told[key] = frozenset(table)
+            given_keys[key] = frozenset(table)
             values = {**defaults, **table}
             if "watch" in defaults and (unknown_score := not_watched(task, values["watch"])):
                 wrong.append(unknown_score)
                 values["watch"] = defaults["watch"]
             try:
-                found[key] = kind.model_validate(values)
+                settings[key] = kind.model_validate(values)
             except ValidationError as error:
                 wrong += _problems(error, kinds, key, table)
-        inputs = given.pop(INPUTS, {})
+        inputs = remaining.pop(INPUTS, {})
         if not isinstance(inputs, dict):
             wrong.append(f"{INPUTS}: expected tables, [{INPUTS}.NAME], got {inputs!r}")
-        elif {"data", "text", "model"} <= found.keys():
-            shared = {k: getattr(found[t], k) for t in ("text", "model") for k in told[t]}
+        elif {"data", "text", "model"} <= settings.keys():
+            shared = {k: getattr(settings[t], k) for t in ("text", "model") for k in given_keys[t]}
             try:
-                tables_of_inputs = input_tables(task.joins, found["data"], inputs, shared)
+                tables_of_inputs = input_tables(task.joins, settings["data"], inputs, shared)
             except ConfigError as error:
                 wrong.append(str(error))
             else:
-                found[INPUTS] = InputTables(tables_of_inputs)
-                based = BASE in found and found[BASE].path
+                settings[INPUTS] = InputTables(tables_of_inputs)
+                based = BASE in settings and settings[BASE].path
                 wrong += [BASED_INPUTS] * bool(tables_of_inputs and based)
-                told |= {
+                given_keys |= {
                     f"{INPUTS}.{name}": frozenset(inputs.get(name, ())) | shared.keys()
                     for name in tables_of_inputs
                 }
-        wrong += [_unknown_table(key, kinds) for key in given]
-        wrong += _columns_of_others(task, found.get("data"))
-        wrong += _unlabelled_of_others(task, found.get("data"))
+        wrong += [_unknown_table(key, kinds) for key in remaining]
+        wrong += _columns_of_others(task, settings.get("data"))
+        wrong += _unlabelled_of_others(task, settings.get("data"))
         if wrong:
             raise ConfigError(listed(wrong))
-        return cls(name, members, **found, told=told, permission=permission)
+        return cls(name, members, **settings, told=given_keys, permission=permission)
 
     @classmethod
     def read(cls, path: Path) -> RunConfig:
@@ -188,10 +188,10 @@ class RunConfig:
         find = partial(located, folder=path.parent)
         data, model = with_paths(config.data, find), with_cell_paths(config.model, find)
         base = with_base_paths(config.base, find)
-        told = {name: frozenset(kind.model_fields) for name, (kind, _) in config.kinds().items()}
-        for name, own in config.inputs.items():
-            told[f"{INPUTS}.{name}"] = frozenset(type(own).model_fields)
-        return replace(config, data=data, model=model, base=base, told=told)
+        keys = {name: frozenset(kind.model_fields) for name, (kind, _) in config.kinds().items()}
+        for name, table in config.inputs.items():
+            keys[f"{INPUTS}.{name}"] = frozenset(type(table).model_fields)
+        return replace(config, data=data, model=model, base=base, told=keys)
 
     def tables(self) -> dict[str, Any]:
         """As TOML holds it; `of` reads it back."""
@@ -215,10 +215,10 @@ class RunConfig:
     def flat(self) -> dict[str, Any]:
         """By `table.key`."""
         tables = self.tables()
-        found = {"task": tables.pop("task"), "members": tables.pop("members")}
+        facts = {"task": tables.pop("task"), "members": tables.pop("members")}
         tables.pop(INPUTS, None)
-        found |= {f"{t}.{k}": v for t, own in tables.items() for k, v in own.items()}
-        return found | self.inputs.flat()
+        facts |= {f"{t}.{k}": v for t, table in tables.items() for k, v in table.items()}
+        return facts | self.inputs.flat()
 
     @property
     def description(self) -> AnyTask:
@@ -233,13 +233,13 @@ class RunConfig:
         """Not fitted yet. Files of cells run, as far as they may."""
         kind, members = self.description.model_class, self.members
         settings = with_loaded_cells(self.model, self.permission)
-        found = kind(self.text, settings, self.train, base=self.base, members=members)
-        found.roles, found.inputs = self.data.roles(), self.inputs
-        found.told = {name: self.told.get(name, frozenset()) for name in found.told}
-        found.told_inputs = {
+        model = kind(self.text, settings, self.train, base=self.base, members=members)
+        model.roles, model.inputs = self.data.roles(), self.inputs
+        model.told = {name: self.told.get(name, frozenset()) for name in model.told}
+        model.told_inputs = {
             name: self.told.get(f"{INPUTS}.{name}", frozenset()) for name in self.inputs
         }
-        return found
+        return model
 
     def with_named_cells(self) -> RunConfig:
         """The same, where a person wrote all of it: the files of its cells may run."""
@@ -284,12 +284,12 @@ def _columns_of_others(task: AnyTask, data: DataSettings | None) -> list[str]:
     """A problem where a task is told columns that it does not read."""
     if data is None:
         return []
-    found = inputs_of_others(task, data)
+    columns = inputs_of_others(task, data)
     if not data.columns or "data.columns" in task.columns.values():
-        return found
+        return columns
     able = sorted(name for name in TASKS if "data.columns" in TASKS[name].columns.values())
-    told = f"data.columns: read beside a text by {' and '.join(able)}; expected [], got a list"
-    return [*found, told]
+    message = f"data.columns: read beside a text by {' and '.join(able)}; expected [], got a list"
+    return [*columns, message]
 
 
 def inputs_of_others(task: AnyTask, data: DataSettings) -> list[str]:
@@ -320,9 +320,9 @@ def _problems(
     """Each on a line; keys that belong elsewhere get a message of their own."""
     kind = kinds[name][0]
     strange = [key for key in table if key not in kind.model_fields]
-    where = {key: told for key in strange if (told := _belongs(key, kinds))}
-    found = [f"{name}.{key}: {told}" for key, told in where.items()]
-    return found + [
+    where = {key: message for key in strange if (message := _belongs(key, kinds))}
+    messages = [f"{name}.{key}: {value}" for key, value in where.items()]
+    return messages + [
         line
         for line in problems(error, kind, name)
         if not any(line.startswith(f"{name}.{key}:") for key in where)
@@ -341,8 +341,8 @@ def _belongs(key: str, kinds: Kinds) -> str:
 
 def _unknown_table(name: str, kinds: Kinds) -> str:
     """The message for an unknown table; for a key, which table it belongs to."""
-    told = _belongs(name, kinds)
-    return f"{name}: {told}" if told else str(unknown("table", name, TABLES))
+    message = _belongs(name, kinds)
+    return f"{name}: {message}" if message else str(unknown("table", name, TABLES))
 
 
 def listed(lines: Sequence[str]) -> str:
@@ -353,7 +353,9 @@ def listed(lines: Sequence[str]) -> str:
 
 def changed(tables: Mapping[str, Any], settings: Sequence[str]) -> dict[str, Any]:
     """The tables with `table.key=value` set; values as TOML has them, other words as texts."""
-    found = {name: dict(own) if isinstance(own, Mapping) else own for name, own in tables.items()}
+    copied = {
+        name: dict(table) if isinstance(table, Mapping) else table for name, table in tables.items()
+    }
     for setting in settings:
         name, equals, value = setting.partition("=")
         path, _, key = name.strip().rpartition(".")
@@ -361,23 +363,23 @@ def changed(tables: Mapping[str, Any], settings: Sequence[str]) -> dict[str, Any
         if not equals:
             raise wrong
         try:
-            table_at(found, path)[key] = _value(value.strip())
+            table_at(copied, path)[key] = _value(value.strip())
         except ConfigError:
             raise wrong from None
-    return found
+    return copied
 
 
 def table_at(tables: dict[str, Any], path: str) -> dict[str, Any]:
     """The table of that name, "inputs.title" inside of another, made where it is not there;
     ConfigError where something else is."""
     inside = path.startswith(f"{INPUTS}.")
-    found = tables
+    place = tables
     for name in path.split(".", 1) if inside else filter(None, [path]):
-        inner = found.get(name, {})
+        inner = place.get(name, {})
         if not isinstance(inner, dict):
             raise ConfigError(f"{path}: expected a table, got {inner!r}")
-        found[name] = found = dict(inner)
-    return found
+        place[name] = place = dict(inner)
+    return place
 
 
 def _value(text: str) -> Any:
@@ -417,8 +419,11 @@ def _cell_file(key: str, cell: CellReference, folder: RunFolder) -> _NamedFile:
             f"{folder.path}: {key}: expected the file of its cell, {cell.file}, and there is none. "
             f"Put it back, or name the cell again with the files: --set {again}"
         )
-    copies = [own / file_name(key.removeprefix("model.")) for own in (folder.model, folder.learned)]
-    plain = [own for own in copies if own.is_file() and not own.is_symlink()]
+    copies = [
+        folder_of_cells / file_name(key.removeprefix("model."))
+        for folder_of_cells in (folder.model, folder.learned)
+    ]
+    plain = [copy for copy in copies if copy.is_file() and not copy.is_symlink()]
     expected = digest(read_plain(plain[0])) if plain else ""
     begun = any(map(os.path.lexists, (folder.model, folder.learned, folder.checkpoints)))
     name = cell.name or cell

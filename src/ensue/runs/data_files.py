@@ -20,8 +20,8 @@ from ensue.training import RunFolder
 
 def data_facts(folder: RunFolder, config: RunConfig) -> bytes:
     """data.json: what the files of a run hold before they are read."""
-    found = {key_of(path, folder): _digest(path) for path in _files(config.data)}
-    return sealed({"format": FORMAT, "files": found})
+    digests = {key_of(path, folder): _digest(path) for path in _files(config.data)}
+    return sealed({"format": FORMAT, "files": digests})
 
 
 def refuse_changed_files(folder: RunFolder, config: RunConfig, allow: Collection[str]) -> None:
@@ -40,13 +40,14 @@ def split_still_holds(folder: RunFolder, config: RunConfig) -> str:
     changed = _changed(folder, config.data.train)
     if not changed:
         return ""
-    told = _told(folder, changed)
+    message = _told(folder, changed)
     if config.description.split.moves_with_files(config.data):
         raise DataError(
-            f"{told}: parts are split by place, so that rows that were trained on may now be among "
+            f"{message}: parts are split by place, so that rows that were trained on may now be "
+            "among "
             "those to test on. Put the file back, give others with --test, or train another run"
         )
-    return f"{told}: rows keep their parts, but these are not all the rows of that time"
+    return f"{message}: rows keep their parts, but these are not all the rows of that time"
 
 
 def _told(folder: RunFolder, changed: Sequence[str]) -> str:
@@ -82,16 +83,16 @@ def _known(folder: RunFolder) -> Mapping[str, str]:
     """The digests of the files that the model was made of, by their paths."""
     place = folder.data
     try:
-        there = read_plain(place) if os.path.lexists(place) else None
+        content = read_plain(place) if os.path.lexists(place) else None
     except OSError as error:
         raise RunError(f"{place}: cannot be read ({error.strerror})") from None
-    kept = _sealed_facts(folder)
-    if kept is not None and there is not None and there != kept:
+    facts = _sealed_facts(folder)
+    if facts is not None and content is not None and content != facts:
         raise RunError(
             f"{place}: changed since it was written. Next: remove it; {folder.model / DATA} holds "
             "the same as it was"
         )
-    data = there if kept is None else kept
+    data = content if facts is None else facts
     return {} if data is None else _digests_in(data, place)
 
 

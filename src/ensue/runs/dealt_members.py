@@ -31,10 +31,10 @@ def members_elsewhere(
 
     def train(members: int) -> None:
         cells = asdict(config.permission)
-        given = {"folder": str(folder.path.resolve()), "allow": allow, "cells": cells}
+        arguments = {"folder": str(folder.path.resolve()), "allow": allow, "cells": cells}
         jobs = [
-            Job(f"network {own + 1}", train_member, {"member": own, **given})
-            for own in range(members)
+            Job(f"network {index + 1}", train_member, {"member": index, **arguments})
+            for index in range(members)
         ]
         with stoppable():
             for result in in_order(jobs, on, lambda job, line: say(Message(f"{job.name}: {line}"))):
@@ -79,9 +79,9 @@ def train_member(
     config = replace(RunConfig.read(place.config), permission=CellPermission(**cells))
     model = config.new_model()
     model.read_base(place)
-    train, held = read_parts(config, model, nobody)
+    train, validation = read_parts(config, model, nobody)
     seal = {CONFIG: read_plain(place.config), DATA: data_facts(place, config)}
     display = Display(config.train.watch, LinesTo(tell))  # type: ignore[arg-type]
     how = Fitting(place, [display], config.flat(), allow, seal)
-    outcome = model.fit_member(member, train, held, how)
+    outcome = model.fit_member(member, train, validation, how)
     return {"updates": outcome.updates}

@@ -50,11 +50,13 @@ class DealtPrediction:
         """As `Prediction.files`, each in a form of `FORMS`."""
         deals, counts = self._deals, self.prediction
         shares = deals.shares(self.loaded.model, paths, data, on_bad_row)
-        for result in in_order((self._job(own, form) for own in shares), self.on, queued=WAITING):
-            found, share = result.get(), result.job.arguments["share"]
+        for result in in_order(
+            (self._job(share, form) for share in shares), self.on, queued=WAITING
+        ):
+            result_lines, share = result.get(), result.job.arguments["share"]
             counts.answered += len(share)
-            counts.abstained += found["abstained"]
-            yield from map(Reply, found["values"], deals.names(share))
+            counts.abstained += result_lines["abstained"]
+            yield from map(Reply, result_lines["values"], deals.names(share))
 
     def _job(self, share: list[Any], form: str) -> Job:
         model = {
@@ -64,29 +66,29 @@ class DealtPrediction:
             "best_so_far": self.how.best_so_far,
             "digest": self.loaded.digest,
         }
-        asked = dict(self.prediction.asked)
-        arguments = {"model": model, "asked": asked, "form": form, "share": share}
+        options = dict(self.prediction.asked)
+        arguments = {"model": model, "asked": options, "form": form, "share": share}
         return Job(f"rows from {self._deals.names(share[:1])[0]}", answer_share, arguments)
 
 
 @work
 def answer_share(
-    tell: TellProgress, model: dict[str, Any], asked: Asked, form: str, share: list[Any]
+    tell: TellProgress, model: dict[str, Any], options: Asked, form: str, share: list[Any]
 ) -> dict[str, Any]:
     """The answers to some rows."""
-    found = _loaded(json.dumps(model)).model
-    deals = found.abilities.deals
+    loaded = _loaded(json.dumps(model)).model
+    deals = loaded.abilities.deals
     assert deals is not None
-    prediction = Prediction(found, asked)
-    answers = prediction.about(deals.questions(found, share))
-    values = [own.value for own in replies(answers, form)]
+    prediction = Prediction(loaded, options)
+    answers = prediction.about(deals.questions(loaded, share))
+    values = [reply.value for reply in replies(answers, form)]
     return {"values": values, "abstained": prediction.abstained}
 
 
 @lru_cache(maxsize=1)
 def _loaded(model: str) -> LoadedRun:
     """Once in each process."""
-    wanted = json.loads(model)
-    trust = Trust(wanted["trust"])
-    how = Loading(trust, wanted["device"], wanted["best_so_far"], wanted["digest"])
-    return open_run(RunFolder(wanted["folder"]), how)
+    facts = json.loads(model)
+    trust = Trust(facts["trust"])
+    how = Loading(trust, facts["device"], facts["best_so_far"], facts["digest"])
+    return open_run(RunFolder(facts["folder"]), how)

@@ -80,11 +80,11 @@ def evaluate_run(folder: RunFolder, request: EvaluationRequest, say: Say = nobod
     _refuse_missing(folder, data, request)
     _warn(folder, config, data, request, say)
     part = _part(folder, data, model, part_name, say)
-    found = model.evaluate_part(part, request.asked)
+    evaluation = model.evaluate_part(part, request.asked)
     svg = ""
     if part_name == "validation" and (what := model.knows_validation()):
         note = f"At the end {what} learned from these rows, too: they are no test of the whole."
-        found = replace(found, notes=(*found.notes, note))
+        evaluation = replace(evaluation, notes=(*evaluation.notes, note))
     if request.picture and draws is not None:
         svg = draws.evaluated(model, part)
     opening = None
@@ -93,51 +93,51 @@ def evaluate_run(folder: RunFolder, request: EvaluationRequest, say: Say = nobod
     )
     if part_name == "test":
         known = _known_openings(folder, files)
-        opening = record_opening(folder, digest_of(data.files("test")), found, known)
+        opening = record_opening(folder, digest_of(data.files("test")), evaluation, known)
         for doubt in opening.doubts:
             say(Message(doubt, warning=True))
-    kept = _evaluated(run, replace(config, data=data), request, found)
-    kept = replace(kept, files=files, opening=opening.digest if opening else "")
-    not_kept = _keep(folder, kept, say)
+    evaluated = _evaluated(run, replace(config, data=data), request, evaluation)
+    evaluated = replace(evaluated, files=files, opening=opening.digest if opening else "")
+    not_kept = _keep(folder, evaluated, say)
     ours, by_all = (opening.by_this_run, opening.by_all) if opening else (0, 0)
-    return Opened(found, ours, by_all, svg, not_kept)
+    return Opened(evaluation, ours, by_all, svg, not_kept)
 
 
 def evaluate_in_python(
-    folder: RunFolder, part: str, test: Sequence[str], asked: Mapping[str, Any], how: Loading
+    folder: RunFolder, part: str, test: Sequence[str], options: Mapping[str, Any], how: Loading
 ) -> Evaluation:
     """The same for `Run.evaluate`; warnings are logged, and what cannot be kept is an error."""
     if part not in HELD_OUT:
         raise OptionError(f"part: {one_of(HELD_OUT, part)}")
-    check_words(RunConfig.of_run(folder).description, asked, EVALUATE)
-    found = evaluate_run(folder, EvaluationRequest(part, test, asked=asked, loading=how), log)
-    if found.not_kept is not None:
-        raise found.not_kept
-    by_others = found.by_all - found.by_this_run
-    return found.evaluation.opened_as(TimesOpened(found.by_all, by_others))
+    check_words(RunConfig.of_run(folder).description, options, EVALUATE)
+    evaluated = evaluate_run(folder, EvaluationRequest(part, test, asked=options, loading=how), log)
+    if evaluated.not_kept is not None:
+        raise evaluated.not_kept
+    by_others = evaluated.by_all - evaluated.by_this_run
+    return evaluated.evaluation.opened_as(TimesOpened(evaluated.by_all, by_others))
 
 
 def _known_openings(folder: RunFolder, files: Sequence[EvaluatedFile]) -> list[str]:
     """The openings of these files that the run has kept evaluations of."""
     try:
-        kept = read_evaluations(folder)
+        evaluations = read_evaluations(folder)
     except EnsueError:
         return []  # told once the evaluation is to be kept
-    digests = [own.sha256 for own in files]
-    same = [own for own in kept if [file.sha256 for file in own.files] == digests]
-    return [own.opening for own in same if own.opening]
+    digests = [file.sha256 for file in files]
+    same = [each for each in evaluations if [file.sha256 for file in each.files] == digests]
+    return [each.opening for each in same if each.opening]
 
 
 def evaluate_validation(folder: RunFolder, how: Loading | None = None, say: Say = nobody) -> None:
     """Evaluates and keeps the validation part of a run, such as for a comparison."""
     request = EvaluationRequest("validation", loading=how or Loading())
-    found = evaluate_run(folder, request, say)
-    if found.not_kept is not None:
-        raise found.not_kept
+    evaluated = evaluate_run(folder, request, say)
+    if evaluated.not_kept is not None:
+        raise evaluated.not_kept
 
 
 def _evaluated(
-    run: LoadedRun, config: RunConfig, request: EvaluationRequest, found: Evaluation
+    run: LoadedRun, config: RunConfig, request: EvaluationRequest, evaluation: Evaluation
 ) -> Evaluated:
     """What is kept of an evaluation. config: with the files that were read."""
     return Evaluated(
@@ -150,20 +150,22 @@ def _evaluated(
         best_so_far=run.best.line() if run.best else "",
         when=datetime.now(UTC).isoformat(timespec="seconds"),
         ensue=__version__,
-        evaluation=found.of_rows(short_names(found.names, config.data.files(request.part))),
+        evaluation=evaluation.of_rows(
+            short_names(evaluation.names, config.data.files(request.part))
+        ),
     )
 
 
-def _keep(folder: RunFolder, kept: Evaluated, say: Say) -> EnsueError | None:
+def _keep(folder: RunFolder, evaluated: Evaluated, say: Say) -> EnsueError | None:
     """Writes an evaluation into the folder and the card; what went wrong is for the caller to
     tell, after the scores. What thresholds of one command give is not the model's own score."""
-    tried = [own.flag for own in DECISIONS if own.key in kept.asked]
+    tried = [decision.flag for decision in DECISIONS if decision.key in evaluated.asked]
     if tried:
         by = " and ".join(tried)
         say(Message(f"not kept in {folder.path.name}: scores by {by} are of this try alone"))
         return None
     try:
-        keep_evaluation(folder, kept)
+        keep_evaluation(folder, evaluated)
         add_evaluations(folder, say)
     except EnsueError as error:
         return error
@@ -192,7 +194,9 @@ def short_names(names: Sequence[str], files: Sequence[str]) -> list[str]:
     above = {f"{Path(side).parent}{os.sep}" for path in files for side in sides_of(path)}
 
     def short(name: str) -> str:
-        return next((name.removeprefix(own) for own in above if name.startswith(own)), name)
+        return next(
+            (name.removeprefix(prefix) for prefix in above if name.startswith(prefix)), name
+        )
 
     return [short(name) for name in names]
 
@@ -219,8 +223,8 @@ def _warn(
     learned = resolved([*config.data.train, *config.data.validation, *config.data.unlabelled])
     for path in request.test:
         if learned & resolved([path]):
-            told = f"{path}: this run was trained with this file: the scores will be too good"
-            say(Message(told, warning=True))
+            message = f"{path}: this run was trained with this file: the scores will be too good"
+            say(Message(message, warning=True))
 
 
 def _part(folder: RunFolder, data: DataSettings, model: AnyModel, name: str, say: Say) -> Any:

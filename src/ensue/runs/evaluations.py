@@ -62,21 +62,21 @@ class Evaluated:
     opening: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        found = {own.name: getattr(self, own.name) for own in fields(self)}
-        found["files"] = [{"path": own.path, "sha256": own.sha256} for own in self.files]
-        found["evaluation"] = finite(self.evaluation.as_json())
-        return found
+        facts = {column.name: getattr(self, column.name) for column in fields(self)}
+        facts["files"] = [{"path": file.path, "sha256": file.sha256} for file in self.files]
+        facts["evaluation"] = finite(self.evaluation.as_json())
+        return facts
 
     @classmethod
     def of_json(cls, facts: Mapping[str, Any], kind: type[Evaluation]) -> Evaluated:
-        found = {own.name: facts[own.name] for own in fields(cls)}
-        found["files"] = tuple(EvaluatedFile(**own) for own in facts["files"])
-        for own in found["files"]:
-            _expect(str, {"path": own.path, "sha256": own.sha256})
-        _expect(str, {name: found[name] for name in TEXTS})
-        _expect(dict, {name: found[name] for name in TABLES})
-        found["evaluation"] = kind.of_json(facts["evaluation"])
-        return cls(**found)
+        values = {column.name: facts[column.name] for column in fields(cls)}
+        values["files"] = tuple(EvaluatedFile(**fact) for fact in facts["files"])
+        for file in values["files"]:
+            _expect(str, {"path": file.path, "sha256": file.sha256})
+        _expect(str, {name: values[name] for name in TEXTS})
+        _expect(dict, {name: values[name] for name in TABLES})
+        values["evaluation"] = kind.of_json(facts["evaluation"])
+        return cls(**values)
 
 
 def _expect(kind: type, values: Mapping[str, object]) -> None:
@@ -93,7 +93,7 @@ def read_evaluations(folder: RunFolder, kind: type[Evaluation] = Evaluation) -> 
     """Those of a run, the latest last; [] where there are none. kind: the task's class."""
     entries = _entries(folder)
     try:
-        return [Evaluated.of_json(own, kind) for own in entries]
+        return [Evaluated.of_json(entry, kind) for entry in entries]
     except (KeyError, TypeError, ValueError) as why:
         raise _not_ours(folder, why) from None
 
@@ -101,9 +101,9 @@ def read_evaluations(folder: RunFolder, kind: type[Evaluation] = Evaluation) -> 
 def _entries(folder: RunFolder) -> list[dict[str, Any]]:
     """As the file has them."""
     try:
-        found = unsealed(read_plain(folder.evaluation), folder.evaluation.name)
-        check_format(found["format"], folder.evaluation)
-        return list(found["evaluations"])
+        content = unsealed(read_plain(folder.evaluation), folder.evaluation.name)
+        check_format(content["format"], folder.evaluation)
+        return list(content["evaluations"])
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -129,7 +129,7 @@ def model_digest(folder: RunFolder) -> str:
 def current_evaluations(folder: RunFolder, kind: type[Evaluation] = Evaluation) -> list[Evaluated]:
     """Those of the model that a run has now."""
     now = model_digest(folder)
-    return [own for own in read_evaluations(folder, kind) if own.model == now]
+    return [evaluation for evaluation in read_evaluations(folder, kind) if evaluation.model == now]
 
 
 def keep_evaluation(folder: RunFolder, new: Evaluated) -> None:
@@ -138,14 +138,14 @@ def keep_evaluation(folder: RunFolder, new: Evaluated) -> None:
     name = f"{new.part}-{digest(data)[:16]}.safetensors"
     entry = replace(new, rows={"file": name, "sha256": digest(data)}).as_json()
     with folder.writing():
-        listed = [own for own in _entries(folder) if own["model"] == new.model]
-        listed = [*(own for own in listed if _key(own) != _key(entry)), entry]
+        listed = [entry for entry in _entries(folder) if entry["model"] == new.model]
+        listed = [*(other for other in listed if _key(other) != _key(entry)), entry]
         with disk_errors(folder.evaluation_rows, len(data)):
             folder.evaluation_rows.mkdir(exist_ok=True)
         write_whole(folder.evaluation_rows / name, data)
         text = sealed({"format": FORMAT, "evaluations": listed}, sort=False)
         write_whole(folder.evaluation, text)
-        used = {own["rows"]["file"] for own in listed}
+        used = {row["rows"]["file"] for row in listed}
         for path in folder.evaluation_rows.glob("*.safetensors"):
             if path.name not in used:
                 path.unlink(missing_ok=True)
@@ -153,23 +153,25 @@ def keep_evaluation(folder: RunFolder, new: Evaluated) -> None:
 
 def _key(entry: Mapping[str, Any]) -> tuple[str, list[str]]:
     """What is kept once: a part of these files."""
-    return entry["part"], [own["sha256"] for own in entry["files"]]
+    return entry["part"], [file["sha256"] for file in entry["files"]]
 
 
 # --- rows --------------------------------------------------------------------------------------
 
 
-def _packed(found: Evaluation) -> bytes:
+def _packed(evaluation: Evaluation) -> bytes:
     """Of each score, the numbers that are not 0 and their places, in as few bytes as they take."""
-    arrays = {NAMES: np.frombuffer(json.dumps(list(found.names)).encode(), np.uint8)}
-    for name, own in found.sums.items():
-        values = np.asarray(own.values)
+    arrays = {NAMES: np.frombuffer(json.dumps(list(evaluation.names)).encode(), np.uint8)}
+    for name, sums in evaluation.sums.items():
+        values = np.asarray(sums.values)
         places = np.flatnonzero(values)
         arrays[f"{name}.shape"] = np.array(values.shape, np.int64)
-        arrays[f"{name}.statistic"] = np.frombuffer(own.statistic.encode(), np.uint8)
+        arrays[f"{name}.statistic"] = np.frombuffer(sums.statistic.encode(), np.uint8)
         arrays[f"{name}.places"] = _narrow(places)
         arrays[f"{name}.values"] = _narrow(values.ravel()[places])
-    return safetensors.numpy.save({name: np.ascontiguousarray(own) for name, own in arrays.items()})
+    return safetensors.numpy.save(
+        {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    )
 
 
 def _narrow(values: NDArray[Any]) -> NDArray[Any]:
@@ -178,26 +180,26 @@ def _narrow(values: NDArray[Any]) -> NDArray[Any]:
         return values
     if (values != np.floor(values)).any() or values.max() > 2**53:
         return values
-    kind = next(own for own in INTEGERS if values.max() <= np.iinfo(own).max)
+    kind = next(integer for integer in INTEGERS if values.max() <= np.iinfo(integer).max)
     return values.astype(kind)
 
 
-def read_rows(folder: RunFolder, kept: Evaluated) -> Evaluation:
+def read_rows(folder: RunFolder, evaluated: Evaluated) -> Evaluation:
     """The evaluation with what each of its rows adds."""
-    path = folder.evaluation_rows / str(kept.rows.get("file", ""))
+    path = folder.evaluation_rows / str(evaluated.rows.get("file", ""))
     try:
         data = read_plain(path, HISTORY_FILE)
-        if digest(data) != kept.rows["sha256"]:
+        if digest(data) != evaluated.rows["sha256"]:
             raise Damaged("its sha256 differs")
         arrays = safetensors.numpy.load(data)
         names: Sequence[str] = json.loads(arrays.pop(NAMES).tobytes())
-        scores = [name for name in kept.evaluation.scores if f"{name}.values" in arrays]
+        scores = [name for name in evaluated.evaluation.scores if f"{name}.values" in arrays]
         sums = {name: _sums(arrays, name) for name in scores}
     except (OSError, Damaged, KeyError, ValueError, SafetensorError) as why:
         raise RunError(
             f"{path}: this is not what Ensue wrote: {why}. Evaluate {folder.path} again"
         ) from None
-    return replace(kept.evaluation, sums=sums, names=tuple(names))
+    return replace(evaluated.evaluation, sums=sums, names=tuple(names))
 
 
 def _sums(arrays: Mapping[str, NDArray[Any]], name: str) -> RowSums:

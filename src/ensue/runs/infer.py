@@ -54,13 +54,13 @@ def infer(
     """data: the keys of [data] that were given; settings: `table.key=value` each; words: values
     for settings by the words that stand for them, whatever the task calls these; recipe: quick or
     best, for what neither of them says."""
-    said = changed({}, settings)
-    data = {**data, **said.get("data", {})}
-    given = DataSettings.of(data, "data")
+    given_settings = changed({}, settings)
+    data = {**data, **given_settings.get("data", {})}
+    data_settings = DataSettings.of(data, "data")
     if task is not None and task not in TASKS:
         raise ConfigError(str(unknown("task", task, TASKS)))
-    _refuse_twice(given)
-    sample = Sample(given, said).without_header().without_marks()
+    _refuse_twice(data_settings)
+    sample = Sample(data_settings, given_settings).without_header().without_marks()
     data = {
         **data,
         **sample.data.model_dump(
@@ -72,8 +72,8 @@ def infer(
     lines = _decisions(sample, guess, "" if task else name)
     tables = {"task": name, "data": {**data, **guess.data}, **guess.tables}
     in_words = known_settings(name).as_settings(words)
-    based = bool(said.get("base", {}).get("path"))
-    more = recipe_of(TASKS[name], recipe, said.get("model"), based)
+    based = bool(given_settings.get("base", {}).get("path"))
+    more = recipe_of(TASKS[name], recipe, given_settings.get("model"), based)
     effort = [f"{key}={shown_value(value)}" for key, value in more.items()]
     lines += [f"{recipe}: {', '.join(effort)}"] * bool(recipe)
     config = RunConfig.of(changed(tables, [*effort, *in_words, *settings]))
@@ -87,10 +87,10 @@ def infer(
 
 def _decisions(sample: Sample, guess: Guess, task: str) -> list[str]:
     """A line for each thing that was found out, with what was seen. task: if nobody named it."""
-    found = {key: value for key, value in guess.data.items() if not getattr(sample.data, key)}
+    inferred = {key: value for key, value in guess.data.items() if not getattr(sample.data, key)}
     columns = _columns_seen(sample, inferred=bool(task))
     lines = [
-        f"{key}: {_told(value)}{_seen(columns, value)}" for key, value in found.items() if value
+        f"{key}: {_told(value)}{_seen(columns, value)}" for key, value in inferred.items() if value
     ]
     if task:
         lines.append(f"task: {task} ({guess.why})")
@@ -101,7 +101,7 @@ def _decisions(sample: Sample, guess: Guess, task: str) -> list[str]:
             if key not in sample.settings.get(table, {})
         ]
     looked_at = "rows" if _series(guess) else "kinds"
-    if (found or _series(guess)) and looked_at in vars(sample):
+    if (inferred or _series(guess)) and looked_at in vars(sample):
         lines += _not_used(sample, guess)
     return lines
 
@@ -114,16 +114,16 @@ def _series(guess: Guess) -> bool:
 def _not_used(sample: Sample, guess: Guess) -> list[str]:
     """The columns that are passed over; beside a text, how they are learned from as well."""
     beside = bool(guess.data.get("text") or sample.data.texts)
-    said = [*guess.data.values(), *guess.tables.values(), sample.data.table(), sample.settings]
+    mentioned = [*guess.data.values(), *guess.tables.values(), sample.data.table(), sample.settings]
     times = str(guess.tables.get("model", {}).get("time", "")).split(",")  # one in many columns
-    used = str([*said, times])
-    left = [own for own in sample.kinds.values() if repr(own.name) not in used]
+    used = str([*mentioned, times])
+    left = [column for column in sample.kinds.values() if repr(column.name) not in used]
     kinds = (*ASIDE, *BESIDE) if beside or _series(guess) else ASIDE
-    told = [own for own in left if own.kind in kinds]
-    if not told:
+    unused = [column for column in left if column.kind in kinds]
+    if not unused:
         return []
-    line = f"not used: {', '.join(f'{own.name} ({own.seen})' for own in told)}"
-    readable = [own.name for own in told if own.kind in VALUES]
+    line = f"not used: {', '.join(f'{column.name} ({column.seen})' for column in unused)}"
+    readable = [column.name for column in unused if column.kind in VALUES]
     if readable and beside:
         line += f"; learn from them, too, with --columns {in_shell(','.join(readable))}"
     return [line]
@@ -166,7 +166,7 @@ def _recognised(sample: Sample) -> tuple[str, Guess]:
     if not readings:
         raise problems[0] if problems else _nothing_recognised(sample)
     if len(readings) > 1:
-        raise undecided(sample, [(TASKS[name], own) for name, own in readings])
+        raise undecided(sample, [(TASKS[name], guess) for name, guess in readings])
     return readings[0]
 
 
@@ -176,17 +176,17 @@ def _nothing_recognised(sample: Sample) -> EnsueError:
     try:
         roles_of(sample)
     except EnsueError as problem:
-        told = problem
+        message = problem
     else:
-        told = sample.no_text()
-    beside = [own for own in sample.kinds.values() if own.name != label]
-    if label in sample.columns and not any(own.kind in (*WRITTEN, *VALUES) for own in beside):
-        listed = ", ".join(f"{own.name} ({own.kind})" for own in beside) or "none"
+        message = sample.no_text()
+    beside = [column for column in sample.kinds.values() if column.name != label]
+    if label in sample.columns and not any(column.kind in (*WRITTEN, *VALUES) for column in beside):
+        listed = ", ".join(f"{column.name} ({column.kind})" for column in beside) or "none"
         return DataError(
             f"{rows[0].place}: no column to predict {label} from, got {listed}; if one of them is "
             "to be learned from all the same, name it with --text"
         )
-    return told
+    return message
 
 
 def _refuse_twice(data: DataSettings) -> None:
@@ -197,16 +197,17 @@ def _refuse_twice(data: DataSettings) -> None:
         "--test": data.test,
         "--unlabelled": data.unlabelled,
     }
-    seen: dict[Path, str] = {}
+    parts_by_file: dict[Path, str] = {}
     for part, paths in parts.items():
         for path in (side for both in paths for side in sides_of(both)):
             full = Path(path).resolve()
-            if full in seen:
-                why = _why_not_both(seen[full], part)
+            if full in parts_by_file:
+                why = _why_not_both(parts_by_file[full], part)
                 raise OptionError(
-                    f"{path}: given twice ({seen[full]} and {part}){why}. Give each file once"
+                    f"{path}: given twice ({parts_by_file[full]} and {part}){why}. Give each "
+                    "file once"
                 )
-            seen[full] = part
+            parts_by_file[full] = part
 
 
 def _why_not_both(one: str, other: str) -> str:

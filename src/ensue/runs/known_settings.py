@@ -80,11 +80,11 @@ class TaskSettings:
             )
         raise OptionError(f"{word.flag}: {self.task} has no such setting: {hint}")
 
-    def as_settings(self, said: Words) -> list[str]:
+    def as_settings(self, words: Words) -> list[str]:
         """Words as settings, `train.epochs=3`."""
         return [
             f"{key}={value if WORDS[name].kind == 'text' else json.dumps(value)}"
-            for name, value in said.items()
+            for name, value in words.items()
             for key in self.keys_of(WORDS[name])
         ]
 
@@ -109,9 +109,9 @@ def by_task(values: Mapping[str, str]) -> str:
     having: dict[str, list[str]] = {}
     for task, value in values.items():
         having.setdefault(value, []).append(task)
-    told = {value: f"{value} for {', '.join(tasks)}" for value, tasks in having.items()}
-    told |= {value: value for value, tasks in having.items() if 2 * len(tasks) > len(values)}
-    return "; ".join(told[value] for value in sorted(told, key=lambda own: -len(having[own])))
+    texts = {value: f"{value} for {', '.join(tasks)}" for value, tasks in having.items()}
+    texts |= {value: value for value, tasks in having.items() if 2 * len(tasks) > len(values)}
+    return "; ".join(texts[value] for value in sorted(texts, key=lambda value: -len(having[value])))
 
 
 def known_settings(task: str) -> TaskSettings:
@@ -133,16 +133,22 @@ def _facts() -> Any:
 @cache
 def _of_facts(task: str) -> TaskSettings:
     """From the file: the tables that all tasks share, and what is particular to this one."""
-    facts, own = _facts(), _facts()["tasks"][task]
-    found = {**facts["tables"], "model": own["model"]}
+    facts, task_facts = _facts(), _facts()["tasks"][task]
+    known = {**facts["tables"], "model": task_facts["model"]}
     tables = {
-        name: {key: Setting(key, **said) for key, said in found[name]["keys"].items()}
+        name: {key: Setting(key, **value) for key, value in known[name]["keys"].items()}
         for name in TABLES
     }
-    for name, changes in own["changes"].items():
+    for name, changes in task_facts["changes"].items():
         table, _, key = name.rpartition(".")
         tables[table][key] = replace(tables[table][key], **changes)
-    about = {name: found[name]["about"] for name in TABLES}
+    about = {name: known[name]["about"] for name in TABLES}
     return TaskSettings(
-        task, own["sentence"], about, tables, own["words"], own["instead"], own["recipes"]
+        task,
+        task_facts["sentence"],
+        about,
+        tables,
+        task_facts["words"],
+        task_facts["instead"],
+        task_facts["recipes"],
     )

@@ -51,8 +51,8 @@ def load_run(
     folder: RunFolder, trust: Trust = NO_TRUST, device: str = "auto", say: Say = nobody
 ) -> tuple[RunConfig, AnyModel]:
     """trust: what may be run or taken for a cell of one's own; device: where it answers."""
-    found = open_run(folder, Loading(trust, device), say)
-    return found.config, found.model
+    run = open_run(folder, Loading(trust, device), say)
+    return run.config, run.model
 
 
 def open_run(folder: RunFolder, how: Loading, say: Say = nobody) -> LoadedRun:
@@ -77,9 +77,9 @@ def open_run(folder: RunFolder, how: Loading, say: Say = nobody) -> LoadedRun:
             f"{folder.path}: expected the model that the command began with, got another: it was "
             "trained meanwhile. Run the command again"
         )
-    text, told = sealed_config(folder, Path(saved.place), saved.seal)
-    if told:
-        say(Message(told, warning=True))
+    text, stored = sealed_config(folder, Path(saved.place), saved.seal)
+    if stored:
+        say(Message(stored, warning=True))
     config, model = RunConfig.of_text(text, folder.config), _model_of(saved, how)
     return LoadedRun(config, model, saved.digest, best)
 
@@ -101,13 +101,13 @@ def not_finished(folder: RunFolder) -> RunError:
     run = in_shell(path)
     resume = f"`ensue train --run {in_shell(path)}` resumes it"
     if holder:
-        told, resume = f"it is being trained by {holder}", "wait for it"
+        message, resume = f"it is being trained by {holder}", "wait for it"
     elif failure is not None:
-        told = f"failed: {failure.reason}"
+        message = f"failed: {failure.reason}"
     else:
-        told = "this run is not finished"
+        message = "this run is not finished"
     return RunError(
-        f"{path}: {told}; {resume}. Its best weights so far are used by `ensue evaluate {run} "
+        f"{path}: {message}; {resume}. Its best weights so far are used by `ensue evaluate {run} "
         f"--best-so-far`, `ensue predict {run} --best-so-far`, load({str(path)!r}, "
         "best_so_far=True)"
     )
@@ -152,8 +152,8 @@ def load(
     folder, how = RunFolder(run), Loading(Trust(trust, cell), device, best_so_far)
     is_model = (folder.path / MANIFEST).exists()  # that of a run has a copy of config.toml
     if folder.config.exists() and not is_model:
-        found = open_run(folder, how, log)
-        model, data = found.model, found.config.data
+        loaded = open_run(folder, how, log)
+        model, data = loaded.model, loaded.config.data
         model.openings = openings_of(folder, *data.validation, *(data.train if data.test else []))
         return model
     if best_so_far and folder.learned.is_dir():  # of `fit(…, folder=run)`, which was stopped

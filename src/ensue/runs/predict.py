@@ -38,17 +38,17 @@ class Reply(NamedTuple):
 def plain(value: Any) -> Any:
     """As JSON holds it: arrays are lists."""
     if isinstance(value, Mapping):
-        return {key: plain(own) for key, own in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(own) for own in value]
+        return [plain(item) for item in value]
     return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _as_object(answered: Answered) -> dict[str, Any]:
-    shown = answered.shown
-    value = shown if isinstance(shown, str | list | tuple | dict) else None
-    found: dict[str, Any] = plain({"input": value, **asdict(answered.answer)})
-    return found
+    shown_input = answered.shown
+    value = shown_input if isinstance(shown_input, str | list | tuple | dict) else None
+    line: dict[str, Any] = plain({"input": value, **asdict(answered.answer)})
+    return line
 
 
 # What answers are written as: a line of a terminal, an object, a row of a table by column.
@@ -61,14 +61,14 @@ FORMS: dict[str, Callable[[Answered], Any]] = {
 
 def replies(answers: Iterable[Answered], form: str) -> Iterator[Reply]:
     write = FORMS[form]
-    return (Reply(write(own), own.row) for own in answers)
+    return (Reply(write(answer), answer.row) for answer in answers)
 
 
 class Prediction:
     """Answers of a model, and the picture of what was asked, if the task draws any."""
 
-    def __init__(self, model: AnyModel, asked: Asked = NOTHING) -> None:
-        self.model, self.asked = model, asked
+    def __init__(self, model: AnyModel, options: Asked = NOTHING) -> None:
+        self.model, self.asked = model, options
         self._last: Questions[Any] | None = None
         self.answered = self.abstained = 0  # rows so far, and those whose answer was left empty
 
@@ -77,8 +77,8 @@ class Prediction:
         for some in together(lines, 1 if one_by_one else AT_ONCE):
             reader = self.model.reader
             part = reader.question_lines(some)
-            shown = [reader.shown_line(line) for line in some]
-            yield from self.about(Questions(part, shown))
+            inputs = [reader.shown_line(line) for line in some]
+            yield from self.about(Questions(part, inputs))
 
     def files(
         self, paths: Sequence[str], data: DataSettings, on_bad_row: Tell | None = None
@@ -98,8 +98,8 @@ class Prediction:
             yield from (Answered(None, answer, "") for answer in answers)
             return
         names = questions.part.names
-        for row, (shown, answer) in enumerate(zip(questions.shown, answers, strict=True)):
-            yield Answered(shown, answer, names[row])
+        for row, (shown_input, answer) in enumerate(zip(questions.shown, answers, strict=True)):
+            yield Answered(shown_input, answer, names[row])
 
     def lines_before(self) -> list[str]:
         """How answers are chosen, where it was said."""

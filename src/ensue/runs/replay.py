@@ -32,9 +32,9 @@ def points(run: Run, member: int = 1) -> Iterator[Point]:
     for row in run.history(member):
         timed = clocks.get((row["row"], row["update"]))
         clock = None if timed is None else datetime.fromisoformat(timed["clock"]).timestamp()
-        shown = {f"train/{name}": row[name] for name in UPDATE if name in row}
-        shown |= {f"validation/{name}": value for name, value in row.get("scores", {}).items()}
-        for tag, value in shown.items():
+        scores = {f"train/{name}": row[name] for name in UPDATE if name in row}
+        scores |= {f"validation/{name}": value for name, value in row.get("scores", {}).items()}
+        for tag, value in scores.items():
             yield Point(tag, int(row["update"]), float(value), clock)
 
 
@@ -42,31 +42,31 @@ def replay(folder: Path | str, logs: Path | str) -> dict[str, int]:
     """Writes the histories of the runs in a folder and below it, each network into a folder of its
     own below `logs`; gives the number of points of each. What an earlier replay wrote is
     replaced."""
-    writer, found = _writer(), dict[str, int]()
+    writer, counts = _writer(), dict[str, int]()
     for run in Run.below(folder):
         name = name_below(run.path, Path(folder))
         for member in range(1, len(run.folder.members()) + 1):
-            own = name if member == 1 else f"{name}/members/{member}"
-            found[own] = _write(writer, run, member, Path(logs) / own)
-    if not found:
+            label = name if member == 1 else f"{name}/members/{member}"
+            counts[label] = _write(writer, run, member, Path(logs) / label)
+    if not counts:
         raise RunError(f"{folder}: no run in it or below it")
-    return found
+    return counts
 
 
 def _write(writer: Any, run: Run, member: int, place: Path) -> int:
-    there = list(place.glob(EVENTS))
-    if there and not (place / MARK).exists():
+    events = list(place.glob(EVENTS))
+    if events and not (place / MARK).exists():
         raise RunError(
-            f"{place}: it has logs of something else ({there[0].name}); name another folder"
+            f"{place}: it has logs of something else ({events[0].name}); name another folder"
         )
     with disk_errors(place, 0):
         place.mkdir(parents=True, exist_ok=True)
         write_whole(place / MARK, b"")
-        for path in there:
+        for path in events:
             path.unlink()
         log, count = writer(str(place)), 0
-        for own in points(run, member):
-            log.add_scalar(own.tag, own.value, own.update, wall_time=own.clock)
+        for point in points(run, member):
+            log.add_scalar(point.tag, point.value, point.update, wall_time=point.clock)
             count += 1
         log.close()
     return count

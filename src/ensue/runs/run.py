@@ -107,7 +107,7 @@ class Run(Printed):
         place = Path(folder)
         if not place.is_dir():
             raise RunError(f"{place}: there is no such folder")
-        return [cls(own) for own in sorted(_run_folders(place))]
+        return [cls(folder) for folder in sorted(_run_folders(place))]
 
     @property
     def path(self) -> Path:
@@ -142,10 +142,10 @@ class Run(Printed):
             raise RunError(f"{place}: this is not what Ensue wrote: {why}") from None
 
     def setting(self, table: str, key: str) -> Any:
-        found = self.settings.get(table)
-        if not isinstance(found, dict) or key not in found:
+        values = self.settings.get(table)
+        if not isinstance(values, dict) or key not in values:
             raise RunError(f"{self.folder.config}: expected {table}.{key}, got nothing")
-        return found[key]
+        return values[key]
 
     @property
     def task(self) -> str:
@@ -155,10 +155,10 @@ class Run(Printed):
     def history(self, member: int = 1) -> list[dict[str, Any]]:
         """The rows of history.jsonl, updates and evaluations in their order, of a network."""
         folder, known = self._network(member), self._ended().get("histories", [])
-        place, seen = folder.history, history_seen(folder.checkpoints)
+        place, lines = folder.history, history_seen(folder.checkpoints)
         rows = list(_lines(place))  # names the line that was changed, if it can be told
         if len(known) < member:
-            read_history(place, seen)
+            read_history(place, lines)
         elif digest(read_plain(place, HISTORY_FILE)) != known[member - 1]:
             raise RunError(f"{place}: changed since the training ended. Put it back as it was")
         return rows
@@ -174,18 +174,25 @@ class Run(Printed):
     def best(self) -> float | None:
         """The score on validation of what answers, or of the networks, if that one is theirs."""
         watch = self.setting("train", "watch")
-        found = [own["scores"] for own in self._outcomes() if own["scores"]]
-        known = [own[watch] for own in found if own.get(watch) is not None]
+        scores = [outcome["scores"] for outcome in self._outcomes() if outcome["scores"]]
+        known = [each[watch] for each in scores if each.get(watch) is not None]
         return sum(known) / len(known) if known else None
 
     def _outcomes(self) -> list[dict[str, Any]]:
         """Of each network, its best validation: as training left it, or as history has it."""
         if ended := self._ended():
-            own = ended.get("answer", {})
-            return [{"scores": own}] if self.setting("train", "watch") in own else ended["networks"]
+            answer = ended.get("answer", {})
+            return (
+                [{"scores": answer}]
+                if self.setting("train", "watch") in answer
+                else ended["networks"]
+            )
         rows = [self.history(k) for k, _ in enumerate(self.folder.members(), 1)]
-        best = [[row for row in own if row.get("best")] for own in rows]
-        return [{"scores": own[-1]["scores"] if own else None} for own in best]
+        best = [[row for row in rows_of_member if row.get("best")] for rows_of_member in rows]
+        return [
+            {"scores": rows_of_member[-1]["scores"] if rows_of_member else None}
+            for rows_of_member in best
+        ]
 
     def _ended(self) -> dict[str, Any]:
         """What training.json says of a run that is finished; {} for others."""
@@ -238,7 +245,7 @@ class Run(Printed):
     @property
     def size(self) -> int:
         """Bytes on the disk."""
-        return sum(own.lstat().st_size for own in self.path.rglob("*") if own.is_file())
+        return sum(file.lstat().st_size for file in self.path.rglob("*") if file.is_file())
 
     # ------------------------------------------------------------- what came of it
     def evaluations(self) -> list[Evaluated]:
@@ -250,8 +257,12 @@ class Run(Printed):
         from ensue.tasks import TASKS
 
         kind = TASKS[self.task].evaluation_class
-        found = [own for own in current_evaluations(self.folder, kind) if own.part == part]
-        return found[-1].evaluation if found else None
+        evaluations = [
+            evaluation
+            for evaluation in current_evaluations(self.folder, kind)
+            if evaluation.part == part
+        ]
+        return evaluations[-1].evaluation if evaluations else None
 
     def evaluate(
         self,
@@ -260,17 +271,17 @@ class Run(Printed):
         test: Sequence[Path | str] = (),
         trust: bool | str | Sequence[str] = False,
         device: str = "auto",
-        **asked: Any,
+        **options: Any,
     ) -> Evaluation:
         """As `ensue evaluate`: opens the test part, or the validation part, keeps the result in the
         folder, and writes down that the test part was opened. test: files in the place of the
-        run's own; trust, device: as `ensue.load`; asked: the task's own words, beam=5."""
+        run's own; trust, device: as `ensue.load`; options: the task's own words, beam=5."""
         from ensue.runs.evaluate import evaluate_in_python
         from ensue.runs.load import Loading
         from ensue.tasks.kept_cells import Trust
 
-        files, how = [str(own) for own in test], Loading(Trust(trust), device)
-        return evaluate_in_python(self.folder, part, files, asked, how)
+        files, how = [str(file) for file in test], Loading(Trust(trust), device)
+        return evaluate_in_python(self.folder, part, files, options, how)
 
     def model(self, **how: Any) -> AnyModel:
         """The model; how: the keywords of `ensue.load`."""
@@ -284,18 +295,20 @@ class Run(Printed):
         from ensue.runs.compare import compare_runs
         from ensue.runs.evaluate import evaluate_validation
 
-        folders = [own.path if isinstance(own, Run) else own for own in (self, *others)]
+        folders = [run.path if isinstance(run, Run) else run for run in (self, *others)]
         return compare_runs(folders, part, evaluate_validation)
 
     # ------------------------------------------------------------- to be looked at
     def summary(self, name: str = "") -> RunSummary:
         """name: what it is called, by default its folder's name."""
         self.folder.check_weights()
-        tests = [own for own in self.evaluations() if own.part == "test"]
+        tests = [evaluation for evaluation in self.evaluations() if evaluation.part == "test"]
         tested = None
         if tests:
-            found = tests[-1].evaluation
-            tested = Tested(found.main, found.scores[found.main].value, found.rows)
+            evaluation = tests[-1].evaluation
+            tested = Tested(
+                evaluation.main, evaluation.scores[evaluation.main].value, evaluation.rows
+            )
         files = [
             BETWEEN.join(Path(side).name for side in sides_of(path))
             for path in self.setting("data", "train")
@@ -382,10 +395,10 @@ class Listed(Printed):
     broken: list[str]
 
     def as_json(self) -> dict[str, Any]:
-        return {"runs": [own.as_json() for own in self.runs], "broken": self.broken}
+        return {"runs": [run.as_json() for run in self.runs], "broken": self.broken}
 
     def document(self) -> Document:
-        rows = [own.cells() for own in self.runs]
+        rows = [run.cells() for run in self.runs]
         return Document("Runs", "", [Table(rows, HEAD, left=len(HEAD) - 2)])
 
 
@@ -406,44 +419,44 @@ def list_runs(folder: Path | str) -> Listed:
 
 
 def _document(run: Run) -> Document:
-    found = run.summary()
+    summary = run.summary()
     rows: list[tuple[str, Cell]] = [
-        ("run", found.name),
-        ("task", found.task),
-        ("data", found.data),
-        *_validation(run, found.watch, found.best),
-        ("state", found.state),
-        ("trained", f"{time_text(found.seconds)}, until {local_time(found.when)}"),
-        ("size", size_text(found.size)),
+        ("run", summary.name),
+        ("task", summary.task),
+        ("data", summary.data),
+        *_validation(run, summary.watch, summary.best),
+        ("state", summary.state),
+        ("trained", f"{time_text(summary.seconds)}, until {local_time(summary.when)}"),
+        ("size", size_text(summary.size)),
     ]
     sections = map(_evaluated, run.evaluations())
-    return Document(f"Run {found.name}", "", [Table(rows, left=2, room=10), *sections])
+    return Document(f"Run {summary.name}", "", [Table(rows, left=2, room=10), *sections])
 
 
 def _validation(run: Run, watch: str, best: float | None) -> list[tuple[str, Cell]]:
     """The watched score of each network as a curve; of one that was solved, the score alone."""
     from ensue.tasks.model_page import score_curve
 
-    found: list[tuple[str, Cell]] = []
+    validation: list[tuple[str, Cell]] = []
     networks = len(run.folder.members())
     for member in range(1, min(networks, MOST_NETWORKS) + 1):
         rows = [row for row in run.history(member) if watch in row.get("scores", {})]
         if rows:
             scores = [(row["update"], row["scores"][watch], row["best"]) for row in rows]
             name = f"validation {watch}" + f", network {member}" * (networks > 1)
-            found.append((name, score_curve(scores)))
-    if not found and best is not None:
-        found.append((f"validation {watch}", score_text(best)))
-    return found
+            validation.append((name, score_curve(scores)))
+    if not validation and best is not None:
+        validation.append((f"validation {watch}", score_text(best)))
+    return validation
 
 
-def _evaluated(kept: Evaluated) -> Section:
+def _evaluated(evaluated: Evaluated) -> Section:
     """The scores of a part."""
-    found = kept.evaluation
-    files = ", ".join(Path(file.path).name for file in kept.files)
+    evaluation = evaluated.evaluation
+    files = ", ".join(Path(file.path).name for file in evaluated.files)
     rows = [
         (name, f"{value:.4f}", f"{low:.4f} … {high:.4f}")
-        for name, (value, low, high) in found.scores.items()
+        for name, (value, low, high) in evaluation.scores.items()
     ]
-    title = f"{kept.part} part of {files}: {found.rows:,} rows, {kept.when[:10]}"
+    title = f"{evaluated.part} part of {files}: {evaluation.rows:,} rows, {evaluated.when[:10]}"
     return Section(title, [Table(rows, ("score", "value", "95 % interval"))])

@@ -74,11 +74,11 @@ def as_markdown() -> str:
         if name == MODEL:
             continue
         parts.append(f"\n## {_title(name)}\n\n{some.about[name]}\n\n".replace("\n\n\n\n", "\n\n"))
-        tables = {task: own.tables[name] for task, own in known.items()}
+        tables = {task: known_task.tables[name] for task, known_task in known.items()}
         parts.append(_page_table(COLUMNS, [_shared(key, tables) for key in some.tables[name]]))
-    for task, own in known.items():
-        parts.append(f"\n## `[model]` of {task}\n\n{own.about[MODEL]}\n\n")
-        rows = [_row(setting) for setting in own.tables[MODEL].values()]
+    for task, value in known.items():
+        parts.append(f"\n## `[model]` of {task}\n\n{value.about[MODEL]}\n\n")
+        rows = [_row(setting) for setting in value.tables[MODEL].values()]
         parts.append(_page_table(COLUMNS, rows))
     return "".join(parts)
 
@@ -89,41 +89,43 @@ def _title(table: str) -> str:
 
 def _page_words(known: Mapping[str, TaskSettings]) -> list[tuple[str, str, str]]:
     """For each word, the settings that it stands for, and the tasks where it does."""
-    found = []
+    words = []
     for word in WORDS.values():
         having: dict[str, list[str]] = {}
-        for task, own in known.items():
-            if word.name in own.words:
-                keys = ", ".join(f"`{key}`" for key in own.words[word.name])
+        for task, value in known.items():
+            if word.name in value.words:
+                keys = ", ".join(f"`{key}`" for key in value.words[word.name])
                 having.setdefault(keys, []).append(task)
         flags = ", ".join(f"`{flag}`" for flag in word.flags)
         for keys, tasks in having.items():
-            found.append(
+            words.append(
                 (flags, keys, "every task" if len(tasks) == len(known) else ", ".join(tasks))
             )
-    return found
+    return words
 
 
 def _recipes(known: Mapping[str, TaskSettings]) -> list[tuple[str, str, str]]:
     """For each recipe, what it sets for each task."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for task, own in known.items():
-        for name, recipe in own.recipes.items():
-            told = ", ".join(f"`{key}={shown_value(value)}`" for key, value in recipe.items())
-            found.setdefault((name, told), []).append(task)
-    names = dict.fromkeys(name for name, _ in found)
+    tasks_of_recipe: dict[tuple[str, str], list[str]] = {}
+    for task, table in known.items():
+        for name, recipe in table.recipes.items():
+            listed = ", ".join(f"`{key}={shown_value(value)}`" for key, value in recipe.items())
+            tasks_of_recipe.setdefault((name, listed), []).append(task)
+    names = dict.fromkeys(name for name, _ in tasks_of_recipe)
     return [
-        (f"`{asked_by(name)}`", told, ", ".join(tasks))
+        (f"`{asked_by(name)}`", texts, ", ".join(tasks))
         for name in names
-        for (own, told), tasks in found.items()
-        if own == name
+        for (recipe_name, texts), tasks in tasks_of_recipe.items()
+        if recipe_name == name
     ]
 
 
 def _shared(key: str, tables: Mapping[str, Mapping[str, Setting]]) -> tuple[str, ...]:
     """A setting that every task has, with the defaults of all of them."""
-    defaults = by_task({task: _code(shown_value(own[key].default)) for task, own in tables.items()})
-    expected = by_task({task: own[key].expected for task, own in tables.items()})
+    defaults = by_task(
+        {task: _code(shown_value(table[key].default)) for task, table in tables.items()}
+    )
+    expected = by_task({task: table[key].expected for task, table in tables.items()})
     return f"`{key}`", defaults, expected, next(iter(tables.values()))[key].meaning
 
 
@@ -132,8 +134,8 @@ def _row(setting: Setting) -> tuple[str, ...]:
     return f"`{setting.key}`", default, setting.expected, setting.meaning
 
 
-def _code(shown: str) -> str:
-    return f"`{shown}`" if shown else ""
+def _code(text: str) -> str:
+    return f"`{text}`" if text else ""
 
 
 def _page_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -166,7 +168,7 @@ def describe(task: AnyTask) -> TaskSettings:
         tables,
         _words(task.settings, tables),
         {word: f"{MODEL}.{key}" for word, key in task.settings.instead.items()},
-        {name: dict(own) for name, own in recipes_of(task).items()},
+        {name: dict(value) for name, value in recipes_of(task).items()},
     )
 
 
@@ -197,13 +199,13 @@ def _words(
     kind: type[Table], tables: Mapping[str, Mapping[str, Setting]]
 ) -> dict[str, tuple[str, ...]]:
     """By word, the settings that it stands for; words for which there is none are left out."""
-    found: dict[str, tuple[str, ...]] = {}
+    words: dict[str, tuple[str, ...]] = {}
     for word in WORDS.values():
         table, _, key = word.key.rpartition(".")
         keys = kind.words.get(word.name, (key,)) if table == MODEL else (key,)
-        if all(own in tables[table] for own in keys):
-            found[word.name] = tuple(full_key(table, own) for own in keys)
-    return found
+        if all(key in tables[table] for key in keys):
+            words[word.name] = tuple(full_key(table, key) for key in keys)
+    return words
 
 
 # --- written down -----------------------------------------------------------------------------
@@ -216,42 +218,44 @@ def facts() -> dict[str, Any]:
     shared["train"]["watch"] = replace(shared["train"]["watch"], expected="a metric of the task")
     shared[ALONE] = {MEMBERS.key: MEMBERS}
     about = {ALONE: "", **{name: _about(kind) for name, kind in SHARED.items()}}
-    tables = {name: _table_facts(about[name], own) for name, own in shared.items()}
+    tables = {name: _table_facts(about[name], value) for name, value in shared.items()}
     return {"tables": tables, "tasks": {name: _task_facts(name, shared) for name in ROOMS}}
 
 
 def _table_facts(about: str, settings: Mapping[str, Setting]) -> dict[str, Any]:
-    keys = {key: {k: v for k, v in asdict(own).items() if k != "key"}
-            for key, own in settings.items()}  # fmt: skip
+    keys = {key: {k: v for k, v in asdict(setting).items() if k != "key"}
+            for key, setting in settings.items()}  # fmt: skip
     return {"about": about, "keys": keys}
 
 
 def _task_facts(name: str, shared: Mapping[str, Mapping[str, Setting]]) -> dict[str, Any]:
-    found = describe(TASKS[name])
+    described = describe(TASKS[name])
     changes = {
         full_key(table, key): {
-            k: v for k, v in asdict(own).items() if v != asdict(shared[table][key])[k]
+            k: v for k, v in asdict(setting).items() if v != asdict(shared[table][key])[k]
         }
         for table in shared
-        for key, own in found.tables[table].items()
-        if own != shared[table][key]
+        for key, setting in described.tables[table].items()
+        if setting != shared[table][key]
     }
     return {
-        "sentence": found.sentence,
-        "words": {word: list(keys) for word, keys in found.words.items()},
-        "instead": dict(found.instead),
-        "recipes": dict(found.recipes),
+        "sentence": described.sentence,
+        "words": {word: list(keys) for word, keys in described.words.items()},
+        "instead": dict(described.instead),
+        "recipes": dict(described.recipes),
         "changes": changes,
-        "model": _table_facts(found.about[MODEL], found.tables[MODEL]),
+        "model": _table_facts(described.about[MODEL], described.tables[MODEL]),
     }
 
 
-def as_text(found: Any, depth: int = 0) -> str:
+def as_text(value: Any, depth: int = 0) -> str:
     """JSON with a line for each setting."""
-    if not (isinstance(found, dict) and any(isinstance(own, dict) for own in found.values())):
-        return json.dumps(found, ensure_ascii=False)
+    if not (isinstance(value, dict) and any(isinstance(item, dict) for item in value.values())):
+        return json.dumps(value, ensure_ascii=False)
     space = "\n" + " " * (depth + 1)
-    inside = [f"{space}{json.dumps(key)}: {as_text(own, depth + 1)}" for key, own in found.items()]
+    inside = [
+        f"{space}{json.dumps(key)}: {as_text(item, depth + 1)}" for key, item in value.items()
+    ]
     return "{" + ",".join(inside) + "\n" + " " * depth + "}"
 
 

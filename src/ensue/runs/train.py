@@ -46,10 +46,10 @@ def drawn(train: Any, data: DataSettings) -> Any:
 def read_unlabelled(config: RunConfig, model: AnyModel, train: Any, say: Say) -> Any | None:
     """Rows without labels that are learned from as well; None where there are none."""
     bad = Tally()
-    found = unlabelled_in_files(model, config.data, train, bad.add)
+    unlabelled = unlabelled_in_files(model, config.data, train, bad.add)
     for message in rejected_message(bad.count):
         say(message)
-    return found
+    return unlabelled
 
 
 def read_parts(config: RunConfig, model: AnyModel, say: Say) -> tuple[Any, Any]:
@@ -60,8 +60,8 @@ def read_parts(config: RunConfig, model: AnyModel, say: Say) -> tuple[Any, Any]:
         say(message)
     if len(train):
         model.reader.check(train, "training")
-    held = files.part("validation", like=train)
-    for name, part in (("train", train), ("validation", held)):
+    validation = files.part("validation", like=train)
+    for name, part in (("train", train), ("validation", validation)):
         if not len(part):
             what = "groups" if config.data.group else "different rows"
             raise DataError(
@@ -69,7 +69,7 @@ def read_parts(config: RunConfig, model: AnyModel, say: Say) -> tuple[Any, Any]:
                 f"{what} to be split by their hash (equal ones stay in one part). Give more rows, "
                 "another --set data.split_seed=1, or a file with --validation"
             )
-    return train, held
+    return train, validation
 
 
 POINTS = 5  # every fifth point of a curve is printed
@@ -96,7 +96,7 @@ class Trained:
 
     def best(self) -> str:
         """The validation scores of what answers; of the networks in training beside them."""
-        alone = _listed([own.scores or {} for own in self.outcomes])
+        alone = _listed([outcome.scores or {} for outcome in self.outcomes])
         if not self.answer:
             return f"best on validation: {alone}"
         networks = f"network{'s' * (len(self.outcomes) > 1)}"
@@ -105,9 +105,9 @@ class Trained:
 
 def _listed(scores: Sequence[Mapping[str, float]]) -> str:
     """Names with the values of each."""
-    names = sorted({name for own in scores for name in own})
-    shown = {name: [f"{own[name]:.4f}" for own in scores] for name in names}
-    return ", ".join(f"{name} {' '.join(values)}" for name, values in shown.items())
+    names = sorted({name for score in scores for name in score})
+    by_name = {name: [f"{score[name]:.4f}" for score in scores] for name in names}
+    return ", ".join(f"{name} {' '.join(values)}" for name, values in by_name.items())
 
 
 # --- the configuration -------------------------------------------------------------------------
@@ -120,13 +120,13 @@ def settle(
     was learned by it, or where all that differs is allowed to, another one takes its place. A
     folder that another process works in is refused before any data is read."""
     with folder.locked():
-        there = read_plain(folder.config) if folder.config.exists() else None
-        began = _began_with(folder, there, say) if folder.has_weights() else None
+        text = read_plain(folder.config) if folder.config.exists() else None
+        began = _began_with(folder, text, say) if folder.has_weights() else None
         if began is not None:
             differs = _differences(folder, RunConfig.of_text(began, folder.config), config)
-            _refuse(folder, differs, allow, _same(folder, there, config))
-        if there is None or not _same(folder, there, config):
-            if began not in (None, there):
+            _refuse(folder, differs, allow, _same(folder, text, config))
+        if text is None or not _same(folder, text, config):
+            if began not in (None, text):
                 say(Message(f"{folder.config}: edited by hand; written anew", warning=True))
             write_whole(folder.config, config.text_of(folder.path).encode())
         return config
@@ -135,15 +135,15 @@ def settle(
 def _refuse_other_reading(folder: RunFolder, config: RunConfig, allow: Collection[str]) -> None:
     """As `settle`, before any data is read: where [data] differs, which follows from no file, the
     files may not be readable in the other way."""
-    there = read_plain(folder.config) if folder.config.exists() else None
-    began = _began_with(folder, there, nobody) if folder.has_weights() else None
+    text = read_plain(folder.config) if folder.config.exists() else None
+    began = _began_with(folder, text, nobody) if folder.has_weights() else None
     if began is None:
         return
-    given = {f"{table}.{key}" for table, keys in config.told.items() for key in keys}
+    given_keys = {f"{table}.{key}" for table, keys in config.told.items() for key in keys}
     differs = _differences(folder, RunConfig.of_text(began, folder.config), config)
-    known = {key: line for key, line in differs.items() if key in given or _of_data(key)}
+    known = {key: line for key, line in differs.items() if key in given_keys or _of_data(key)}
     if any(map(_of_data, known)):
-        _refuse(folder, known, allow, _same(folder, there, config))
+        _refuse(folder, known, allow, _same(folder, text, config))
 
 
 def _of_data(key: str) -> bool:
@@ -158,15 +158,15 @@ def _refuse(
         raise _refused(folder, differs, refused, edited)
 
 
-def _began_with(folder: RunFolder, there: bytes | None, say: Say) -> bytes | None:
+def _began_with(folder: RunFolder, text: bytes | None, say: Say) -> bytes | None:
     """The configuration that a run began with: the sealed one, or the one that is there."""
     place = seal_folder(folder)
     try:
         seal = {} if place is None else seal_in(place)
     except Damaged as why:
         say(Message(f"{place}: {why}; it is written anew", warning=True))
-        return there
-    return seal.get(CONFIG, there)
+        return text
+    return seal.get(CONFIG, text)
 
 
 def _same(folder: RunFolder, text: bytes | None, config: RunConfig) -> bool:
@@ -177,10 +177,10 @@ def _same(folder: RunFolder, text: bytes | None, config: RunConfig) -> bool:
         return False
 
 
-def _differences(folder: RunFolder, there: RunConfig, config: RunConfig) -> dict[str, str]:
+def _differences(folder: RunFolder, earlier: RunConfig, config: RunConfig) -> dict[str, str]:
     """By key, the settings that the folder has otherwise; a run of another task is refused."""
-    _refuse_another_task(folder, there, config)
-    before, now = there.flat(), config.flat()
+    _refuse_another_task(folder, earlier, config)
+    before, now = earlier.flat(), config.flat()
     return {
         key: f"  {key}: was {before.get(key)!r}, now {now.get(key)!r}"
         for key in dict.fromkeys([*before, *now])
@@ -188,10 +188,10 @@ def _differences(folder: RunFolder, there: RunConfig, config: RunConfig) -> dict
     }
 
 
-def _refuse_another_task(folder: RunFolder, there: RunConfig, config: RunConfig) -> None:
-    if there.task != config.task:
+def _refuse_another_task(folder: RunFolder, before: RunConfig, config: RunConfig) -> None:
+    if before.task != config.task:
         raise RunError(
-            f"{folder.path}: this folder holds a run to {there.task}, and this command is one to "
+            f"{folder.path}: this folder holds a run to {before.task}, and this command is one to "
             f"{config.task}; name another folder: --run {in_shell(free_name(folder.path))}"
         )
 
@@ -258,20 +258,20 @@ def train_run(
             _refuse_other_reading(folder, config, allow)
         model = config.new_model()
         model.read_base(folder)
-        train, held = read_parts(config, model, say)
+        train, validation = read_parts(config, model, say)
         facts = data_facts(folder, config) if first else b""  # of the files as they were read
         config = config.changed(adapt(model, train, lambda line: say(Message(line))))
         seal = {}
         if first:
             settle(folder, config, allow, say)
             seal = {CONFIG: read_plain(folder.config), DATA: facts}
-        rows = {"train": len(train), "validation": len(held)}
+        rows = {"train": len(train), "validation": len(validation)}
         many = f"{len(train):,} row{'s' * (len(train) != 1)}"
-        say(Message(f"{many} to train on, {len(held):,} to validate on"))
+        say(Message(f"{many} to train on, {len(validation):,} to validate on"))
         more = read_unlabelled(config, model, train, say)
         rows |= {} if more is None else {"unlabelled": len(more)}
         how = Fitting(folder, watchers, config.flat(), allow, seal, members_first, outputs, more)
-        outcomes = model.fit_parts(train, held, how)
+        outcomes = model.fit_parts(train, validation, how)
         if any(map(_still_improving, outcomes)):
             more = f"--epochs {2 * config.train.epochs} --allow train.epochs"
             say(Message(f"the validation score was still improving: more epochs may help ({more})"))
@@ -282,11 +282,11 @@ def train_run(
     return trained
 
 
-def _still_improving(own: Outcome) -> bool:
+def _still_improving(outcome: Outcome) -> bool:
     """Whether the watched score of its last epoch was its best, and nothing but their number ended
     it. Equal scores of a lower cost are no better ones."""
-    latest = own.best_update == own.updates and not own.stale
-    return latest and own.reason == "epochs" and own.epochs > 1
+    latest = outcome.best_update == outcome.updates and not outcome.stale
+    return latest and outcome.reason == "epochs" and outcome.epochs > 1
 
 
 def _refuse_ensemble(folder: RunFolder) -> None:
@@ -306,11 +306,11 @@ def _write(folder: RunFolder, trained: Trained, seal: Seal, say: Say) -> None:
         folder.data.unlink()
     write_model(folder.model, trained.model.as_saved(seal))
     write_whole(folder.data, seal[DATA])
-    networks = [finite(asdict(own)) for own in trained.outcomes]
+    networks = [finite(asdict(outcome)) for outcome in trained.outcomes]
     rows = [
-        digest(read_plain(own.history, HISTORY_FILE))
-        for own in folder.members()
-        if own.history.exists()
+        digest(read_plain(member.history, HISTORY_FILE))
+        for member in folder.members()
+        if member.history.exists()
     ]
     facts = {"format": FORMAT, "rows": trained.rows, "networks": networks, "histories": rows}
     facts |= {"answer": finite({**trained.answer})} if trained.answer else {}
@@ -320,11 +320,11 @@ def _write(folder: RunFolder, trained: Trained, seal: Seal, say: Say) -> None:
         remove(folder.learned)
     folder.failure.unlink(missing_ok=True)
     try:
-        _, told = sealed_config(folder, folder.model, seal)
+        _, config_text = sealed_config(folder, folder.model, seal)
     except (OSError, RunError) as error:
-        told = f"the run went on as it began, but its file was changed meanwhile. {error}"
-    if told:
-        say(Message(told, warning=True))
+        config_text = f"the run went on as it began, but its file was changed meanwhile. {error}"
+    if config_text:
+        say(Message(config_text, warning=True))
 
 
 def complete(config: RunConfig, say: Say = nobody) -> RunConfig:

@@ -121,10 +121,12 @@ class Builder:
     def graph(self, title: str, inputs: Iterable[Any], outputs: Iterable[Any]) -> onnx.GraphProto:
         """inputs, outputs: (name, element type, shape) each, a str for a free axis."""
         helper = load_onnx().helper
-        given, found = (
-            [helper.make_tensor_value_info(*own) for own in each] for each in (inputs, outputs)
+        in_values, out_values = (
+            [helper.make_tensor_value_info(*value) for value in each] for each in (inputs, outputs)
         )
-        made: onnx.GraphProto = helper.make_graph(self.nodes, title, given, found, self.constants)
+        made: onnx.GraphProto = helper.make_graph(
+            self.nodes, title, in_values, out_values, self.constants
+        )
         return made
 
 

@@ -59,9 +59,9 @@ class StepGraph:
                 self._products.setdefault((node.attr.name, node.args[0]), []).append(node.attr)
 
     def name(self, node: Node) -> str:
-        for own in below([node], self.values.__contains__):
-            if own not in self.values:
-                self.values[own] = self._compute(own)
+        for each in below([node], self.values.__contains__):
+            if each not in self.values:
+                self.values[each] = self._compute(each)
         return self.values[node]
 
     def _compute(self, node: Node) -> str:
@@ -92,8 +92,8 @@ class StepGraph:
         """A gate of one product with all gates of a matrix that meet the same operand."""
         refs = self._products[node.attr.name, node.args[0]]
         refs = sorted(set(refs), key=lambda ref: gate_number(self.direction.equations, ref))
-        found = products(self.builder, self.direction, refs, self.values[node.args[0]])
-        for ref, name in zip(refs, found, strict=True):
+        joined = products(self.builder, self.direction, refs, self.values[node.args[0]])
+        for ref, name in zip(refs, joined, strict=True):
             self.values[node.graph.product(ref, node.args[0])] = name
         return self.values[node]
 
@@ -134,12 +134,12 @@ def scan(
         for node in below(equations.roots)
         if node.op == "product" and node.args[0] is equations.x
     ]
-    given = {node: outside.name(node) for node in hoisted}
+    outside_names = {node: outside.name(node) for node in hoisted}
     if equations.uses_x_elementwise or any(root is equations.x for root in equations.roots):
-        given[equations.x] = x
+        outside_names[equations.x] = x
     body = Builder(builder)
     old = {node: body.name() for node in equations.old.values()}
-    inner = {node: body.name() for node in given}
+    inner = {node: body.name() for node in outside_names}
     now = body.name()
     step = StepGraph(body, direction, {**old, **inner})
     new = [
@@ -157,7 +157,7 @@ def scan(
     outputs = [builder.name() for _ in (*new, y)]
     builder.several(
         "Scan",
-        [*state, *given.values(), alive],
+        [*state, *outside_names.values(), alive],
         outputs,
         body=graph,
         num_scan_inputs=scanned,
@@ -217,7 +217,7 @@ def add_direction(
     operator = operator_of(direction)
     if operator is None or less:
         return scan(builder, direction, x, state, sequences.alive(less), reverse)
-    kinds = {own.kind for own in direction.weights.stored.values()} - {"float32"}
+    kinds = {stored.kind for stored in direction.weights.stored.values()} - {"float32"}
     kind = next(iter(kinds), "float32")
     return standard(builder, operator, sequences, x, state, reverse, kind)
 
@@ -240,7 +240,7 @@ def standard(
         return add("Unsqueeze", builder.weight(store(value[0], kind)), front)
 
     lengths = add("Cast", sequences.lengths, to=load_onnx().TensorProto.INT32)
-    begin = [add("Unsqueeze", own, front) for own in state]
+    begin = [add("Unsqueeze", part, front) for part in state]
     inputs = [
         x,
         matrix(operator.W),
@@ -313,7 +313,7 @@ def onnx_model(
     real, whole = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
     inputs: list[Any] = [("x", real, [*time_axes, stack.input_size]), ("lengths", whole, ["rows"])]
     inputs += [(name, real, [f"{name}_rows", width]) for name, width in stack.state_names]
-    out_axes = [own if own == "batch" else f"{own}_out" for own in time_axes]
+    out_axes = [ax if ax == "batch" else f"{ax}_out" for ax in time_axes]
     outputs: list[Any] = [("y", real, [*out_axes, stack.output_size])]
     outputs += [(f"{name}_end", real, ["batch", width]) for name, width in stack.state_names]
     _add_defaults(builder, stack)
@@ -323,7 +323,7 @@ def onnx_model(
 def _add_defaults(builder: Builder, stack: Stack) -> None:
     """What inputs are where they are not given: one row, which is spread over the batch."""
     named: list[tuple[str, Any]] = [("lengths", np.array([FULL], np.int64))]
-    starts = [part for own in stack.directions for part in own.start]
+    starts = [part for direction in stack.directions for part in direction.start]
     for (name, _), start in zip(stack.state_names, starts, strict=True):
         named.append((name, start[None]))
     for name, value in named:
@@ -344,7 +344,7 @@ def _to_length(builder: Builder, stack: Stack, x: str) -> tuple[str, str]:
         wide = add("Concat", sequences.steps, sequences.batch, builder.axis_size(x, 2), axis=0)
         index = add("Expand", add("Unsqueeze", index, builder.whole(2)), wide)
         x = add("GatherElements", x, index, axis=0)
-    kept = add("Slice", x, builder.whole(0), limit, builder.whole(0))
-    missing = add("Sub", limit, builder.axis_size(kept, 0))
+    shortened = add("Slice", x, builder.whole(0), limit, builder.whole(0))
+    missing = add("Sub", limit, builder.axis_size(shortened, 0))
     pads = add("Concat", builder.whole(0, 0, 0), missing, builder.whole(0, 0), axis=0)
-    return add("Pad", kept, pads), lengths
+    return add("Pad", shortened, pads), lengths

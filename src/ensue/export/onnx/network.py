@@ -32,9 +32,9 @@ DOMAIN = "ensue"
 
 def network_model(traced: onnx.ModelProto, weights: str = "float32") -> onnx.ModelProto:
     """What `traced` gave, in ONNX's own operators; matrices stored as asked for."""
-    found = _with_recurrences(traced, weights)
-    load_onnx().checker.check_model(found, full_check=True)
-    return found
+    model_with_recurrences = _with_recurrences(traced, weights)
+    load_onnx().checker.check_model(model_with_recurrences, full_check=True)
+    return model_with_recurrences
 
 
 def traced(
@@ -48,7 +48,8 @@ def traced(
     None for one that is not free."""
     called = _Called(network).eval()
     shapes = tuple(
-        {k: torch.export.Dim.AUTO for k, name in enumerate(axes[own]) if name} for own in inputs
+        {k: torch.export.Dim.AUTO for k, name in enumerate(axes[name_of_input]) if name}
+        for name_of_input in inputs
     )
     translation: dict[Any, Any] = {torch.ops.ensue.recurrence.default: _translation()}
     with torch.no_grad(), _quietly():
@@ -87,8 +88,8 @@ class _Called(nn.Module):
         super().__init__()
         self.network = network
 
-    def forward(self, given: tuple[Tensor, ...]) -> Any:
-        return self.network(*given)
+    def forward(self, inputs: tuple[Tensor, ...]) -> Any:
+        return self.network(*inputs)
 
 
 def parameter_names(model: onnx.ModelProto) -> set[str]:
@@ -131,14 +132,14 @@ def _translation() -> Any:
         hidden: int,
         reverse: bool,
     ) -> list[Any]:
-        name, given = f"Recurrence{len(state)}", schema.FormalParameter
+        name, parameter = f"Recurrence{len(state)}", schema.FormalParameter
         many = schema.FormalParameterOption.Variadic
-        own = schema(
+        operator = schema(
             name,
             DOMAIN,
             1,
-            inputs=[given("all", "any", param_option=many, is_homogeneous=False)],
-            outputs=[given(f"y{k}", "T") for k in range(1 + len(state))],
+            inputs=[parameter("all", "any", param_option=many, is_homogeneous=False)],
+            outputs=[parameter(f"y{k}", "T") for k in range(1 + len(state))],
             type_constraints=[
                 ("T", ["tensor(float)"], ""),
                 ("any", ["tensor(float)", "tensor(int64)"], ""),
@@ -149,7 +150,7 @@ def _translation() -> Any:
             ],
         )
         more = [*state, *parameters] if lengths is None else [*state, *parameters, lengths]
-        call = values.Op(opset, name, own)
+        call = values.Op(opset, name, operator)
         made = call(
             x,
             *more,
@@ -166,8 +167,10 @@ def _translation() -> Any:
 def _name_axes(model: onnx.ModelProto, axes: Mapping[str, Sequence[str | None]]) -> None:
     """The exporter's s46 and s2 by the names that they have here, wherever they stand."""
     known: dict[str, str] = {}
-    for given in model.graph.input:
-        for axis, name in zip(given.type.tensor_type.shape.dim, axes[given.name], strict=True):
+    for graph_input in model.graph.input:
+        for axis, name in zip(
+            graph_input.type.tensor_type.shape.dim, axes[graph_input.name], strict=True
+        ):
             if name and axis.dim_param:
                 known.setdefault(axis.dim_param, name)
     for value in (*model.graph.input, *model.graph.output):
@@ -175,10 +178,10 @@ def _name_axes(model: onnx.ModelProto, axes: Mapping[str, Sequence[str | None]])
             axis.dim_param = known.get(axis.dim_param, axis.dim_param) if axis.dim_param else ""
             if not axis.dim_param and not axis.HasField("dim_value"):
                 axis.ClearField("dim_param")
-    for name, wanted in axes.items():
-        for k, axis_name in enumerate(wanted):
-            given = next(own for own in model.graph.input if own.name == name)
-            if axis_name and given.type.tensor_type.shape.dim[k].HasField("dim_value"):
+    for name, ax in axes.items():
+        for k, axis_name in enumerate(ax):
+            graph_input = next(value for value in model.graph.input if value.name == name)
+            if axis_name and graph_input.type.tensor_type.shape.dim[k].HasField("dim_value"):
                 raise OptionError(
                     f"export: the axis {axis_name!r} of {name} cannot be left free for this network"
                 )
@@ -187,7 +190,7 @@ def _name_axes(model: onnx.ModelProto, axes: Mapping[str, Sequence[str | None]])
 def _with_recurrences(model: onnx.ModelProto, weights: str) -> onnx.ModelProto:
     """Every node of our domain replaced; matrices stored as asked for."""
     loaded = load_onnx()
-    tensors = {own.name: own for own in model.graph.initializer}
+    tensors = {tensor.name: tensor for tensor in model.graph.initializer}
     builder, learned = Builder(prefix="ensue_"), parameter_names(model)
     read: set[str] = set()
     for node in model.graph.node:
@@ -197,8 +200,8 @@ def _with_recurrences(model: onnx.ModelProto, weights: str) -> onnx.ModelProto:
             builder.nodes.append(node)
             read.update(node.input)
     read |= {name for node in builder.nodes for name in node.input}
-    read |= {own.name for own in model.graph.output}
-    kept = []
+    read |= {value.name for value in model.graph.output}
+    nodes = []
     for name, tensor in tensors.items():
         if name not in read:
             continue
@@ -209,13 +212,13 @@ def _with_recurrences(model: onnx.ModelProto, weights: str) -> onnx.ModelProto:
             builder.nodes.insert(0, made)
             builder.nodes.insert(1, loaded.helper.make_node("Identity", [stored], [name]))
         else:
-            kept.append(tensor)
+            nodes.append(tensor)
     graph = loaded.helper.make_graph(
         builder.nodes,
         "model",
         list(model.graph.input),
         list(model.graph.output),
-        [*kept, *builder.constants],
+        [*nodes, *builder.constants],
     )
     made_model: onnx.ModelProto = loaded.helper.make_model(
         graph,
@@ -239,7 +242,7 @@ class RecurrenceNode(NamedTuple):
 def recurrence_of(node: Any, tensors: Mapping[str, Any], weights: str) -> RecurrenceNode:
     """tensors: the constants of the graph."""
     to_array = load_onnx().numpy_helper.to_array
-    facts = {own.name: own.i for own in node.attribute}
+    facts = {attribute.name: attribute.i for attribute in node.attribute}
     cell, states = _cells[facts["cell"]], facts["states"]
     x, *more = node.input
     lengths = more.pop() if facts["with_lengths"] else ""
@@ -250,8 +253,8 @@ def recurrence_of(node: Any, tensors: Mapping[str, Any], weights: str) -> Recurr
             f"export: the weights of {type(cell).__name__} are computed, not stored ({missing[0]})"
         )
     parameters = {
-        own: torch.from_numpy(np.array(to_array(tensors[name])))
-        for own, name in zip(cell.parameters, names, strict=True)
+        parameter: torch.from_numpy(np.array(to_array(tensors[name])))
+        for parameter, name in zip(cell.parameters, names, strict=True)
     }
     hidden = hidden_size(cell, parameters)
     width = _input_size(cell, parameters, hidden)
@@ -262,10 +265,12 @@ def recurrence_of(node: Any, tensors: Mapping[str, Any], weights: str) -> Recurr
 
 def _recurrence(builder: Builder, node: Any, tensors: Mapping[str, Any], weights: str) -> None:
     """One cell over x in one direction, with the outputs of the node."""
-    own = recurrence_of(node, tensors, weights)
-    full = own.lengths or builder.constant([np.iinfo(np.int64).max], np.int64)
-    sequences = Sequences(builder, own.x, full)
-    y, final = add_direction(builder, own.direction, sequences, own.x, own.state, own.reverse)
+    recurrence = recurrence_of(node, tensors, weights)
+    full = recurrence.lengths or builder.constant([np.iinfo(np.int64).max], np.int64)
+    sequences = Sequences(builder, recurrence.x, full)
+    y, final = add_direction(
+        builder, recurrence.direction, sequences, recurrence.x, recurrence.state, recurrence.reverse
+    )
     for value, name in zip([y, *final], node.output, strict=False):
         builder.add("Identity", value, name=name)
 

@@ -74,7 +74,7 @@ class Activation:
     def __init__(
         self, name: str, alpha: float | None = None, beta: float | None = None, clip: float = 0.0
     ) -> None:
-        known = {own.lower(): own for own in FUNCTIONS}
+        known = {name.lower(): name for name in FUNCTIONS}
         if name.lower() not in known:
             raise unknown("ONNX activation", name, FUNCTIONS)
         self.name = known[name.lower()]
@@ -146,7 +146,7 @@ class OperatorLSTM(Cell):
             self.p = Vector(gates[:-1])
 
     def _gate(self, name: str, x: Any, h: Any, c: Any) -> Any:
-        W, R, b = (getattr(own, name) for own in (self.W, self.R, self.b))
+        W, R, b = (getattr(field, name) for field in (self.W, self.R, self.b))
         total = W @ x + R @ h
         return self.f(total + getattr(self.p, name) * c + b if self.peepholes else total + b)
 
@@ -216,10 +216,10 @@ def patterns(clip: float) -> list[Pattern]:
         return Activation(name, clip=clip)
 
     limits = (("clip", clip),) if clip else ()
-    found = []
+    matching = []
     for name in ("Tanh", "Relu", "Sigmoid", "Affine", "Softplus"):
         f = own(name)
-        found.append(Pattern("RNN", OperatorRNN(f), "i", (f,), "", limits))
+        matching.append(Pattern("RNN", OperatorRNN(f), "i", (f,), "", limits))
     gate = own("Sigmoid")
     for name in ("Tanh", "Relu", "Sigmoid"):
         g = own(name)
@@ -227,32 +227,32 @@ def patterns(clip: float) -> list[Pattern]:
             more = (*limits, ("linear_before_reset", int(after)))
             for gru, negated in ((OperatorGRU, ""), (UpdatingGRU, "z")):
                 own_gru = gru(gate, g, after)
-                found.append(Pattern("GRU", own_gru, "zrh", (gate, g), negated, more))
+                matching.append(Pattern("GRU", own_gru, "zrh", (gate, g), negated, more))
     for name in ("Tanh", "Relu", "Sigmoid"):
         g, h = own(name), Activation("Tanh")
         for peepholes in (False, True):
             plain = OperatorLSTM(gate, g, h, peepholes)
-            found.append(Pattern("LSTM", plain, "iofc", (gate, g, h), "", limits))
+            matching.append(Pattern("LSTM", plain, "iofc", (gate, g, h), "", limits))
             more = (*limits, ("input_forget", 1))
             for lstm, negated in ((OperatorLSTM, ""), (ForgettingLSTM, "i")):
                 coupled = lstm(gate, g, h, peepholes, True)
-                found.append(Pattern("LSTM", coupled, "iofc", (gate, g, h), negated, more))
-    return found
+                matching.append(Pattern("LSTM", coupled, "iofc", (gate, g, h), negated, more))
+    return matching
 
 
 # --- matching ------------------------------------------------------------------------------------
 
 
-def match(pattern: Equations, own: Equations) -> Binding | None:
+def match(pattern: Equations, equations: Equations) -> Binding | None:
     """What of the cell stands for each parameter of the pattern; None where it is another cell."""
-    sizes = [node.width for node in own.old.values()]
-    parts = dict(zip(pattern.old.values(), own.old.values(), strict=False))
-    if len(pattern.old) != len(own.old) or len(set(sizes)) > 1:
+    sizes = [node.width for node in equations.old.values()]
+    parts = dict(zip(pattern.old.values(), equations.old.values(), strict=False))
+    if len(pattern.old) != len(equations.old) or len(set(sizes)) > 1:
         return None
-    if own.output is not next(iter(own.state.values())):
+    if equations.output is not next(iter(equations.state.values())):
         return None
-    matcher = _Matcher(parts, pattern.x, own.x)
-    pairs = list(zip(pattern.state.values(), own.state.values(), strict=True))
+    matcher = _Matcher(parts, pattern.x, equations.x)
+    pairs = list(zip(pattern.state.values(), equations.state.values(), strict=True))
     return next(matcher.all_of(pairs, {}), None)
 
 
@@ -265,8 +265,8 @@ class _Matcher:
             yield bound
             return
         (a, b), *rest = pairs
-        for found in self.one(a, b, bound):
-            yield from self.all_of(rest, found)
+        for binding in self.one(a, b, bound):
+            yield from self.all_of(rest, binding)
 
     def one(self, a: Node, b: Node, bound: Binding) -> Iterator[Binding]:
         """Every way to read b as the pattern a."""
@@ -284,8 +284,8 @@ class _Matcher:
         elif a.op != b.op or len(a.args) != len(b.args):
             return
         elif a.op == "product":
-            for found in self._bind(a.attr, b.attr, bound):
-                yield from self.one(a.args[0], b.args[0], found)
+            for binding in self._bind(a.attr, b.attr, bound):
+                yield from self.one(a.args[0], b.args[0], binding)
         elif a.op == "multiply":
             for order in permutations(b.args):
                 yield from self.all_of(list(zip(a.args, order, strict=True)), bound)
@@ -298,9 +298,9 @@ class _Matcher:
 
     def _sum(self, a: Node, b: Node, bound: Binding) -> Iterator[Binding]:
         """Terms in any order; the bias of the pattern is the sum of all the biases there are."""
-        biases, wanted = _parted(_terms(a))
+        biases, other_terms = _parted(_terms(a))
         own_biases, terms = _parted(_terms(b))
-        if len(wanted) != len(terms) or len(terms) > MOST_TERMS:
+        if len(other_terms) != len(terms) or len(terms) > MOST_TERMS:
             return
         if own_biases and not biases:
             return
@@ -310,19 +310,19 @@ class _Matcher:
                 return
             bound = {**bound, bias.attr: refs}
         for order in permutations(terms):
-            yield from self.all_of(list(zip(wanted, order, strict=True)), bound)
+            yield from self.all_of(list(zip(other_terms, order, strict=True)), bound)
 
 
 def _terms(node: Node) -> list[Node]:
     """A sum of sums is one sum."""
     if node.op != "add":
         return [node]
-    return [term for own in node.args for term in _terms(own)]
+    return [term for arg in node.args for term in _terms(arg)]
 
 
 def _parted(terms: list[Node]) -> tuple[list[Node], list[Node]]:
-    biases = [own for own in terms if own.op == "vector" and own.size != "one"]
-    return biases, [own for own in terms if own not in biases]
+    biases = [term for term in terms if term.op == "vector" and term.size != "one"]
+    return biases, [term for term in terms if term not in biases]
 
 
 def _clips(equations: Equations) -> set[float]:
@@ -342,12 +342,12 @@ def _clips(equations: Equations) -> set[float]:
 
 def operator_of(direction: Direction) -> Operator | None:
     """The standard operator that the cell is; None where it is none."""
-    own = direction.equations
-    sizes = own.x.width, next(iter(own.old.values())).width
-    for clip in sorted(_clips(own)):
+    traced = direction.equations
+    sizes = traced.x.width, next(iter(traced.old.values())).width
+    for clip in sorted(_clips(traced)):
         for pattern in patterns(clip):
-            wanted = pattern.cell.equations(*sizes, training=False)
-            bound = match(wanted, own)
+            expected = pattern.cell.equations(*sizes, training=False)
+            bound = match(expected, traced)
             if bound is not None:
                 return _tensors(direction, pattern, bound, sizes[1])
     return None
@@ -366,8 +366,8 @@ def _tensors(direction: Direction, pattern: Pattern, bound: Binding, hidden: int
     def stacked(name: str, gates: str) -> Floats:
         blocks = []
         for gate in gates:
-            found = refs.get((name, gate), ())
-            listed = found if isinstance(found, tuple) else (found,)
+            parts = refs.get((name, gate), ())
+            listed = parts if isinstance(parts, tuple) else (parts,)
             shape: tuple[int, ...] = (hidden,)
             if name in "WR":
                 other = direction.input_size if name == "W" else hidden
@@ -383,9 +383,9 @@ def _tensors(direction: Direction, pattern: Pattern, bound: Binding, hidden: int
     peepholes = stacked("p", "iof") if any(name == "p" for name, _ in refs) else None
     attributes = dict(pattern.attributes) | {
         "hidden_size": hidden,
-        "activations": [own.name for own in pattern.activations],
+        "activations": [activation.name for activation in pattern.activations],
     }
-    if any(own.name == "Affine" for own in pattern.activations):
+    if any(activation.name == "Affine" for activation in pattern.activations):
         attributes |= {"activation_alpha": [1.0], "activation_beta": [0.0]}
     return Operator(
         pattern.operator,

@@ -38,7 +38,7 @@ def from_onnx(node: Any) -> OperatorLayer:
         raise OptionError(
             f"from_onnx: expected a node RNN, GRU or LSTM, got {node.op_type or 'a node'}"
         )
-    attributes = {own.name: _plain(own) for own in node.attribute}
+    attributes = {attribute.name: _plain(attribute) for attribute in node.attribute}
     peepholes = len(node.input) > 7 and bool(node.input[7])
     return OperatorLayer(node.op_type, attributes, peepholes)
 
@@ -50,7 +50,7 @@ def _plain(attribute: Any) -> Any:
     if isinstance(value, bytes):
         return value.decode()
     if isinstance(value, (list, tuple)) or hasattr(value, "__iter__"):
-        return [own.decode() if isinstance(own, bytes) else own for own in value]
+        return [item.decode() if isinstance(item, bytes) else item for item in value]
     return value
 
 
@@ -68,7 +68,9 @@ class OperatorLayer:
         self.layout = int(attributes.get("layout", 0))
         self.after = bool(attributes.get("linear_before_reset", 0))
         self.input_forget = bool(attributes.get("input_forget", 0))
-        self.cells = [self._cell(own) for own in _activations(operator, attributes, self.count)]
+        self.cells = [
+            self._cell(activation) for activation in _activations(operator, attributes, self.count)
+        ]
 
     @property
     def count(self) -> int:
@@ -101,51 +103,55 @@ class OperatorLayer:
         zeros = W.new_zeros(2 * len(gates) * hidden)
         both = zeros if B is None else torch.as_tensor(B)[number]
         one, other = both.chunk(2)
-        found = {"W": W, "R": R, "b": one + other}
+        weights = {"W": W, "R": R, "b": one + other}
         if "d" in cell.parameters:  # the bias inside of the reset is not added to the other
-            found["d"] = other[-hidden:]
-            found["b"] = torch.cat([found["b"][:-hidden], one[-hidden:]])
+            weights["d"] = other[-hidden:]
+            weights["b"] = torch.cat([weights["b"][:-hidden], one[-hidden:]])
         if self.operator == "LSTM" and self.input_forget:
-            kept = [k for k, gate in enumerate(gates) if gate != "f"]
-            found = {name: _gates(own, kept, len(gates)) for name, own in found.items()}
+            remaining = [k for k, gate in enumerate(gates) if gate != "f"]
+            weights = {
+                name: _gates(value, remaining, len(gates)) for name, value in weights.items()
+            }
         if "p" in cell.parameters:
             p = W.new_zeros(3 * hidden) if P is None else torch.as_tensor(P)[number]
-            found["p"] = _gates(p, [0, 1], 3) if self.input_forget else p
-        return found
+            weights["p"] = _gates(p, [0, 1], 3) if self.input_forget else p
+        return weights
 
     def layer(self, W: Any, R: Any, B: Any = None, P: Any = None) -> Recurrent:
         """The same as a layer with these weights. Its directions have one cell."""
         if self.direction == "reverse":
             raise OptionError("layer: a layer that only goes backwards is not offered")
-        own = Recurrent(
+        recurrent = Recurrent(
             self.cells[0],
             torch.as_tensor(W).shape[2],
             torch.as_tensor(R).shape[2],
             bidirectional=self.count == 2,
             batch_first=self.layout == 1,
         )
-        for number, way in enumerate(own.ways):
+        for number, way in enumerate(recurrent.ways):
             for name, value in self.parameters(number, W, R, B, P).items():
                 getattr(way, name).data = value.clone()
-        return own
+        return recurrent
 
     # ---------------------------------------------------------------- running
     @torch.no_grad()
     def __call__(self, X: Any, W: Any, R: Any, *more: Any) -> tuple[Tensor, ...]:
-        given: list[Any] = [*more, *[None] * (5 - len(more))]
-        B, lengths, h, c, P = given
+        arguments: list[Any] = [*more, *[None] * (5 - len(more))]
+        B, lengths, h, c, P = arguments
         x = torch.as_tensor(X)
         x = x.transpose(0, 1) if self.layout else x
-        begin = [None if own is None else torch.as_tensor(own) for own in (h, c)]
-        begin = [own.transpose(0, 1) if own is not None and self.layout else own for own in begin]
-        found = [
+        begin = [None if value is None else torch.as_tensor(value) for value in (h, c)]
+        begin = [
+            value.transpose(0, 1) if value is not None and self.layout else value for value in begin
+        ]
+        runs = [
             self._run(number, x, self.parameters(number, W, R, B, P), begin, lengths)
             for number in range(self.count)
         ]
-        y = torch.stack([own for own, _ in found], 1)  # (time, directions, batch, hidden)
-        ends = [torch.stack(part) for part in zip(*(end for _, end in found), strict=True)]
+        y = torch.stack([output for output, _ in runs], 1)  # (time, directions, batch, hidden)
+        ends = [torch.stack(part) for part in zip(*(end for _, end in runs), strict=True)]
         if self.layout:
-            return (y.permute(2, 0, 1, 3), *(own.transpose(0, 1) for own in ends))
+            return (y.permute(2, 0, 1, 3), *(end.transpose(0, 1) for end in ends))
         return (y, *ends)
 
     def _run(
@@ -159,27 +165,28 @@ class OperatorLayer:
         cell = self.cells[number]
         zeros = x.new_zeros(x.shape[1], parameters["R"].shape[1])
         state = tuple(
-            zeros if own is None else own[number] for own in [*begin, None, None][: len(cell.parts)]
+            zeros if part is None else part[number]
+            for part in [*begin, None, None][: len(cell.parts)]
         )
         rows = None if lengths is None else torch.as_tensor(lengths).long()
         reverse = self.direction == "reverse" or number == 1
         return run(cell, parameters, x, state, rows, engine="eager", reverse=reverse)
 
 
-def _gates(value: Tensor, kept: list[int], count: int) -> Tensor:
+def _gates(value: Tensor, gates: list[int], count: int) -> Tensor:
     blocks = value.chunk(count)
-    return torch.cat([blocks[k] for k in kept])
+    return torch.cat([blocks[k] for k in gates])
 
 
 def _activations(operator: str, attributes: dict[str, Any], count: int) -> list[list[Activation]]:
     """The functions of each direction; alpha and beta stand in the order of those that have one."""
     names = list(attributes.get("activations") or USUAL[operator] * count)
-    wanted = len(USUAL[operator]) * count
-    if len(names) != wanted:
-        raise OptionError(f"activations: expected {wanted} names, got {', '.join(names)}")
+    expected = len(USUAL[operator]) * count
+    if len(names) != expected:
+        raise OptionError(f"activations: expected {expected} names, got {', '.join(names)}")
     alphas, betas = (iter(attributes.get(f"activation_{k}") or ()) for k in ("alpha", "beta"))
     clip = float(attributes.get("clip") or 0.0)
-    found = [
+    activations = [
         Activation(
             name,
             next(alphas, None) if name in WITH_ALPHA else None,
@@ -189,4 +196,4 @@ def _activations(operator: str, attributes: dict[str, Any], count: int) -> list[
         for k, name in enumerate(names)
     ]
     each = len(USUAL[operator])
-    return [found[k : k + each] for k in range(0, len(found), each)]
+    return [activations[k : k + each] for k in range(0, len(activations), each)]

@@ -34,15 +34,15 @@ def session_of(model: onnx.ModelProto | bytes) -> Any:
 def run_onnx(
     model: onnx.ModelProto, stack: Stack, cases: Sequence[Case], batch_first: bool = False
 ) -> list[Outcome]:
-    session, found = session_of(model), []
+    session, outcomes = session_of(model), []
     for case in cases:
-        given: dict[str, Any] = {"x": case.x.transpose(1, 0, 2) if batch_first else case.x}
+        inputs: dict[str, Any] = {"x": case.x.transpose(1, 0, 2) if batch_first else case.x}
         if case.lengths is not None:
-            given["lengths"] = case.lengths
+            inputs["lengths"] = case.lengths
         if case.state is not None:
             named = zip(stack.state_names, case.state, strict=True)
-            given |= {name: value for (name, _), value in named}
-        y, *state = session.run(None, given)
+            inputs |= {name: value for (name, _), value in named}
+        y, *state = session.run(None, inputs)
         y = np.swapaxes(y, 0, 1) if batch_first else y
-        found.append(Outcome(y, tuple(state)))
-    return found
+        outcomes.append(Outcome(y, tuple(state)))
+    return outcomes
