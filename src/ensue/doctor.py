@@ -160,13 +160,13 @@ def compiler() -> MachineFact:
         from ensue.engine.native import cache
     except (ImportError, OSError):
         return MachineFact("compiler", "warning", "not examined: torch does not load", "see torch")
-    wanted = os.environ.get("CXX", "")
+    compiler_name = os.environ.get("CXX", "")
     try:
         command = list(cache.compiler.__wrapped__())  # as it is now: the answer is kept
     except (cache.NoCompiler, ValueError):  # ValueError: a quotation mark that is never closed
-        if wanted:
+        if compiler_name:
             advice = f"correct or unset CXX; {NO_NATIVE}"
-            return MachineFact("compiler", "missing", f"CXX={wanted} is not found", advice)
+            return MachineFact("compiler", "missing", f"CXX={compiler_name} is not found", advice)
         return MachineFact("compiler", "missing", "no C++ compiler", GET_COMPILER)
     version = compiler_version(command)
     if version is None:
@@ -219,9 +219,9 @@ def data() -> MachineFact:
     folder = Path(named)
     if not os.path.isdir(folder):  # Path.is_dir raises where a parent may not be entered
         return MachineFact("data", "warning", f"{folder} is not a folder", "correct ENSUE_DATA")
-    there = [name for name in DATA_SETS if os.path.isdir(folder / name)]
-    lacking = [name for name in DATA_SETS if name not in there]
-    value = f"{folder}: {', '.join(there) or 'none of the known sets'}"
+    present = [name for name in DATA_SETS if os.path.isdir(folder / name)]
+    lacking = [name for name in DATA_SETS if name not in present]
+    value = f"{folder}: {', '.join(present) or 'none of the known sets'}"
     if lacking:
         return MachineFact("data", "missing", value, f"not there: {', '.join(lacking)}")
     return MachineFact("data", "ok", value)

@@ -42,8 +42,8 @@ class Undecided(DataError):
     """Data that can be read in several ways, and nobody said which. choices: the words that choose
     each, by what it is; on the command line they follow those of the command."""
 
-    def __init__(self, told: str, choices: Mapping[str, str], call: str = "{}") -> None:
-        self.told, self.choices = told, dict(choices)
+    def __init__(self, message: str, choices: Mapping[str, str], call: str = "{}") -> None:
+        self.told, self.choices = message, dict(choices)
         super().__init__(self.asked(call))
 
     def asked(self, call: str) -> str:
@@ -109,7 +109,8 @@ ALLOCATED = re.compile(r"allocate ([\d.]+) ?(bytes|[KMGTPE]iB)", re.IGNORECASE)
 def no_memory(error: BaseException) -> bool:
     words = str(error).lower()
     return isinstance(error, MemoryError) or (
-        isinstance(error, RuntimeError) and any(own in words for own in NO_MEMORY)
+        isinstance(error, RuntimeError)
+        and any(words_of_error in words for words_of_error in NO_MEMORY)
     )
 
 
@@ -119,22 +120,22 @@ def memory_asked_for(error: BaseException) -> str:
     >>> memory_asked_for(RuntimeError("you tried to allocate 8589934592 bytes."))
     '8.0 GiB'
     """
-    found = ALLOCATED.search(str(error))
-    if found is None:
+    match = ALLOCATED.search(str(error))
+    if match is None:
         return ""
-    if found[2].lower() != "bytes":
-        return f"{found[1]} {found[2]}"
-    size, units = float(found[1]), ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]
+    if match[2].lower() != "bytes":
+        return f"{match[1]} {match[2]}"
+    size, units = float(match[1]), ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]
     power = min(max(0, int(size).bit_length() - 1) // 10, len(units) - 1)
     return f"{size / 1024**power:.{int(power > 0)}f} {units[power]}"
 
 
 def out_of_memory(error: BaseException) -> OutOfMemory:
     """The error of ours for one that means a lack of memory."""
-    asked = memory_asked_for(error)
-    told = f": {asked} more were asked for" if asked else ""
+    amount = memory_asked_for(error)
+    detail = f": {amount} more were asked for" if amount else ""
     return OutOfMemory(
-        f"there is not enough memory{told}. Next: free some, or take a smaller model "
+        f"there is not enough memory{detail}. Next: free some, or take a smaller model "
         "(model.hidden_size) or smaller batches (model.batch_tokens)"
     )
 

@@ -89,9 +89,9 @@ class Table(BaseModel):
     instead: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
-    def __pydantic_init_subclass__(cls, **given: Any) -> None:
+    def __pydantic_init_subclass__(cls, **arguments: Any) -> None:
         """A key that has another default here keeps its meaning."""
-        super().__pydantic_init_subclass__(**given)
+        super().__pydantic_init_subclass__(**arguments)
         for key, field in cls.model_fields.items():
             if field.description is None:
                 field.description = _meaning_above(cls, key)
@@ -111,16 +111,18 @@ class Table(BaseModel):
 
 
 def _meaning_above(table: type[Table], key: str) -> str | None:
-    above = [own for own in table.__mro__[1:] if issubclass(own, Table)]
-    found = (own.model_fields[key].description for own in above if key in own.model_fields)
-    return next((meaning for meaning in found if meaning), None)
+    above = [base for base in table.__mro__[1:] if issubclass(base, Table)]
+    descriptions = (
+        base.model_fields[key].description for base in above if key in base.model_fields
+    )
+    return next((meaning for meaning in descriptions if meaning), None)
 
 
 def in_toml(value: Any, field: FieldInfo) -> Any:
     """The value as TOML can hold it: None is the word that stands for it."""
     if value is not None:
         return value
-    return next(own.word for own in field.metadata if isinstance(own, NoneWord))
+    return next(mark.word for mark in field.metadata if isinstance(mark, NoneWord))
 
 
 # --- what a value may be ------------------------------------------------------------------------
@@ -143,11 +145,13 @@ def _expected(kind: Any, metadata: Iterable[Any], scalars: Mapping[Any, str]) ->
         if isinstance(mark, OneOf):
             return ", ".join(mark.table())
         if isinstance(mark, NoneWord):
-            inner = next(own for own in get_args(kind) if own is not NoneType)
+            inner = next(arg for arg in get_args(kind) if arg is not NoneType)
             return f"{_expected(inner, (), scalars)}, or {mark.word}"
     origin, inside = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        below = [own for mark in inside[1:] for own in getattr(mark, "metadata", [mark])]
+        below = [
+            mark_inside for mark in inside[1:] for mark_inside in getattr(mark, "metadata", [mark])
+        ]
         return _expected(inside[0], below, scalars)
     if origin is Literal:
         return ", ".join(map(str, inside))
@@ -156,15 +160,15 @@ def _expected(kind: Any, metadata: Iterable[Any], scalars: Mapping[Any, str]) ->
         lists = "a list of" if origin is list else "a table of"
         return f"{lists} {many}" if scalars is _ONE else f"lists of {many}"
     if origin in (Union, UnionType):
-        return " or ".join(_expected(own, (), scalars) for own in inside)
+        return " or ".join(_expected(kind, (), scalars) for kind in inside)
     return scalars.get(kind, "a value") + _bounds(marks)
 
 
 def _bounds(marks: Iterable[Any]) -> str:
-    found = {sign: getattr(m, sign) for m in marks for sign in _SIGNS if hasattr(m, sign)}
-    if {*found} == {"ge", "le"}:
-        return f" from {found['ge']:g} to {found['le']:g}"
-    return " and".join(f" {_SIGNS[sign]} {value:g}" for sign, value in found.items())
+    bounds = {sign: getattr(m, sign) for m in marks for sign in _SIGNS if hasattr(m, sign)}
+    if {*bounds} == {"ge", "le"}:
+        return f" from {bounds['ge']:g} to {bounds['le']:g}"
+    return " and".join(f" {_SIGNS[sign]} {value:g}" for sign, value in bounds.items())
 
 
 # --- problems ---------------------------------------------------------------------------------
@@ -173,9 +177,9 @@ def _bounds(marks: Iterable[Any]) -> str:
 def problems(error: ValidationError, model: type[BaseModel], where: str) -> list[str]:
     """Each problem as `where.key: expected …, got …`; the known keys stand after the last unknown
     one."""
-    found = error.errors(include_url=False)
-    strange = [one for one in found if _is_unknown(one)]
-    return [_problem(one, model, where, strange[-1:] == [one]) for one in found]
+    errors = error.errors(include_url=False)
+    strange = [one for one in errors if _is_unknown(one)]
+    return [_problem(one, model, where, strange[-1:] == [one]) for one in errors]
 
 
 _KINDS = {"int": "a whole number", "float": "a number", "string": "a text"}
@@ -189,8 +193,8 @@ def _problem(one: ErrorDetails, model: type[BaseModel], where: str, lists_known:
     key = ".".join([where, *map(str, one["loc"])])
     kind, got, context = one["type"], one["input"], one.get("ctx", {})
     if _is_unknown(one):
-        told = known_keys(list(model.model_fields)) if lists_known else ""
-        return f"{key}: {unknown_key(str(one['loc'][-1]), model.model_fields)}{told}"
+        hint = known_keys(list(model.model_fields)) if lists_known else ""
+        return f"{key}: {unknown_key(str(one['loc'][-1]), model.model_fields)}{hint}"
     if kind == "literal_error":
         known = [word.strip("'") for word in context["expected"].replace(" or ", ", ").split(", ")]
         return f"{key}: {one_of(known, got)}"
@@ -205,8 +209,8 @@ def _problem(one: ErrorDetails, model: type[BaseModel], where: str, lists_known:
         field = model.model_fields.get(str(one["loc"][0])) if len(one["loc"]) == 1 else None
         if field is None:
             return f"{key}: expected a list, got {got!r}"
-        told = _as_list(got, field.annotation)
-        return f"{key}: expected {expected_of(field)}, got {got!r}{told}"
+        hint = _as_list(got, field.annotation)
+        return f"{key}: expected {expected_of(field)}, got {got!r}{hint}"
     expected = _KINDS.get(kind.partition("_")[0])
     if expected:
         return f"{key}: expected {expected}, got {got!r}"
@@ -250,8 +254,8 @@ def known_keys(keys: list[str]) -> str:
     ' Known: rate, seed'
     """
     more = len(keys) - MOST_LISTED
-    told = f" and {more} more, which `ensue settings` lists" if more > 0 else ""
-    return f" Known: {', '.join(keys[:MOST_LISTED])}{told}"
+    rest = f" and {more} more, which `ensue settings` lists" if more > 0 else ""
+    return f" Known: {', '.join(keys[:MOST_LISTED])}{rest}"
 
 
 def one_of(known: Iterable[str], got: object) -> str:

@@ -102,11 +102,11 @@ class Cell(ABC):
         return self._declared()
 
     def _declared(self) -> dict[str, Parameter | Mask]:
-        own: dict[str, Any] = {}
+        declared: dict[str, Any] = {}
         for cls in reversed(type(self).__mro__):
-            own |= vars(cls)
-        own |= vars(self)
-        return {name: d for name, d in own.items() if isinstance(d, (Parameter, Mask))}
+            declared |= vars(cls)
+        declared |= vars(self)
+        return {name: d for name, d in declared.items() if isinstance(d, (Parameter, Mask))}
 
     @cached_property
     def parameters(self) -> dict[str, Parameter]:

@@ -35,8 +35,8 @@ class Description:
 
 def about(cell: Cell) -> str:
     """The docstring of the cell's own class, up to its example: its convention."""
-    own = type(cell).__dict__.get("__doc__")
-    return inspect.cleandoc(own).partition("\n>>> ")[0].rstrip() if own else ""
+    doc = type(cell).__dict__.get("__doc__")
+    return inspect.cleandoc(doc).partition("\n>>> ")[0].rstrip() if doc else ""
 
 
 def describe(cell: Cell, input_size: int = 32, hidden_size: int = 64) -> Description:
@@ -85,11 +85,13 @@ def list_document(rows: Sequence[CellRow]) -> Document:
 def stages(equations: Equations) -> list[str]:
     """In what order products and reductions are taken: those of x for all steps before the
     loop over time, the others inside it, each stage waiting for the one before."""
-    given = of_x_and_shifts(equations.old, equations.state)
-    found = _before_the_loop(equations, given)
-    lowered = lower(equations.roots, given)
+    before_step = of_x_and_shifts(equations.old, equations.state)
+    parts = _before_the_loop(equations, before_step)
+    lowered = lower(equations.roots, before_step)
     names = {lowered[node]: name for node, name in equations.names.items() if node in lowered}
-    schedule = Schedule([lowered[root] for root in equations.roots], lambda n: is_hoisted(n, given))
+    schedule = Schedule(
+        [lowered[root] for root in equations.roots], lambda n: is_hoisted(n, before_step)
+    )
     when = "in the loop"
     for stage in schedule.stages:
         work: list[str] = []
@@ -98,21 +100,21 @@ def stages(equations: Equations) -> list[str]:
             many = Counter(node.op for node in phase.reductions)
             work += [op if count == 1 else f"{count} × {op}" for op, count in many.items()]
         if work:
-            found.append(f"{when}: {', '.join(work)}")
+            parts.append(f"{when}: {', '.join(work)}")
             when = "then"
-    return found
+    return parts
 
 
-def _before_the_loop(equations: Equations, given: Given) -> list[str]:
+def _before_the_loop(equations: Equations, is_given: Given) -> list[str]:
     """One line, of the matrices of each operand: x, and a part that is the x before."""
     by_operand: dict[str, list[str]] = {}
     for node in below(equations.roots):
-        if is_hoisted(node, given):
+        if is_hoisted(node, is_given):
             leaf = node.args[0]
             name = next((part for part, old in equations.old.items() if old is leaf), "x")
             by_operand.setdefault(name, []).append(_label(node.attr))
-    told = [f"{' '.join(labels)} · {name}" for name, labels in by_operand.items()]
-    return [f"before the loop: {', '.join(told)}"] if told else []
+    products = [f"{' '.join(labels)} · {name}" for name, labels in by_operand.items()]
+    return [f"before the loop: {', '.join(products)}"] if products else []
 
 
 def _label(ref: MatrixRef) -> str:
@@ -128,20 +130,22 @@ def _products(group: list[Node], printer: Plain) -> str:
     return ", ".join(map(" + ".join, sums))
 
 
-def document(found: Description, derivative: bool = False) -> Document:
+def document(description: Description, derivative: bool = False) -> Document:
     """What a cell computes, and what that costs."""
-    counts = found.counts
+    counts = description.counts
     flops = counts.product_flops + counts.elementwise_flops
-    shapes = [f"{name} {'×'.join(map(str, shape))}" for name, shape in found.shapes.items()]
+    shapes = [f"{name} {'×'.join(map(str, shape))}" for name, shape in description.shapes.items()]
     facts = {
-        "sizes": [f"input {found.input}, hidden {found.hidden}"],
-        "state": [", ".join(f"{part} ({size})" for part, size in found.state.items())],
+        "sizes": [f"input {description.input}, hidden {description.hidden}"],
+        "state": [", ".join(f"{part} ({size})" for part, size in description.state.items())],
         "parameters": [f"{counts.parameters:,}: {', '.join(shapes)}"],
         "flops": [f"{flops:,} for one row and step, {counts.product_flops:,} of them in products"],
-        "order": found.stages,
+        "order": description.stages,
     }
-    rows = [(name * (not k), own) for name, every in facts.items() for k, own in enumerate(every)]
-    texts = {found.name: found.about, "equations": found.equations}
-    texts |= {"derivative": found.derivative} if derivative else {}
+    rows = [
+        (name * (not k), value) for name, every in facts.items() for k, value in enumerate(every)
+    ]
+    texts = {description.name: description.about, "equations": description.equations}
+    texts |= {"derivative": description.derivative} if derivative else {}
     sections = [Section(title, [Lines(text.splitlines())]) for title, text in texts.items()]
-    return Document(found.name, "", [*sections, Table(rows, left=2)])
+    return Document(description.name, "", [*sections, Table(rows, left=2)])

@@ -67,21 +67,21 @@ class _Reader:
     def cell(self, node: ast.expr) -> Cell:
         name, options = self.named(node)
         if isinstance(node, ast.Call):
-            given, words = self.arguments(node)
+            arguments, words = self.arguments(node)
         else:
-            given, words = [], {}
-        self.check(name, options, given, words)
-        return options(*map(self.value, given), **{w: self.value(n) for w, n in words.items()})
+            arguments, words = [], {}
+        self.check(name, options, arguments, words)
+        return options(*map(self.value, arguments), **{w: self.value(n) for w, n in words.items()})
 
     def named(self, node: ast.expr) -> tuple[str, Callable[..., Cell]]:
         head = node.func if isinstance(node, ast.Call) else node
         if not isinstance(head, ast.Name):
             raise self.problem("expected the name of a cell", head)
         known: dict[str, Callable[..., Cell]] = {**CELLS, **WRAPPERS}
-        same = [own for own in known if own.lower() == head.id.lower()]
+        same = [name for name in known if name.lower() == head.id.lower()]
         if not same:
-            told = unknown("cell", head.id, known)
-            raise OptionError(f"{told}; in {self.text!r}")
+            message = unknown("cell", head.id, known)
+            raise OptionError(f"{message}; in {self.text!r}")
         return same[0], known[same[0]]
 
     def arguments(self, node: ast.Call) -> tuple[list[ast.expr], dict[str, ast.expr]]:
@@ -98,25 +98,25 @@ class _Reader:
         self,
         name: str,
         make: Callable[..., Cell],
-        given: list[ast.expr],
+        arguments: list[ast.expr],
         words: dict[str, ast.expr],
     ) -> None:
         """Whether the options are those that the cell takes."""
-        taken = inspect.signature(make).parameters
-        options = {n: p for n, p in taken.items() if p.kind is p.POSITIONAL_OR_KEYWORD}
-        if not options and (given or words):
+        parameters = inspect.signature(make).parameters
+        options = {n: p for n, p in parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD}
+        if not options and (arguments or words):
             raise OptionError(f"cell: {name} takes no options; expected {name}, got {self.text!r}")
         for word in words:
             if word not in options:
                 raise OptionError(
                     f"{unknown(f'option of {name}', word, options)}; in {self.text!r}"
                 )
-        if len(given) > len(options):
+        if len(arguments) > len(options):
             raise OptionError(
                 f"cell: {name} takes at most {len(options)} options ({', '.join(options)}), got "
-                f"{len(given)} in {self.text!r}"
+                f"{len(arguments)} in {self.text!r}"
             )
-        names = [*list(options)[: len(given)], *words]
+        names = [*list(options)[: len(arguments)], *words]
         if twice := {n for n in names if names.count(n) > 1}:
             raise OptionError(f"cell: {name}: {twice.pop()} is given twice in {self.text!r}")
         missing = [n for n, p in options.items() if p.default is p.empty and n not in names]
@@ -151,11 +151,11 @@ class _Reader:
         name = self.named(node)[0]
         if not isinstance(node, ast.Call):
             return name
-        given, words = self.arguments(node)
-        options = [self.spelt(n) for n in given]
+        arguments, words = self.arguments(node)
+        options = [self.spelt(n) for n in arguments]
         options += [f"{word}={self.spelt(n)}" for word, n in words.items()]
         return f"{name}({', '.join(options)})" if options else name
 
     def problem(self, what: str, node: ast.AST) -> OptionError:
-        found = ast.get_source_segment(self.text.strip(), node) or "nothing"
-        return OptionError(f"cell: {what}, got {found} in {self.text!r}; {EXAMPLE}")
+        written = ast.get_source_segment(self.text.strip(), node) or "nothing"
+        return OptionError(f"cell: {what}, got {written} in {self.text!r}; {EXAMPLE}")

@@ -16,19 +16,19 @@ from ensue.cells.permission import CellPermission
 from ensue.errors import OptionError, unknown
 
 
-def load_cell(wanted: str) -> Cell:
+def load_cell(reference: str) -> Cell:
     """The cell that a person names: one of Ensue's, or one in a Python file.
 
     The file is imported, so its code runs. After a colon stands the name of a class in it,
     or of a cell made in it."""
-    if (known := built_in(wanted)) is not None:
+    if (known := built_in(reference)) is not None:
         return CELLS[known]()
-    if has_options(wanted):
-        return cell_of_text(wanted)
-    file, name = split_reference(wanted)
+    if has_options(reference):
+        return cell_of_text(reference)
+    file, name = split_reference(reference)
     path = Path(file)
     if path.suffix != ".py" and not path.exists():
-        problem = unknown("cell", wanted, CELLS)
+        problem = unknown("cell", reference, CELLS)
         raise OptionError(f"{problem}; or a file of your own, such as mine.py or mine.py:MyCell")
     return cell_in(import_file(path, CellPermission.named([file])), path, name)
 
@@ -37,8 +37,8 @@ def built_in(name: str) -> str | None:
     """The name of one of Ensue's cells, whatever the case it is written in."""
     if name in CELLS:
         return name
-    found = [own for own in CELLS if own.lower() == name.lower()]
-    return found[0] if len(found) == 1 else None
+    names = [name_of_cell for name_of_cell in CELLS if name_of_cell.lower() == name.lower()]
+    return names[0] if len(names) == 1 else None
 
 
 def split_reference(text: str) -> tuple[str, str]:
@@ -84,26 +84,26 @@ def _line_in(path: Path, problem: BaseException) -> str:
 
 def cell_in(module: ModuleType, path: Path, name: str) -> Cell:
     """The cell of that name; without a name the only one."""
-    own = {n: v for n, v in vars(module).items() if not n.startswith("_") and _is_cell(v, module)}
-    classes = {n: v for n, v in own.items() if isinstance(v, type) and not inspect.isabstract(v)}
-    if not own:
+    cells = {n: v for n, v in vars(module).items() if not n.startswith("_") and _is_cell(v, module)}
+    classes = {n: v for n, v in cells.items() if isinstance(v, type) and not inspect.isabstract(v)}
+    if not cells:
         raise OptionError(
             f"{path} defines no cell: expected a class that inherits from ensue.cells.Cell "
             "and has a step(self, x, h)"
         )
     if not name:
         if not classes:
-            raise OptionError(f"{path}: {', '.join(own)} has no step(self, x, h)")
+            raise OptionError(f"{path}: {', '.join(cells)} has no step(self, x, h)")
         if len(classes) > 1:
             raise OptionError(
                 f"{path} defines {len(classes)} cells: {', '.join(classes)}; "
                 f"choose one, such as {path}:{next(iter(classes))}"
             )
         name = next(iter(classes))
-    if name not in own:
-        raise unknown(f"cell of {path}", name, own)
-    found = own[name]
-    return found if isinstance(found, Cell) else _make(found, name, path)
+    if name not in cells:
+        raise unknown(f"cell of {path}", name, cells)
+    cell = cells[name]
+    return cell if isinstance(cell, Cell) else _make(cell, name, path)
 
 
 def _is_cell(value: object, module: ModuleType) -> bool:

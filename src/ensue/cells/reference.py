@@ -35,9 +35,9 @@ class CellReference(str):
     def __new__(
         cls, text: str, cell: Cell | None = None, source: bytes | None = None
     ) -> CellReference:
-        found = super().__new__(cls, text)
-        found.cell, found.source = cell, source
-        return found
+        reference = super().__new__(cls, text)
+        reference.cell, reference.source = cell, source
+        return reference
 
     @classmethod
     def of(cls, cell: Cell) -> CellReference:
@@ -100,14 +100,14 @@ def equations_digest(cell: Cell) -> str:
     return sha256("\n".join(lines).encode()).hexdigest()
 
 
-def cell_of_source(source: bytes, reference: CellReference, shown: str) -> CellReference:
-    """The cell that a kept file makes: its code runs. shown: the file's name in messages."""
+def cell_of_source(source: bytes, reference: CellReference, name: str) -> CellReference:
+    """The cell that a kept file makes: its code runs. name: the file's name in messages."""
     module = ModuleType(f"cells_of_{Path(reference.file).stem}")
     try:
-        exec(compile(source, shown, "exec"), vars(module))
+        exec(compile(source, name, "exec"), vars(module))
     except Exception as problem:
-        raise OptionError(f"{shown}: running it failed: {problem}") from problem
-    cell = cell_in(module, Path(shown), reference.name)
+        raise OptionError(f"{name}: running it failed: {problem}") from problem
+    cell = cell_in(module, Path(name), reference.name)
     return CellReference(reference, cell, source)
 
 
@@ -122,29 +122,29 @@ def _with_options(text: str) -> str:
         raise ValueError(str(problem)) from None
 
 
-def as_reference(given: Any) -> str:
+def as_reference(value: Any) -> str:
     """What settings hold of a cell: a built-in one by its name; `ValueError` for anything else
     that names no cell."""
     from ensue.cells import CELLS
     from ensue.cells.expression import has_options
     from ensue.errors import unknown
 
-    if isinstance(given, CellReference):
-        return given
-    if isinstance(given, type) and issubclass(given, Cell):
-        given = given()
-    if isinstance(given, Cell):
-        return CellReference.of(given)
-    if not isinstance(given, str):
-        raise ValueError(f"expected the name of a cell, or a cell, got {given!r}")
-    if (known := built_in(given)) is not None:
+    if isinstance(value, CellReference):
+        return value
+    if isinstance(value, type) and issubclass(value, Cell):
+        value = value()
+    if isinstance(value, Cell):
+        return CellReference.of(value)
+    if not isinstance(value, str):
+        raise ValueError(f"expected the name of a cell, or a cell, got {value!r}")
+    if (known := built_in(value)) is not None:
         return known
-    if has_options(given):
-        return _with_options(given)
-    file, name = split_reference(given)
-    if BY_EQUATIONS.fullmatch(given) or (
+    if has_options(value):
+        return _with_options(value)
+    file, name = split_reference(value)
+    if BY_EQUATIONS.fullmatch(value) or (
         file.endswith(".py") and (not name or name.isidentifier())
     ):
-        return CellReference(given)
-    told = unknown("cell", given, CELLS)
-    raise ValueError(f"{told}; or a file of your own, such as mine.py or mine.py:MyCell")
+        return CellReference(value)
+    message = unknown("cell", value, CELLS)
+    raise ValueError(f"{message}; or a file of your own, such as mine.py or mine.py:MyCell")

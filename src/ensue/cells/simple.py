@@ -105,16 +105,16 @@ ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _check_activation(given: object, known: Iterable[str]) -> None:
-    if not isinstance(given, str):
-        name = getattr(given, "__name__", "")
+def _check_activation(activation: object, known: Iterable[str]) -> None:
+    if not isinstance(activation, str):
+        name = getattr(activation, "__name__", "")
         meant = f"; by name it is {name!r}" if name in known else ""
         raise OptionError(
-            f"activation: expected a name ({', '.join(known)}), got {given!r}{meant}. Other "
+            f"activation: expected a name ({', '.join(known)}), got {activation!r}{meant}. Other "
             "functions go into a cell of one's own"
         )
-    if given not in known:
-        raise unknown("activation", given, known)
+    if activation not in known:
+        raise unknown("activation", activation, known)
 
 
 class SimpleRNN(Cell):

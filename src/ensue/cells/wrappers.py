@@ -30,18 +30,18 @@ class Wrapper(Cell):
         return self.cell.parts
 
     def _declared(self) -> dict[str, Parameter | Mask]:
-        inner, own = self.cell.declarations, super()._declared()
-        if twice := inner.keys() & own.keys():
+        inner, declared = self.cell.declarations, super()._declared()
+        if twice := inner.keys() & declared.keys():
             raise OptionError(
                 f"{type(self).__name__}: {', '.join(sorted(twice))} is declared by "
                 f"{type(self.cell).__name__} too; give it another name"
             )
-        return {**inner, **own}
+        return {**inner, **declared}
 
     @property
     def changes(self) -> int:
-        own = int(vars(self).get("_changes", 0))  # torch.compile knows no super() of a property
-        return own + self.cell.changes
+        count = int(vars(self).get("_changes", 0))  # torch.compile knows no super() of a property
+        return count + self.cell.changes
 
     def read(self) -> None:
         self.cell.read()

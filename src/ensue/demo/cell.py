@@ -78,8 +78,8 @@ def gradients() -> dict[str, dict[str, Tensor]]:
         return (weights * run_cell(cell, parameters, x, zero, engine=engine)[0]).sum()
 
     def backward(engine: str) -> dict[str, Tensor]:
-        found = torch.autograd.grad(cost(engine), list(parameters.values()))
-        return dict(zip(parameters, found, strict=True))
+        slopes = torch.autograd.grad(cost(engine), list(parameters.values()))
+        return dict(zip(parameters, slopes, strict=True))
 
     stream = layer.rtrl(ROWS)
     forward = {name: torch.zeros_like(p) for name, p in parameters.items()}
@@ -99,33 +99,33 @@ def _differences(cost: Callable[[], Tensor], parameters: Mapping[str, Tensor]) -
     """Central differences, one number at a time."""
     import torch
 
-    found, step = {}, 1e-5
+    slopes, step = {}, 1e-5
     with torch.no_grad():
         for name, parameter in parameters.items():
             flat, slope = parameter.view(-1), torch.zeros_like(parameter)
             for k in range(flat.numel()):
-                kept = flat[k].item()
-                flat[k] = kept + step
+                number = flat[k].item()
+                flat[k] = number + step
                 above = cost()
-                flat[k] = kept - step
+                flat[k] = number - step
                 slope.view(-1)[k] = (above - cost()) / (2 * step)
-                flat[k] = kept
-            found[name] = slope
-    return found
+                flat[k] = number
+            slopes[name] = slope
+    return slopes
 
 
 def _say_gradients(console: Console) -> None:
     heading(console, 2, "Its gradient, four independent ways")
-    found = gradients()
-    reference = found.pop("autograd of the loop")
+    results = gradients()
+    reference = results.pop("autograd of the loop")
     table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
     table.add_column("parameter")
     table.add_column("largest gradient", justify="right")
-    for way in found:
+    for way in results:
         table.add_column(way, justify="right", style="green")
     for name, gradient in reference.items():
         largest = f"{gradient.abs().max().item():.3f}"
-        apart = [f"{(g[name] - gradient).abs().max().item():.0e}" for g in found.values()]
+        apart = [f"{(g[name] - gradient).abs().max().item():.0e}" for g in results.values()]
         shape = "×".join(map(str, gradient.shape))
         table.add_row(f"{name}  {shape}", largest, *apart)
     console.print("    Largest difference from torch's autograd of the time loop:")
@@ -234,8 +234,8 @@ def _say_pictures(console: Console, folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
-        said = f"{folder} cannot be written: {problem.strerror}; name another folder with --out"
-        raise OptionError(said) from problem
+        message = f"{folder} cannot be written: {problem.strerror}; name another folder with --out"
+        raise OptionError(message) from problem
     for name, (svg, _) in pictures.items():
         write(svg, folder / name)
     lines = Table.grid(padding=(0, 2))

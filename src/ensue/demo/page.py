@@ -42,11 +42,11 @@ class DemoTrial:
     @classmethod
     def of(cls, name: str, model: AnyModel, dates: Sequence[Date]) -> DemoTrial:
         answers = model.predict([one.text for one in dates])
-        return cls(name, dates, [own.text for own in answers])
+        return cls(name, dates, [answer.text for answer in answers])
 
     @property
     def right(self) -> list[bool]:
-        return [one.iso == said for one, said in zip(self.dates, self.said, strict=True)]
+        return [one.iso == answer for one, answer in zip(self.dates, self.said, strict=True)]
 
     @property
     def exact(self) -> float:
@@ -61,28 +61,28 @@ class DemoTrial:
         groups: dict[str, list[bool]] = {}
         for one, right in zip(self.dates, self.right, strict=True):
             groups.setdefault(one.format, []).append(right)
-        return [Share(name, len(own), sum(own) / len(own)) for name, own in groups.items()]
+        return [Share(name, len(group), sum(group) / len(group)) for name, group in groups.items()]
 
     def by_length(self) -> list[Share]:
-        found = []
+        rows = []
         for low, high in pairwise(LENGTHS):
             pairs = zip(self.dates, self.right, strict=True)
-            own = [right for one, right in pairs if low < len(one.text) <= high]
-            if own:
+            right_ones = [right for one, right in pairs if low < len(one.text) <= high]
+            if right_ones:
                 name = f"{low + 1}–{high}" if high < LENGTHS[-1] else f"over {low}"
-                found.append(Share(name, len(own), sum(own) / len(own)))
-        return found
+                rows.append(Share(name, len(right_ones), sum(right_ones) / len(right_ones)))
+        return rows
 
     def mistakes(self) -> list[tuple[Date, str]]:
         """The wrong ones: a date, and what was said."""
         pairs = zip(self.dates, self.said, strict=True)
-        return [(one, said) for one, said in pairs if one.iso != said]
+        return [(one, answer) for one, answer in pairs if one.iso != answer]
 
 
 def lengths_beside(ours: DemoTrial, theirs: DemoTrial) -> Iterator[tuple[str, int, float, float]]:
     """(length, dates, share of ours, share of theirs) for the same dates."""
-    for own, other in zip(ours.by_length(), theirs.by_length(), strict=True):
-        yield own.name, own.count, own.share, other.share
+    for row, other in zip(ours.by_length(), theirs.by_length(), strict=True):
+        yield row.name, row.count, row.share, other.share
 
 
 EXAMPLES = ("Mittwoch, der 24. Oktober 2012", "Fri., Aug. 7, 1981", "el cinco de mayo de 1997")
@@ -130,7 +130,7 @@ def _shares(trials: Sequence[DemoTrial], beside: DemoTrial) -> Table:
 
 def _lengths(ours: DemoTrial, theirs: DemoTrial) -> Table:
     rows: list[list[Cell]] = [
-        [f"{name} characters", f"{count:,}", *(Bar(own, f"{own:.1%}") for own in shares)]
+        [f"{name} characters", f"{count:,}", *(Bar(share, f"{share:.1%}") for share in shares)]
         for name, count, *shares in lengths_beside(ours, theirs)
     ]
     return Table(rows, ["length", "dates", "with", "without"])
@@ -159,8 +159,8 @@ def _formats(plain: DemoTrial) -> Table:
 def _curve(run: Path) -> str:
     """The share of validation dates that are exactly right, against updates."""
     lines = (run / "history.jsonl").read_text("utf-8").splitlines()
-    found = [own for own in map(json.loads, lines) if own["row"] == "evaluation"]
-    points = [(0, 0.0), *((own["update"], 100 * own["scores"]["exact"]) for own in found)]
+    evaluations = [row for row in map(json.loads, lines) if row["row"] == "evaluation"]
+    points = [(0, 0.0), *((row["update"], 100 * row["scores"]["exact"]) for row in evaluations)]
     x = Axis(0, max(points[-1][0], 1), 52, WIDE - 24)
     panel = Panel(Drawing(), x, Axis(0, 100, HIGH - 52, 40))
     best = max(share for _, share in points)

@@ -51,13 +51,13 @@ def learned(date: Date) -> bool:
 
 def rows(part: str, count: int, seed: int) -> list[Date]:
     """Dates of a part, as they are learned."""
-    found = (
+    cells = (
         one
         for first in range(0, 10 * count, AT_ONCE)
         for one in dates(seed, part, AT_ONCE, first=first)
         if learned(one)
     )
-    return list(islice(found, count))
+    return list(islice(cells, count))
 
 
 def unseen(count: int, seed: int) -> list[Date]:
@@ -67,11 +67,11 @@ def unseen(count: int, seed: int) -> list[Date]:
     return [written(day, forms[k % len(forms)], CAPITALS) for k, day in enumerate(days)]
 
 
-def mistyped(given: list[Date], seed: int) -> list[Date]:
+def mistyped(right: list[Date], seed: int) -> list[Date]:
     """The same dates, of those that have a long word, with one mistake in it: two letters
     exchanged, one left out, or one twice. The first letter stays."""
-    found = []
-    for k, one in enumerate(given):
+    changed = []
+    for k, one in enumerate(right):
         chance = Random(f"{seed} {k}")
         long = [w for w in one.text.split(" ") if len(w) >= SHORTEST and w.isalpha()]
         if not long:
@@ -81,8 +81,8 @@ def mistyped(given: list[Date], seed: int) -> list[Date]:
         here, next_one = word[at], word[at + 1]
         letters = chance.choice((next_one + here, next_one, here * 2 + next_one))
         wrong = word[:at] + letters + word[at + 2 :]
-        found.append(replace(one, text=one.text.replace(word, wrong, 1), character_tags=()))
-    return found
+        changed.append(replace(one, text=one.text.replace(word, wrong, 1), character_tags=()))
+    return changed
 
 
 if TYPE_CHECKING:
@@ -147,7 +147,9 @@ def _say_data(console: Console, out: Path) -> dict[str, list[Date]]:
     for one in parts["train"][:EXAMPLES]:
         table.add_row(one.text, Text("→", style="dim"), Text(one.iso, style="green"))
     indented(console, table)
-    counts = ", ".join(f"{len(own):,} to {_PURPOSE[part]}" for part, own in parts.items())
+    counts = ", ".join(
+        f"{len(part_rows):,} to {_PURPOSE[part]}" for part, part_rows in parts.items()
+    )
     note(
         console,
         f"""{len(FORMATS)} formats in five languages and figures; {counts}; no day is in two of
@@ -157,12 +159,12 @@ def _say_data(console: Console, out: Path) -> dict[str, list[Date]]:
     )
     try:
         out.mkdir(parents=True, exist_ok=True)
-        for part, own in parts.items():
-            lines = [f"{one.text}\t{one.iso}\n" for one in own]
+        for part, part_rows in parts.items():
+            lines = [f"{one.text}\t{one.iso}\n" for one in part_rows]
             (out / f"{part}.tsv").write_text("".join(["text\tiso\n", *lines]), encoding="utf-8")
     except OSError as problem:
-        said = f"{out} cannot be written: {problem.strerror}; name another folder with --out"
-        raise OptionError(said) from problem
+        message = f"{out} cannot be written: {problem.strerror}; name another folder with --out"
+        raise OptionError(message) from problem
     return parts
 
 
@@ -258,8 +260,8 @@ def _say_scores(console: Console, trials: Sequence[DemoTrial], beside: DemoTrial
     table.add_column("dates")
     table.add_column("how many", justify="right")
     table.add_column("exactly right", justify="right", style="green")
-    for own in trials:
-        table.add_row(own.name, f"{len(own.dates):,}", f"{own.exact:.2%}")
+    for trial in trials:
+        table.add_row(trial.name, f"{len(trial.dates):,}", f"{trial.exact:.2%}")
     table.add_row("new days, without attention", f"{len(beside.dates):,}", f"{beside.exact:.2%}")
     table.add_row("a guess: the most frequent day", "", f"{trials[0].guess:.2%}")
     indented(console, table, after=0)
@@ -271,7 +273,7 @@ def _say_scores(console: Console, trials: Sequence[DemoTrial], beside: DemoTrial
     )
 
     formats = trials[0].by_format()
-    worst = min(formats, key=lambda own: own.share)
+    worst = min(formats, key=lambda row: row.share)
     hardest = f"Of {len(formats)} formats the hardest is “{worst.name}”: {worst.share:.1%} right"
     if worst.share == 1:
         hardest = f"In none of the {len(formats)} formats is one wrong"
@@ -296,11 +298,11 @@ def _say_alignment(console: Console, model: AnyModel, out: Path) -> None:
     heading(console, 4, "Where it looks")
     explains = model.task.explains
     assert explains is not None
-    found = explains.explain(model, SHOWN)
+    explanation = explains.explain(model, SHOWN)
     colour = console.is_terminal and not console.no_color
-    drawn = found.as_text(console.width - 6, colour)
+    drawn = explanation.as_text(console.width - 6, colour)
     indented(console, Text.from_ansi(drawn) if colour else Text(drawn))
-    write(found.as_svg(), out / "alignment.svg")
+    write(explanation.as_svg(), out / "alignment.svg")
     note(
         console,
         """Each row is a letter it writes, with its probability; the shades are the weights α of
@@ -314,10 +316,12 @@ def _say_mistakes(console: Console, trials: Sequence[DemoTrial]) -> None:
     table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
     for name in ("written", "it says", "it is", "what kind"):
         table.add_column(name, no_wrap=name != "what kind")
-    for own in trials:
-        for one, said in own.mistakes()[:3]:
-            shown = Text(said if len(said) <= LONGEST else said[:LONGEST] + "…", style="red")
-            table.add_row(one.text, shown, one.iso, own.name)
+    for trial in trials:
+        for one, answer in trial.mistakes()[:3]:
+            shown_answer = Text(
+                answer if len(answer) <= LONGEST else answer[:LONGEST] + "…", style="red"
+            )
+            table.add_row(one.text, shown_answer, one.iso, trial.name)
     if not table.row_count:
         table.add_row("no mistake was found", "", "", "")
     indented(console, table)

@@ -152,12 +152,12 @@ def _order(grid: _Grid) -> None:
     """Orders each column so that few links cross, and ordered boxes stand by their numbers:
     barycentre sweeps, then swaps of neighbours, from every order of the inputs, and both with
     boxes that may change places and with boxes that may not."""
-    given, found = grid.columns, list[tuple[float, list[list[int]]]]()
-    starts = permutations(given[0]) if len(given[0]) <= FEW_INPUTS else [given[0]]
+    columns, orders = grid.columns, list[tuple[float, list[list[int]]]]()
+    starts = permutations(columns[0]) if len(columns[0]) <= FEW_INPUTS else [columns[0]]
     for start, by_number in product(starts, (False, True)):
-        grid.columns = [list(start), *(list(c) for c in given[1:])]
-        found.append(_swept(grid, by_number))
-    grid.columns = min(found, key=lambda own: own[0])[1]
+        grid.columns = [list(start), *(list(c) for c in columns[1:])]
+        orders.append(_swept(grid, by_number))
+    grid.columns = min(orders, key=lambda order: order[0])[1]
 
 
 def _swept(grid: _Grid, by_number: bool) -> tuple[float, list[list[int]]]:
@@ -248,16 +248,16 @@ def _heights(grid: _Grid) -> list[float]:
     for sweep in range(SETTLING):
         numbers = range(len(grid.columns))
         for k in numbers if sweep % 2 else reversed(numbers):
-            column, wanted, weights = grid.columns[k], [], []
+            column, heights, weights = grid.columns[k], [], []
             for n in column:
                 pulls = [(y[m], grid.weights[m, n]) for m in grid.before[n]]
                 pulls += [(y[m], grid.weights[n, m]) for m in grid.after[n]]
                 if sweep >= SETTLING // 3:  # distances, not their squares: few bends
                     pulls = [(v, w / max(abs(v - y[n]), 0.3)) for v, w in pulls]
                 weight = sum(w for _, w in pulls)
-                wanted.append(sum(v * w for v, w in pulls) / weight if pulls else y[n])
+                heights.append(sum(v * w for v, w in pulls) / weight if pulls else y[n])
                 weights.append(weight or 0.1)
-            for n, height in zip(column, _apart(wanted, weights, gaps[k]), strict=True):
+            for n, height in zip(column, _apart(heights, weights, gaps[k]), strict=True):
                 y[n] = height
     straight = _Straight(grid, y, gaps)
     straight.long_edges()
@@ -317,7 +317,7 @@ class _Straight:
 
 
 def _apart(
-    wanted: Sequence[float], weights: Sequence[float] | None, gaps: Sequence[float]
+    heights: Sequence[float], weights: Sequence[float] | None, gaps: Sequence[float]
 ) -> list[float]:
     """The positions nearest to those wanted (weighted squares) that keep the gaps: after the
     gaps are taken off, an isotonic regression, by pooling neighbours that are out of order."""
@@ -325,7 +325,7 @@ def _apart(
     for gap in gaps:
         offsets.append(offsets[-1] + gap)
     pools: list[tuple[float, float, int]] = []  # mean, weight, how many
-    for k, value in enumerate(wanted):
+    for k, value in enumerate(heights):
         mean, weight, count = value - offsets[k], weights[k] if weights else 1.0, 1
         while pools and pools[-1][0] > mean:
             before = pools.pop()

@@ -85,15 +85,15 @@ class Axis:
             share = (within - self.low) / (self.high - self.low)
         return self.start + (self.end - self.start) * share
 
-    def ticks(self, *wanted: Sequence[float]) -> list[float]:
+    def ticks(self, *candidates: Sequence[float]) -> list[float]:
         """Round numbers; of a logarithmic axis those inside, of the first list that has two of
         them, else two near the ends."""
         if not self.logarithmic:
             return round_numbers(self.low, self.high)
-        for values in wanted or (DECADES, HALVED_DECADES):
-            found = [value for value in values if self.low <= value <= self.high]
-            if len(found) >= 2:
-                return found
+        for values in candidates or (DECADES, HALVED_DECADES):
+            inside = [value for value in values if self.low <= value <= self.high]
+            if len(inside) >= 2:
+                return inside
         ratio = self.high / self.low
         return [self.low * ratio**0.1, self.low * ratio**0.9]
 

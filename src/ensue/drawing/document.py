@@ -275,12 +275,14 @@ def _paragraph_text(one: Paragraph) -> list[str]:
 
 def _table_text(one: Table) -> list[str]:
     """Columns that are pictures alone are left out."""
-    shown = one.rows[: one.most or None]
-    right = {k for k, own in enumerate(zip(*shown, strict=True)) if isinstance(own[0], NUMBERS)}
-    rows = [[_words_of(cell) for cell in row] for row in shown]
+    table_rows = one.rows[: one.most or None]
+    right = {
+        k for k, cells in enumerate(zip(*table_rows, strict=True)) if isinstance(cells[0], NUMBERS)
+    }
+    rows = [[_words_of(cell) for cell in row] for row in table_rows]
     rows = [list(one.head), *rows] if one.head else rows
     full = [any(column) for column in zip(*rows, strict=True)]
-    rows = [[cell for cell, own in zip(row, full, strict=True) if own] for row in rows]
+    rows = [[cell for cell, is_full in zip(row, full, strict=True) if is_full] for row in rows]
     if one.room and rows:
         rows[0][0] += " " * (one.room - width_of(rows[0][0]))
     lines = aligned(rows, sum(full[: one.left]), {sum(full[:k]) for k in right if full[k]})
@@ -390,7 +392,7 @@ def _figure_html(one: Figure, show: Show) -> str:
 
 
 def _beside_html(one: Beside, show: Show) -> str:
-    return _element("div", ROW, "".join(f"<div>{_html(own, show)}</div>" for own in one.blocks))
+    return _element("div", ROW, "".join(f"<div>{_html(block, show)}</div>" for block in one.blocks))
 
 
 def _section_html(one: Section, show: Show) -> str:
@@ -399,15 +401,15 @@ def _section_html(one: Section, show: Show) -> str:
     return f"<section>{title}{inside}</section>" if inside or not one.blocks else ""
 
 
-def _piece_html(own: Piece) -> str:
-    if not own.strength:
-        return escape(own.text)
-    hue = html.HUES[own.hue % len(html.HUES)]
+def _piece_html(piece: Piece) -> str:
+    if not piece.strength:
+        return escape(piece.text)
+    hue = html.HUES[piece.hue % len(html.HUES)]
     style = "opacity:.75;font-weight:600;margin-left:.35em"
-    label = _element("small", style, escape(own.label)) if own.label else ""
-    note = f' title="{escape(own.note)}"' if own.note else ""
-    ground = html.tint(hue, own.strength)
-    return f"<span{note} style='background:{ground};{MARKED}'>{escape(own.text)}{label}</span>"
+    label = _element("small", style, escape(piece.label)) if piece.label else ""
+    note = f' title="{escape(piece.note)}"' if piece.note else ""
+    ground = html.tint(hue, piece.strength)
+    return f"<span{note} style='background:{ground};{MARKED}'>{escape(piece.text)}{label}</span>"
 
 
 CELLS: dict[type, Callable[..., str]] = {
@@ -486,7 +488,7 @@ def _as_it_is(svg: str, above: float) -> str:
 def _chapter(one: Section) -> list[str]:
     """A heading, then a card for each section in it and one for what stands between them."""
     parts = []
-    for nested, blocks in groupby(one.blocks, lambda own: isinstance(own, Section)):
-        inside = [part for part in (_html(own, _as_it_is) for own in blocks) if part]
+    for nested, blocks in groupby(one.blocks, lambda block: isinstance(block, Section)):
+        inside = [part for part in (_html(block, _as_it_is) for block in blocks) if part]
         parts += inside if nested else [f"<section>{''.join(inside)}</section>"] * bool(inside)
     return [f"<h2>{escape(one.title)}</h2>", *parts] if parts else []

@@ -38,7 +38,7 @@ def _converter() -> ModuleType:
 def _png(svg: str) -> bytes:
     size = SIZE.search(svg)
     if size:
-        wide, high = (SCALE * int(own) for own in size.groups())
+        wide, high = (SCALE * int(group) for group in size.groups())
         if wide * high > MOST_PIXELS:  # without memory the converter would end the process
             raise RuntimeError(f"at most {MOST_PIXELS:,} pixels, got {wide:,} × {high:,}")
     return bytes(_converter().svg_to_png(svg, ppi=72 * SCALE))

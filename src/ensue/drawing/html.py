@@ -132,7 +132,7 @@ def band_chart(times: Sequence[str], known: Sequence[float], band: Band) -> str:
     y = Axis.over([*known, *band.low, *band.high, *band.value], HIGH - 26, 10)
 
     def path(first: int, values: Sequence[float]) -> list[str]:
-        return [f"{number(x(first + k))} {number(y(own))}" for k, own in enumerate(values)]
+        return [f"{number(x(first + k))} {number(y(value))}" for k, value in enumerate(values)]
 
     pieces = []
     for tick in round_numbers(y.low, y.high, MOST_TICKS):
@@ -173,9 +173,9 @@ def heat_map(
         side = f"border:none;padding:.1em .6em;text-align:right;font-weight:normal;color:{SOFT}"
         cells = [f'<th style="{side}">{_name(name)}</th>']
         for j, share in enumerate(shares[k]):
-            told = escape(f"{name}, {columns[j]}: {share:.3g}")
+            title = escape(f"{name}, {columns[j]}: {share:.3g}")
             inside = escape(words[k][j]) if words else ""
-            cells.append(f'<td title="{told}" style="{_square(share)}">{inside}</td>')
+            cells.append(f'<td title="{title}" style="{_square(share)}">{inside}</td>')
         lines.append(f'<tr style="background:none">{"".join(cells)}</tr>')
     style = "border-collapse:separate;border-spacing:2px;border:none;margin:.4em 0;font-size:.93em"
     return f'<table style="{style}"><tbody>{"".join(lines)}</tbody></table>'
@@ -253,8 +253,8 @@ def on_page(svg: str, above: float = 0.0) -> str:
     svg = PAPER_SHEET.sub("", themed(svg, "light")).replace(FOR_A_FILE, "<svg")
     svg = MARK.sub(rf'\1fill="{MARK_COLOUR}" stroke="none"', svg)
     svg = BLANK.sub(r'\1fill="none"', svg).replace(f'stroke="{PAPER}"', 'stroke="none"')
-    svg = re.sub(r"#[0-9a-f]{6}", lambda found: PAGE_COLOURS.get(found[0], found[0]), svg)
-    svg = SIZE.sub(lambda found: _cut_off(float(found[1]), float(found[2]), above), svg, count=1)
+    svg = re.sub(r"#[0-9a-f]{6}", lambda match: PAGE_COLOURS.get(match[0], match[0]), svg)
+    svg = SIZE.sub(lambda match: _cut_off(float(match[1]), float(match[2]), above), svg, count=1)
     name = uuid4().hex[:8]
     svg = re.sub(r'( id="|url\(#)([\w-]+)', rf"\1\2-{name}", svg)
     return svg.replace("<svg ", '<svg style="max-width:100%;height:auto" ', 1).strip()

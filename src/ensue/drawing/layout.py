@@ -35,14 +35,14 @@ def downwards(names: Sequence[str]) -> list[str]:
     ['  s', 't e', 'o a']
     """
     height = max(map(len, names), default=0)
-    found = []
+    places = []
     for line in range(height):
         letters = [
             name[line - height + len(name)] if line >= height - len(name) else " " for name in names
         ]
         cells = (letter + " " * (2 - width_of(letter)) for letter in letters)
-        found.append("".join(cells).rstrip())
-    return found
+        places.append("".join(cells).rstrip())
+    return places
 
 
 def aligned(
@@ -52,14 +52,14 @@ def aligned(
     the others to the right, two spaces between them. Control characters are written out."""
     table = [[printable(cell) for cell in row] for row in table]
     widths = [max(map(width_of, column)) for column in zip(*table, strict=True)]
-    found = []
+    lines = []
     for row in table:
         cells = []
         for k, (cell, width) in enumerate(zip(row, widths, strict=True)):
             space = " " * (width - width_of(cell))
             cells.append(cell + space if k < left and k not in right else space + cell)
-        found.append("  ".join(cells).rstrip())
-    return found
+        lines.append("  ".join(cells).rstrip())
+    return lines
 
 
 # --- numbers as words ----------------------------------------------------------------------

@@ -104,13 +104,13 @@ def dark(colour: str) -> str:
         return DARK_PAPER
     hue, _, saturation = rgb_to_hls(*_parts(colour))
     saturation *= CALM if contrast(colour, PAPER) < PALE else 1
-    wanted = min(contrast(colour, PAPER) ** STRONGER, STRONGEST)
-    bright = wanted * (luminance(DARK_PAPER) + 0.05) - 0.05
+    contrast_goal = min(contrast(colour, PAPER) ** STRONGER, STRONGEST)
+    bright = contrast_goal * (luminance(DARK_PAPER) + 0.05) - 0.05
     low, high = 0.0, 1.0
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        found = _hex(*hls_to_rgb(hue, middle, saturation))
-        low, high = (low, middle) if luminance(found) >= bright else (middle, high)
+        dark_colour = _hex(*hls_to_rgb(hue, middle, saturation))
+        low, high = (low, middle) if luminance(dark_colour) >= bright else (middle, high)
     return _hex(*hls_to_rgb(hue, high, saturation))
 
 

@@ -37,25 +37,25 @@ def _stack() -> Iterator[FrameType]:
 
 def author_frames() -> list[FrameType]:
     """The author's frames, innermost first, up to the step; outside a step the innermost alone."""
-    found = []
+    frames = []
     for frame in _stack():
         if is_author(frame):
-            found.append(frame)
+            frames.append(frame)
             if frame.f_code.co_name in STEP:
-                return found
-    return found[:1]
+                return frames
+    return frames[:1]
 
 
 def places_of(traceback: TracebackType | None) -> list[Place]:
     """The author's places that an error came through, innermost first, up to the step."""
-    found: list[Place] = []
+    places: list[Place] = []
     while traceback is not None:
         code = traceback.tb_frame.f_code
         if is_author(traceback.tb_frame):
-            found = [] if code.co_name in STEP else found
-            found.append((code, traceback.tb_lineno))
+            places = [] if code.co_name in STEP else places
+            places.append((code, traceback.tb_lineno))
         traceback = traceback.tb_next
-    return found[::-1]
+    return places[::-1]
 
 
 def place_of(function: Callable[..., Any]) -> list[Place]:

@@ -141,16 +141,16 @@ class Equations:
 
     def derivative_text(self) -> str:
         """The reverse derivative for a terminal: what goes back to x, the state, the parameters."""
-        found = self.derivative
-        wanted: list[tuple[str, Node | None]] = [("∂x", found.x)]
-        wanted += [(f"∂{part}", node) for part, node in found.state.items()]
-        wanted += [
+        derivative = self.derivative
+        parts: list[tuple[str, Node | None]] = [("∂x", derivative.x)]
+        parts += [(f"∂{part}", node) for part, node in derivative.state.items()]
+        parts += [
             (f"∂{ref.name}_{ref.gate}" if ref.gate else f"∂{ref.name}", node)
-            for ref, node in (found.vectors | found.matrices).items()
+            for ref, node in (derivative.vectors | derivative.matrices).items()
         ]
-        roots = [(name, node) for name, node in wanted if node is not None]
+        roots = [(name, node) for name, node in parts if node is not None]
         rows = definitions(roots, self.names, Plain, shared="δ", least=1)
-        return _lines(rows + [(name, "0") for name, node in wanted if node is None])
+        return _lines(rows + [(name, "0") for name, node in parts if node is None])
 
     def svg(self) -> str:
         """The graph of the step as a picture."""

@@ -139,11 +139,11 @@ class Graph:
     ) -> Node:
         numbers = tuple(a.number for a in args)
         key = (op, tuple(sorted(numbers)) if commutes else numbers, attr, size)
-        found = self._table.get(key)
-        if found is None:
-            found = Node(self, op, args, attr, size, len(self._table))
-            self._table[key] = found
-        return found
+        node = self._table.get(key)
+        if node is None:
+            node = Node(self, op, args, attr, size, len(self._table))
+            self._table[key] = node
+        return node
 
     # ---------------------------------------------------------------- leaves
     def constant(self, value: float) -> Node:
@@ -211,9 +211,9 @@ class Graph:
         self, op: str, args: Iterable[Node], size: str | None = None, commutes: bool = False
     ) -> Node:
         """The node, with spreads taken off its arguments: size 1 meets any size anyway."""
-        given = tuple(args)
-        size = size or common_size(given)
-        bare = tuple(a.args[0] if a.op == "spread" else a for a in given)
+        arguments = tuple(args)
+        size = size or common_size(arguments)
+        bare = tuple(a.args[0] if a.op == "spread" else a for a in arguments)
         return self.spread_to(self._node(op, bare, None, common_size(bare), commutes), size)
 
     def spread_to(self, v: Node, size: str) -> Node:
@@ -293,12 +293,12 @@ def below(roots: Iterable[Node], stop: Callable[[Node], bool] = lambda _: False)
     >>> [node.op for node in below([h * h])]
     ['state', 'multiply']
     """
-    seen: dict[int, Node] = {}
+    nodes: dict[int, Node] = {}
     todo = list(roots)
     while todo:
         node = todo.pop()
-        if node.number not in seen:
-            seen[node.number] = node
+        if node.number not in nodes:
+            nodes[node.number] = node
             if not stop(node):
                 todo += node.args
-    return [seen[number] for number in sorted(seen)]
+    return [nodes[number] for number in sorted(nodes)]

@@ -168,16 +168,16 @@ class Outline:
             return [(node.args[0], ""), (node.args[1], "÷")]
         if node.op != "add":
             return [(argument, "") for argument in node.args]
-        found: list[tuple[Node, str]] = []
+        terms_shown: list[tuple[Node, str]] = []
         for argument in node.args:
             mine = self._serves(argument, {node})
             if argument.op == "add" and mine and self._only_source(argument) is None:
-                found += self._terms(argument)
+                terms_shown += self._terms(argument)
             elif argument.op == "negative" and mine:
-                found.append((argument.args[0], "−"))
+                terms_shown.append((argument.args[0], "−"))
             else:
-                found.append((argument, ""))
-        return found
+                terms_shown.append((argument, ""))
+        return terms_shown
 
 
 def _function(node: Node, source: Node) -> str:

@@ -45,10 +45,10 @@ def of_x_and_shifts(old: Mapping[str, Node], new: Mapping[str, Node]) -> Given:
     return lambda leaf: of_x(leaf) or leaf in shifted
 
 
-def is_hoisted(node: Node, given: Given = of_x) -> bool:
+def is_hoisted(node: Node, is_given: Given = of_x) -> bool:
     """A product of x itself: one large product for all steps, before the loop. `given`: the
     leaves that are there before it."""
-    return node.op == "product" and given(node.args[0])
+    return node.op == "product" and is_given(node.args[0])
 
 
 def as_operand(node: Node) -> Node:
@@ -56,7 +56,7 @@ def as_operand(node: Node) -> Node:
     return node.graph.copy(node) if node.is_leaf and node.op not in ("x", "state") else node
 
 
-def lower(roots: Iterable[Node], given: Given = of_x) -> dict[Node, Node]:
+def lower(roots: Iterable[Node], is_given: Given = of_x) -> dict[Node, Node]:
     """The same values with products as `dot` nodes: a dot is a sum of matrix · operand.
 
     Products that are only added to each other become one dot. Hoisted products stay."""
@@ -66,7 +66,7 @@ def lower(roots: Iterable[Node], given: Given = of_x) -> dict[Node, Node]:
     lowered: dict[Node, Node] = {}
     for node in nodes:
         args = tuple(lowered[a] for a in node.args)
-        if node.op == "product" and not is_hoisted(node, given):
+        if node.op == "product" and not is_hoisted(node, is_given):
             lowered[node] = node.graph.dot(((node.attr, as_operand(args[0])),))
         elif node.op == "add":
             lowered[node] = _lower_sum(node, args, uses)
@@ -109,10 +109,10 @@ class Phase:
     @property
     def groups(self) -> list[list[Node]]:
         """Dots of the same operands: side by side, one matrix."""
-        found: dict[tuple[Node, ...], list[Node]] = {}
+        by_operand: dict[tuple[Node, ...], list[Node]] = {}
         for dot in sorted(self.dots, key=lambda n: n.number):
-            found.setdefault(dot.args, []).append(dot)
-        return list(found.values())
+            by_operand.setdefault(dot.args, []).append(dot)
+        return list(by_operand.values())
 
 
 @dataclass
@@ -160,15 +160,15 @@ class Schedule:
     def reads(self) -> dict[Node, None]:
         """The values that the stages read and do not compute: leaves, and what is in memory when
         the step begins. Swept over, read as single numbers of a row, or multiplied by a matrix."""
-        found: dict[Node, None] = {}
+        nodes: dict[Node, None] = {}
         for stage in self.stages:
             for number in stage.scalars:
                 if number.op not in REDUCTIONS:  # whose operand a sweep reads
-                    found.update(dict.fromkeys(number.args))
+                    nodes.update(dict.fromkeys(number.args))
             for phase in stage.phases.values():
                 operands = [operand for dot in phase.dots for operand in dot.args]
-                found.update(dict.fromkeys([*phase.loads, *phase.scalars, *operands]))
-        return {node: None for node in found if self._at_hand(node)}
+                nodes.update(dict.fromkeys([*phase.loads, *phase.scalars, *operands]))
+        return {node: None for node in nodes if self._at_hand(node)}
 
     def _level_after(self, node: Node) -> int:
         """The first level that can read the node: a dot of one number ends its level."""

@@ -132,9 +132,9 @@ class Symbol:
 
     def __pow__(self, power: Any) -> Symbol:
         if not isinstance(power, numbers.Real) or power not in (1, 2, 3, 4, 0.5):
-            shown = called(power.node) if isinstance(power, Symbol) else f"{power!r:.20}"
+            exponent = called(power.node) if isinstance(power, Symbol) else f"{power!r:.20}"
             raise blame(
-                f"{called(self.node)} ** {shown}: this power cannot be traced",
+                f"{called(self.node)} ** {exponent}: this power cannot be traced",
                 "use the powers 1, 2, 3, 4 and 0.5, a division, or exp(p * log(v))",
             )
         if power == 0.5:

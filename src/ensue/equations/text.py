@@ -309,24 +309,24 @@ def _shared(
 
     uses = Counter(meant(a) for n in nodes if meant(n) is n for a in n.args)
     free = (f"{name}_{k}" for k in count(1) if f"{name}_{k}" not in set(named.values()))
-    found: dict[Node, str] = {}
+    names: dict[Node, str] = {}
     parts: dict[Node, int] = {}
     for node in nodes:
         parts[node] = 1 + sum(parts[a] for a in node.args)
         nameless = not node.is_leaf and node not in named and meant(node) is node
         if nameless and uses[node] > 1 and parts[node] >= least:
-            found[node] = next(free)
-        if node in found or node in named:
+            names[node] = next(free)
+        if node in names or node in named:
             parts[node] = 1
-    return found
+    return names
 
 
 def short(node: Node, most: int = 48, depth: int = 6) -> str:
     """One expression in a few characters, for messages; what lies deep inside is left out."""
-    level, seen = [node], {node}
+    level, reached = [node], {node}
     for _ in range(depth):
-        level = [a for n in level for a in n.args if a not in seen]
-        seen.update(level)
+        level = [a for n in level for a in n.args if a not in reached]
+        reached.update(level)
     deep = {n: "…" for n in level if not n.is_leaf}
     text = Plain(deep).show(node)
     return text if len(text) <= most else text[: most - 1] + "…"

@@ -49,8 +49,8 @@ def trace(cell: Traceable, input_size: int, hidden_size: int, training: bool = T
         returned = _Returned(bound.output, None)
         raise returned.error(f"output returned {_described(y)}", "return one value of the step")
     parts = dict(zip(cell.parts, state, strict=True))
-    taken = {"x", *cell.parts, *_declared_names(cell.declarations)}
-    output_name = next(name for name in ("y", "out", "output", "result") if name not in taken)
+    names = {"x", *cell.parts, *_declared_names(cell.declarations)}
+    output_name = next(name for name in ("y", "out", "output", "result") if name not in names)
     return Equations(
         graph=graph,
         title=type(cell).__name__,
@@ -59,7 +59,7 @@ def trace(cell: Traceable, input_size: int, hidden_size: int, training: bool = T
         output=y.node,
         output_name=output_name,
         state=parts,
-        names=_names(watch, {y.node: output_name}, parts, taken),
+        names=_names(watch, {y.node: output_name}, parts, names),
         declarations=dict(cell.declarations),
         shapes=cell.shapes(input_size, hidden_size),
     )
@@ -130,12 +130,12 @@ def _described(value: Any) -> str:
 
 def _checked(new: Any, old: Mapping[str, Node], returned: _Returned) -> list[Node]:
     """The returned state parts: all there, of the right size, in the order of the arguments."""
-    wanted = ", ".join(old)
-    instead = f"write return {wanted}" + (", the new parts in this order" if len(old) > 1 else "")
+    names = ", ".join(old)
+    instead = f"write return {names}" + (", the new parts in this order" if len(old) > 1 else "")
     values = list(new) if isinstance(new, (tuple, list)) else [new]
     if new is None or len(values) != len(old):
         got = _described(new) if new is None else _number(len(values), "value")
-        problem = f"step returned {got} for {_number(len(old), 'state part')}, {wanted}"
+        problem = f"step returned {got} for {_number(len(old), 'state part')}, {names}"
         raise returned.error(problem, instead)
     nodes = []
     for (part, leaf), value in zip(old.items(), values, strict=True):
@@ -172,7 +172,7 @@ def _declared_names(declarations: Mapping[str, Parameter | Mask]) -> Iterable[st
 
 
 def _names(
-    watch: Watch, output: Mapping[Node, str], state: Mapping[str, Node], taken: Iterable[str]
+    watch: Watch, output: Mapping[Node, str], state: Mapping[str, Node], names: Iterable[str]
 ) -> dict[Node, str]:
     """One name a node: h' for new state parts, the author's for the rest, those of the step
     before those of functions it calls.
@@ -182,17 +182,17 @@ def _names(
     for part, node in state.items():
         final.setdefault(node, f"{part}'")
     final = dict(output) | final
-    found: dict[Node, str] = {}
+    named: dict[Node, str] = {}
     for frame in sorted(watch.frames, key=lambda frame: frame.f_code.co_name not in STEP):
         for name, node in _variables(frame).items():
-            found.setdefault(node, name)
+            named.setdefault(node, name)
     by_name: dict[str, list[Node]] = {}
-    for node in sorted(found.keys() - final.keys(), key=lambda n: n.number):
+    for node in sorted(named.keys() - final.keys(), key=lambda n: n.number):
         if not node.is_leaf:
-            by_name.setdefault(found[node], []).append(node)
-    used = {*taken, *by_name}
+            by_name.setdefault(named[node], []).append(node)
+    used = {*names, *by_name}
     for name, nodes in by_name.items():
-        if len(nodes) == 1 and name not in taken:
+        if len(nodes) == 1 and name not in names:
             final[nodes[0]] = name
             continue
         free = (f"{name}_{k}" for k in count(1))

@@ -62,9 +62,9 @@ def canonical(value: object, *, sort: bool = True) -> bytes:
 def finite(value: Any) -> Any:
     """The value with null for every number that JSON has not got: infinity and NaN."""
     if isinstance(value, Mapping):
-        return {key: finite(own) for key, own in value.items()}
+        return {key: finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [finite(own) for own in value]
+        return [finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -79,8 +79,8 @@ def digest(value: bytes) -> str:
 
 def sealed(value: Mapping[str, Any], *, sort: bool = True) -> bytes:
     """A value as JSON that carries the digest of itself."""
-    own = digest(canonical(value, sort=sort))
-    return canonical({**value, "sha256": own}, sort=sort)
+    checksum = digest(canonical(value, sort=sort))
+    return canonical({**value, "sha256": checksum}, sort=sort)
 
 
 def unsealed(data: bytes, name: str) -> dict[str, Any]:
@@ -89,8 +89,8 @@ def unsealed(data: bytes, name: str) -> dict[str, Any]:
         value = json.loads(data)
         if canonical(value, sort=False) != data:
             raise ValueError
-        own = value.pop("sha256")
-        if own != digest(canonical(value, sort=False)):
+        checksum = value.pop("sha256")
+        if checksum != digest(canonical(value, sort=False)):
             raise ValueError
     except (ValueError, KeyError, AttributeError, RecursionError):
         raise Damaged(f"{name} is not what was written") from None
@@ -112,8 +112,8 @@ def write_folder(place: Path, files: Mapping[str, bytes], *, stands: str = "") -
     beside = unfinished(place)
     with disk_errors(place, sum(map(len, files.values())), beside, stands=stands):
         recover(place)
-        there = os.path.lexists(place)
-        if there and not _ours(place, files.keys()):
+        exists = os.path.lexists(place)
+        if exists and not _ours(place, files.keys()):
             raise RunError(
                 f"{place}: not saved: {_described(place)} is there, and nothing of it was touched. "
                 "Name a folder that does not exist yet, or move away what is there"
@@ -124,14 +124,14 @@ def write_folder(place: Path, files: Mapping[str, bytes], *, stands: str = "") -
         for name, data in files.items():
             _write(beside / name, data)
         sync_folder(beside)
-        _put(beside, place, there)
+        _put(beside, place, exists)
         sync_folder(place.parent)
 
 
-def _put(beside: Path, place: Path, there: bool) -> None:
+def _put(beside: Path, place: Path, exists: bool) -> None:
     """The one in the place of the other, which goes only once it is replaced: in one step where
     the system can, else in two, and `recover` undoes the first."""
-    if not there:
+    if not exists:
         os.rename(beside, place)
         return
     if exchanged(beside, place):
@@ -189,16 +189,16 @@ def _ours(place: Path, names: Collection[str]) -> bool:
     damaged. A manifest that is no JSON any more is ours if some of those files are with it."""
     if place.is_symlink() or not place.is_dir():
         return False
-    there = list(place.iterdir())
-    found = {path.name for path in there if path.is_file() and not path.is_symlink()}
-    if len(found) < len(there) or (there and MANIFEST not in found):
+    children = list(place.iterdir())
+    ours = {path.name for path in children if path.is_file() and not path.is_symlink()}
+    if len(ours) < len(children) or (children and MANIFEST not in ours):
         return False
-    if not there:
+    if not children:
         return True
     listed = _listed(read_plain(place / MANIFEST))
     if listed is None:
-        return found <= {*names, MANIFEST} and len(found) > 1
-    return bool(listed) and found <= {*listed, *names, MANIFEST}
+        return ours <= {*names, MANIFEST} and len(ours) > 1
+    return bool(listed) and ours <= {*listed, *names, MANIFEST}
 
 
 def _listed(manifest: bytes) -> list[str] | None:
@@ -210,8 +210,8 @@ def _listed(manifest: bytes) -> list[str] | None:
     files = value.get("files") if isinstance(value, dict) else None
     if not isinstance(files, dict):
         return []
-    entries = [own.keys() if isinstance(own, dict) else set() for own in files.values()]
-    return list(files) if all(own == {"size", "sha256"} for own in entries) else []
+    entries = [file.keys() if isinstance(file, dict) else set() for file in files.values()]
+    return list(files) if all(entry == {"size", "sha256"} for entry in entries) else []
 
 
 def _described(place: Path) -> str:
@@ -224,8 +224,8 @@ def _described(place: Path) -> str:
     if not place.is_dir():
         return "a file"
     names = sorted(path.name for path in place.iterdir())
-    shown = ", ".join(names[:SHOWN]) + ", …" * (len(names) > SHOWN)
-    return f"a folder with other files ({shown})"
+    listed = ", ".join(names[:SHOWN]) + ", …" * (len(names) > SHOWN)
+    return f"a folder with other files ({listed})"
 
 
 # --- reading -------------------------------------------------------------------------------
@@ -275,9 +275,9 @@ def manifest_of(data: bytes) -> dict[str, Any]:
 def _lists_files(files: object) -> bool:
     """Whether this is the list of a manifest: a size and a digest for each file."""
     return isinstance(files, dict) and all(
-        isinstance(own, dict)
-        and type(own.get("size")) is int
-        and own["size"] >= 0
-        and isinstance(own.get("sha256"), str)
-        for own in files.values()
+        isinstance(file, dict)
+        and type(file.get("size")) is int
+        and file["size"] >= 0
+        and isinstance(file.get("sha256"), str)
+        for file in files.values()
     )

@@ -41,8 +41,8 @@ def note_failure(folder: RunFolder, error: BaseException) -> None:
 def failure_of(folder: RunFolder) -> Failure | None:
     """Why a run failed, if it did."""
     try:
-        found = unsealed(read_plain(folder.failure), folder.failure.name)
-        return Failure(str(found["reason"]), str(found["when"]))
+        content = unsealed(read_plain(folder.failure), folder.failure.name)
+        return Failure(str(content["reason"]), str(content["when"]))
     except FileNotFoundError:
         return None
     except (OSError, Damaged, KeyError) as why:
@@ -67,8 +67,8 @@ class _Before:
 
     @classmethod
     def of(cls, folder: RunFolder) -> _Before:
-        there = frozenset(path for path in _files(folder) if os.path.lexists(path))
-        return cls(there, read_plain(folder.config) if folder.config in there else None)
+        files = frozenset(path for path in _files(folder) if os.path.lexists(path))
+        return cls(files, read_plain(folder.config) if folder.config in files else None)
 
     def restore(self, folder: RunFolder) -> None:
         for path in _files(folder):

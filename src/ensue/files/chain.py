@@ -34,8 +34,8 @@ def _json(value: Mapping[str, Any]) -> bytes:
 def chained(value: Mapping[str, Any], before: str) -> tuple[bytes, str]:
     """The line of a value that follows the one with the digest `before`, and its own digest."""
     linked = {**value, BEFORE: before}
-    own = _digest(_json(linked))
-    return _json({**linked, OWN: own}) + b"\n", own
+    checksum = _digest(_json(linked))
+    return _json({**linked, OWN: checksum}) + b"\n", checksum
 
 
 @dataclass
@@ -52,28 +52,28 @@ class Lines:
     @classmethod
     def of(cls, data: bytes) -> Lines:
         """As a file holds them; the first is line 1."""
-        found, at, doubtful, altered = cls(), 0, list[int](), set[int]()
+        chain, at, doubtful, altered = cls(), 0, list[int](), set[int]()
         for number, line in enumerate(data.splitlines(keepends=True), 1):
             value = _value(line)
-            own = None if value is None else _whole(value, line)
-            if value is None or own is None:
+            plain = None if value is None else _whole(value, line)
+            if value is None or plain is None:
                 doubtful.append(number)
                 if value is not None and line.endswith(b"\n"):  # no kill leaves whole JSON
                     altered.add(number)
             else:
-                last = found.digests[-1] if found.digests else _start(data[:at])
+                last = chain.digests[-1] if chain.digests else _start(data[:at])
                 linked = value[BEFORE] == last
-                found.torn += [k for k in doubtful if linked and k not in altered]
+                chain.torn += [k for k in doubtful if linked and k not in altered]
                 wrong = [k for k in doubtful if k in altered] if linked else doubtful or [number]
-                found.wrong += wrong
+                chain.wrong += wrong
                 doubtful = []
-                found.digests.append(own)
-                found.values.append({k: v for k, v in value.items() if k not in (BEFORE, OWN)})
+                chain.digests.append(plain)
+                chain.values.append({k: v for k, v in value.items() if k not in (BEFORE, OWN)})
             at += len(line)
         cut = doubtful[-1:] if data and not data.endswith(b"\n") else []
-        found.torn += cut
-        found.wrong += doubtful[: len(doubtful) - len(cut)]
-        return found
+        chain.torn += cut
+        chain.wrong += doubtful[: len(doubtful) - len(cut)]
+        return chain
 
 
 def _start(earlier: bytes) -> str:
@@ -91,8 +91,8 @@ def _value(line: bytes) -> dict[str, Any] | None:
 
 def _whole(value: Mapping[str, Any], line: bytes) -> str | None:
     """The digest of a line that is as it was written."""
-    own = {key: part for key, part in value.items() if key not in (BEFORE, OWN)}
-    written, digest = chained(own, str(value.get(BEFORE)))
+    fields = {key: part for key, part in value.items() if key not in (BEFORE, OWN)}
+    written, digest = chained(fields, str(value.get(BEFORE)))
     return digest if written == line else None
 
 
@@ -101,8 +101,8 @@ def last_of(data: bytes) -> str:
     ends = data.rfind(b"\n") + 1
     line = data[data.rfind(b"\n", 0, max(ends - 1, 0)) + 1 : ends]
     value = _value(line) if line else None
-    own = None if value is None else _whole(value, line)
-    return own or _start(data + b"\n" * (ends < len(data)))
+    plain = None if value is None else _whole(value, line)
+    return plain or _start(data + b"\n" * (ends < len(data)))
 
 
 def add_line(path: Path, value: Mapping[str, Any]) -> tuple[Lines, str]:
@@ -112,10 +112,10 @@ def add_line(path: Path, value: Mapping[str, Any]) -> tuple[Lines, str]:
         fcntl.flock(file, fcntl.LOCK_EX)
         data = read_plain(path, HISTORY_FILE)
         start = b"\n" if data and not data.endswith(b"\n") else b""
-        line, own = chained(value, last_of(data))
+        line, checksum = chained(value, last_of(data))
         write_all(file, start + line)
         os.fsync(file.fileno())
-    return Lines.of(data + start + line), own
+    return Lines.of(data + start + line), checksum
 
 
 # --- a training that is not finished: what its checkpoints say, without reading the weights ------
@@ -128,12 +128,12 @@ FAULTS = (OSError, RunError, Damaged, ValueError, KeyError, TypeError, Recursion
 
 def present(folder: Path) -> list[Path]:
     """What is called a checkpoint, the newest last."""
-    found = []
+    values = []
     for path in folder.iterdir() if folder.is_dir() else ():
         match = NAME.fullmatch(path.name)
         if match:
-            found.append((int(match[1]), bool(match[2]), path))
-    return [path for _, _, path in sorted(found)]
+            values.append((int(match[1]), bool(match[2]), path))
+    return [path for _, _, path in sorted(values)]
 
 
 def newest_scalars(folder: Path) -> dict[str, Any]:
@@ -164,11 +164,11 @@ def read_history(path: Path, mark: Mapping[str, Any] | None) -> bytes:
     except FileNotFoundError:
         data = b""
     length = mark["length"] if mark else 0
-    seen = data[:length]
-    if mark and (len(seen) < length or sha256(seen).hexdigest() != mark["sha256"]):
+    known = data[:length]
+    if mark and (len(known) < length or sha256(known).hexdigest() != mark["sha256"]):
         raise RunError(
             f"{path}: its first {length:,} bytes are not those that the checkpoint saw "
-            f"({len(seen):,} bytes found). Put the file back as it was, or start in another "
+            f"({len(known):,} bytes found). Put the file back as it was, or start in another "
             "run folder"
         )
     return data

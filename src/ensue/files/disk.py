@@ -159,9 +159,9 @@ def refuse_target(path: Path) -> None:
     _refuse_unwritable(path)
     _refuse_strange(path)
     place = path.parent.resolve()
-    inside = any(_has(own, RUN_MARKS) for own in place.parents) or _has(place, MODEL_MARKS)
-    own = path.name in RUN_FILES and _has(place, RUN_MARKS)
-    if inside or own or (path.name == OPENINGS and path.exists()):
+    inside = any(_has(parent, RUN_MARKS) for parent in place.parents) or _has(place, MODEL_MARKS)
+    is_of_run = path.name in RUN_FILES and _has(place, RUN_MARKS)
+    if inside or is_of_run or (path.name == OPENINGS and path.exists()):
         raise OptionError(
             f"{path} cannot be written: it is a file of a run or a model, which are kept as they "
             "were written; name one in another folder"

@@ -38,18 +38,18 @@ COLUMNS = ("targets", "covariates", "known", "ids", "static", "time", "horizon")
 FAULTS = (OSError, RunError, Damaged, ValueError, RecursionError)
 
 
-def check_format(found: Any, place: Path, version: str = "") -> None:
+def check_format(number: Any, place: Path, version: str = "") -> None:
     """RunError where the format of a folder or file is not FORMAT; Damaged where it is no format.
     version: the Ensue that wrote it, where that is recorded."""
-    if type(found) is not int or found < 1:
-        raise Damaged(f"format: expected {FORMAT}, got {found!r}")
-    if found > FORMAT:
+    if type(number) is not int or number < 1:
+        raise Damaged(f"format: expected {FORMAT}, got {number!r}")
+    if number > FORMAT:
         raise RunError(
-            f"{place}: a newer Ensue wrote this, in format {found}; this version reads format "
+            f"{place}: a newer Ensue wrote this, in format {number}; this version reads format "
             f"{FORMAT}. Nothing was changed.\nNext: pip install --upgrade ensue"
         )
-    if found < FORMAT:
-        raise _refusal(found, place, version)
+    if number < FORMAT:
+        raise _refusal(number, place, version)
 
 
 def check_folder(place: Path) -> None:
@@ -65,13 +65,17 @@ def check_folder(place: Path) -> None:
         return
 
 
-def _refusal(found: int, place: Path, version: str) -> RunError:
+def _refusal(number: int, place: Path, version: str) -> RunError:
     """What to do with a run, a model or a selection of an older version."""
     root = _root_of(place)
-    recorded = (own for own in (version, *_recorded(root)) if own in VERSIONS.values())
-    wrote = next(recorded, VERSIONS[found])
+    recorded = (
+        version_name
+        for version_name in (version, *_recorded(root))
+        if version_name in VERSIONS.values()
+    )
+    wrote = next(recorded, VERSIONS[number])
     lines = [
-        f"{root}: Ensue {wrote} wrote this, in format {found}; this version reads format "
+        f"{root}: Ensue {wrote} wrote this, in format {number}; this version reads format "
         f"{FORMAT}. Nothing was changed.",
         f"To use it as it is: pip install 'ensue=={wrote}'",
         f"To train it again with this version: {_command(root)}",
@@ -85,9 +89,13 @@ def _root_of(place: Path) -> Path:
     """The folder of the run or the selection that a file or folder belongs to, else the folder
     itself."""
     folder = place.parent if place.suffix == ".json" else place
-    for own in (folder, *folder.parents[:MOST_UP]):
-        if (own / CONFIG).is_file() and not (own / MANIFEST).exists() and _tables(own / CONFIG):
-            return own
+    for parent in (folder, *folder.parents[:MOST_UP]):
+        if (
+            (parent / CONFIG).is_file()
+            and not (parent / MANIFEST).exists()
+            and _tables(parent / CONFIG)
+        ):
+            return parent
     return folder
 
 
@@ -107,8 +115,8 @@ def _config_of(root: Path) -> Path | None:
     """The configuration of a run, or of the first trial of a selection."""
     if (root / MANIFEST).exists():
         return None  # a model that was saved alone: its copy names files from elsewhere
-    found = (path for path in (root / CONFIG, *sorted(root.glob(f"*/{CONFIG}"))))
-    return next((path for path in found if _tables(path)), None)
+    files = (path for path in (root / CONFIG, *sorted(root.glob(f"*/{CONFIG}"))))
+    return next((path for path in files if _tables(path)), None)
 
 
 def _tables(config: Path) -> Mapping[str, Any]:
@@ -124,7 +132,7 @@ def _tables(config: Path) -> Mapping[str, Any]:
 
 def _texts(value: Any) -> list[str]:
     """The texts of a list; [] for anything else."""
-    return [own for own in value if isinstance(own, str)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
 # --- the command that trains again -----------------------------------------------------------
@@ -159,12 +167,12 @@ def _kind_of(root: Path) -> list[str]:
 
 def _files(data: Mapping[str, Any], part: str, config: Path) -> list[str]:
     """The files of a part from where the command is given; of parallel files each side."""
-    found = []
+    files = []
     for path in _texts(data.get(part)):
         whole = os.path.normpath(config.parent / path)
         sides = [os.path.normpath(config.parent / side) for side in path.split(",")]
-        found.append(whole if os.path.exists(whole) else ",".join(sides))
-    return found
+        files.append(whole if os.path.exists(whole) else ",".join(sides))
+    return files
 
 
 def _columns(tables: Mapping[str, Any]) -> list[str]:

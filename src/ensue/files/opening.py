@@ -89,10 +89,10 @@ def refuse_strange(paths: dict[Path, int]) -> None:
     """RunError where one of these is there and is not what it should be: S_IFREG or S_IFDIR."""
     for path, kind in paths.items():
         try:
-            found = stat.S_IFMT(os.lstat(path).st_mode)
+            mode = stat.S_IFMT(os.lstat(path).st_mode)
         except OSError:
             continue
-        if found != kind:
+        if mode != kind:
             raise not_plain(path, "a folder" if kind == stat.S_IFDIR else "a plain file")
 
 

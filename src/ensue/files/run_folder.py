@@ -63,16 +63,16 @@ class Lock:
 
     def _make_folders(self) -> None:
         folder = self.place.parent
-        wanted = [*self._with, self.place, folder, *folder.parents]
-        self._made = [own for own in wanted if not os.path.lexists(own)]
-        for own in (folder, *self._with):
-            own.mkdir(parents=True, exist_ok=True)
+        folders = [*self._with, self.place, folder, *folder.parents]
+        self._made = [path for path in folders if not os.path.lexists(path)]
+        for path in (folder, *self._with):
+            path.mkdir(parents=True, exist_ok=True)
 
     def _removed_meanwhile(self, error: OSError) -> bool:
         """Whether another process removed a folder while it was being made here. `mkdir` says that
         a folder exists when it went between the making and the look at it."""
         if isinstance(error, FileExistsError):
-            return not any(os.path.isfile(own) for own in (self.place.parent, *self._with))
+            return not any(os.path.isfile(path) for path in (self.place.parent, *self._with))
         return isinstance(error, FileNotFoundError)
 
     def _not_made(self, error: OSError) -> RunError:
@@ -105,13 +105,13 @@ class Lock:
         with suppress(OSError):
             if not _is_at(self._file, self.place):
                 return
-            for own in self._made:
-                if own in self._with:
-                    shutil.rmtree(own)
-                elif own == self.place:
-                    own.unlink()
+            for path in self._made:
+                if path in self._with:
+                    shutil.rmtree(path)
+                elif path == self.place:
+                    path.unlink()
                 else:
-                    own.rmdir()
+                    path.rmdir()
 
     def __exit__(self, *error: object) -> None:
         assert self._file is not None
@@ -189,7 +189,7 @@ class RunFolder:
         is there."""
         folders = [self.checkpoints, self.base, self.learned, self.model, self.evaluation_rows]
         folders += [self.path / MEMBERS, self.path / REFIT]
-        files = [own for own in self._named() if own not in folders]
+        files = [path for path in self._named() if path not in folders]
         refuse_strange(dict.fromkeys(files, stat.S_IFREG) | dict.fromkeys(folders, stat.S_IFDIR))
         self._check_format()
 
@@ -209,14 +209,14 @@ class RunFolder:
 
     def _named(self) -> list[Path]:
         """Every name of the folder that a run uses."""
-        return [own for own in vars(self).values() if isinstance(own, Path) and own != self.path]
+        return [var for var in vars(self).values() if isinstance(var, Path) and var != self.path]
 
     @classmethod
     def lent(cls, path: Path | str) -> RunFolder:
         """A folder that is held by the process which this one works for."""
-        found = cls(path)
-        found._held = True
-        return found
+        folder = cls(path)
+        folder._held = True
+        return folder
 
     def member(self, number: int) -> RunFolder:
         """The folder of another network of an ensemble, inside of this one."""
@@ -228,16 +228,16 @@ class RunFolder:
 
     def members(self) -> list[RunFolder]:
         """This folder and those of the other networks that have been begun."""
-        found, number = [self], 2
+        folders, number = [self], 2
         while self.member(number).path.is_dir():
-            found.append(self.member(number))
+            folders.append(self.member(number))
             number += 1
-        return found
+        return folders
 
     def has_weights(self) -> bool:
         """Whether anything was learned here: a model, or a checkpoint of one of its networks."""
-        folders = [own.checkpoints for own in self.members()]
-        return self.model.is_dir() or any(any(own.glob("step-*")) for own in folders)
+        folders = [member.checkpoints for member in self.members()]
+        return self.model.is_dir() or any(any(folder.glob("step-*")) for folder in folders)
 
     def holder(self) -> str:
         """Who trains in it at this moment; "" where nobody does."""
@@ -278,5 +278,5 @@ class RunFolder:
     def _begun(self) -> bool:
         """Whether there is anything of a run."""
         known = [*self._named(), self.path / MEMBERS, self.path / REFIT]
-        there = [own for own in known if own not in (self.checkpoints, self.lock)]
-        return any(map(os.path.lexists, there)) or any(self.checkpoints.glob("step-*"))
+        present = [path for path in known if path not in (self.checkpoints, self.lock)]
+        return any(map(os.path.lexists, present)) or any(self.checkpoints.glob("step-*"))

@@ -35,13 +35,13 @@ def seal_in(place: Path) -> Seal:
 
 def seal_folder(folder: RunFolder) -> Path | None:
     """Where the seal of a run is: beside what is being learned, or else in its model."""
-    return next((own for own in (folder.learned, folder.model) if own.is_dir()), None)
+    return next((path for path in (folder.learned, folder.model) if path.is_dir()), None)
 
 
 def content_digest(manifest: bytes) -> str:
     """Of what a model is made of, whatever the run says of itself beside it."""
     files: dict[str, Any] = json.loads(manifest)["files"]
-    return digest(canonical({name: own for name, own in files.items() if name not in FILES}))
+    return digest(canonical({name: file for name, file in files.items() if name not in FILES}))
 
 
 # --- differences -----------------------------------------------------------------------------
@@ -64,13 +64,13 @@ def _flat(text: bytes) -> dict[str, Any]:
         tables = tomllib.loads(text.decode())
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-    found: dict[str, Any] = {}
-    for name, own in tables.items():
-        if isinstance(own, dict):
-            found |= {f"{name}.{key}": value for key, value in own.items()}
+    values: dict[str, Any] = {}
+    for name, table in tables.items():
+        if isinstance(table, dict):
+            values |= {f"{name}.{key}": value for key, value in table.items()}
         else:
-            found[name] = own
-    return found
+            values[name] = table
+    return values
 
 
 def sealed_config(folder: RunFolder, place: Path, seal: Seal) -> tuple[bytes, str]:
@@ -100,12 +100,12 @@ def sealed_config(folder: RunFolder, place: Path, seal: Seal) -> tuple[bytes, st
 
 
 def _listed(changed: Mapping[str, str]) -> str:
-    lines = [f"{key}: {told}" for key, told in changed.items()]
+    lines = [f"{key}: {value}" for key, value in changed.items()]
     if len(lines) == 1:
         return f"changed since the run began: {lines[0]}"
     more = [f"… and {len(lines) - MOST_LISTED} more"] * (len(lines) > MOST_LISTED)
-    told = f"{len(lines)} settings changed since the run began"
-    return "\n  ".join([told, *lines[:MOST_LISTED], *more])
+    message = f"{len(lines)} settings changed since the run began"
+    return "\n  ".join([message, *lines[:MOST_LISTED], *more])
 
 
 def _allowed(changed: Mapping[str, str]) -> str:

@@ -81,8 +81,8 @@ def straight_through(
     """A draw whose gradient goes back to z through σ ("sigmoid"), or as it is ("identity")."""
     if through not in THROUGH:
         raise unknown("way through a draw", through, THROUGH)
-    found: Tensor = _StraightThrough.apply(z, draw(z, generator), through == "sigmoid")  # type: ignore[no-untyped-call]
-    return found
+    sample: Tensor = _StraightThrough.apply(z, draw(z, generator), through == "sigmoid")  # type: ignore[no-untyped-call]
+    return sample
 
 
 def score_function(
@@ -98,8 +98,8 @@ def score_function(
             f"for each, got {tuple(sample.shape)} and {tuple(cost.shape)}"
         )
     fixed = torch.as_tensor(baseline, dtype=cost.dtype, device=cost.device).detach()
-    found: Tensor = _ScoreFunction.apply(cost, z, sample, fixed)  # type: ignore[no-untyped-call]
-    return found
+    surrogate: Tensor = _ScoreFunction.apply(cost, z, sample, fixed)  # type: ignore[no-untyped-call]
+    return surrogate
 
 
 def expected(cost: Callable[[Tensor], Tensor], z: Tensor) -> Tensor:
@@ -143,12 +143,12 @@ class Elementwise(Activation):
         self.function = function
 
     def forward(self, z: Tensor) -> Tensor:
-        found = self.function(z)
-        if not isinstance(found, Tensor) or found.shape != z.shape:
-            got = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
+        y = self.function(z)
+        if not isinstance(y, Tensor) or y.shape != z.shape:
+            got = tuple(y.shape) if isinstance(y, Tensor) else type(y).__name__
             name = getattr(self.function, "__name__", "the activation")
             raise ShapeError(f"{name}: expected a tensor of shape {tuple(z.shape)}, got {got}")
-        return found
+        return y
 
     def extra_repr(self) -> str:
         return f"{self.units}, {getattr(self.function, '__name__', self.function)}"
@@ -162,8 +162,8 @@ class PReLU(Activation):
         self.slope = nn.Parameter(torch.full((units,), SLOPE))
 
     def forward(self, z: Tensor) -> Tensor:
-        found: Tensor = prelu(z, self.slope)
-        return found
+        y: Tensor = prelu(z, self.slope)
+        return y
 
 
 class Maxout(Activation):
@@ -174,8 +174,8 @@ class Maxout(Activation):
         self.rank = rank
 
     def forward(self, z: Tensor) -> Tensor:
-        found: Tensor = reduce(maximum, z.chunk(self.rank, -1))
-        return found
+        y: Tensor = reduce(maximum, z.chunk(self.rank, -1))
+        return y
 
     def extra_repr(self) -> str:
         return f"{self.units}, rank {self.rank}"
@@ -213,33 +213,39 @@ def width_of(activation: Activation) -> int:
     return activation.rank * activation.units
 
 
-def activation(wanted: Activated, units: int) -> Activation:
-    """wanted: a name, groups such as "tanh*3 + maxout(2)*4 + relu", or a function."""
-    if not isinstance(wanted, str):
-        return Elementwise(units, wanted)
-    named = [_group(own, wanted) for own in wanted.split("+")]
+def activation(activated: Activated, units: int) -> Activation:
+    """activated: a name, groups such as "tanh*3 + maxout(2)*4 + relu", or a function."""
+    if not isinstance(activated, str):
+        return Elementwise(units, activated)
+    named = [_group(name, activated) for name in activated.split("+")]
     open_ones = [k for k, (_, _, count) in enumerate(named) if count is None]
-    taken = sum(count for _, _, count in named if count is not None)
-    if len(open_ones) > 1 or (not open_ones and taken != units) or taken > units - len(open_ones):
+    count_taken = sum(count for _, _, count in named if count is not None)
+    if (
+        len(open_ones) > 1
+        or (not open_ones and count_taken != units)
+        or count_taken > units - len(open_ones)
+    ):
         raise OptionError(
-            f"activation {wanted!r}: expected groups that make {units} units, one of them at most "
-            f"without a number, got {taken} and {len(open_ones)} without a number"
+            f"activation {activated!r}: expected groups that make {units} units, one of them at "
+            "most "
+            f"without a number, got {count_taken} and {len(open_ones)} without a number"
         )
     parts = [
-        _made(name, rank, units - taken if count is None else count) for name, rank, count in named
+        _made(name, rank, units - count_taken if count is None else count)
+        for name, rank, count in named
     ]
     return parts[0] if len(parts) == 1 else Groups(parts)
 
 
 def _group(text: str, whole: str) -> tuple[str, int | None, int | None]:
     """Name, rank and number of units."""
-    found = GROUP.fullmatch(text)
-    if not found:
+    match = GROUP.fullmatch(text)
+    if not match:
         raise OptionError(
             f"activation {whole!r}: expected a name, or groups such as 'tanh*3 + relu', "
             f"got {text.strip()!r}"
         )
-    name, rank, count = found.groups()
+    name, rank, count = match.groups()
     if name not in ACTIVATIONS:
         raise unknown("activation", name, ACTIVATIONS)
     if rank is not None and (name != "maxout" or int(rank) < 1):

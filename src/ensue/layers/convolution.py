@@ -52,9 +52,9 @@ def _check(least: dict[str, tuple[int, int]]) -> None:
 
 def _volumes(x: Tensor, channels: int | None, what: str) -> None:
     if x.dim() != 4 or (channels is not None and x.shape[1] != channels):
-        wanted = "channels" if channels is None else channels
+        expected = "channels" if channels is None else channels
         raise ShapeError(
-            f"{what}: expected x of shape (rows, {wanted}, height, width), got {tuple(x.shape)}"
+            f"{what}: expected x of shape (rows, {expected}, height, width), got {tuple(x.shape)}"
         )
 
 
@@ -155,22 +155,22 @@ class BlockPart(NamedTuple):
 def parts_of(description: str) -> list[BlockPart]:
     """ "32 32x5 64/2 max mean3/1": 32 filters of 3×3, 32 of 5×5, 64 of 3×3 with stride 2; pools
     of 2×2, and of 3×3 with stride 1."""
-    found = []
+    parts = []
     for word in description.split():
-        own = PART.fullmatch(word)
-        if own is None or any(
-            n and not int(n) for n in own.group("channels", "size", "of", "stride")
+        match = PART.fullmatch(word)
+        if match is None or any(
+            n and not int(n) for n in match.group("channels", "size", "of", "stride")
         ):
             raise OptionError(
                 f"blocks {description!r}: expected words such as 32 (filters of 3×3), 32x5 (of "
                 f"5×5), 64/2 (with stride 2), max or mean (pools of 2×2), max3/2, got {word!r}"
             )
-        kind, stride = own["kind"] or "", int(own["stride"] or 0)
-        size = int((own["of"] or POOL) if kind else (own["size"] or FILTER))
-        found.append(
-            BlockPart(int(own["channels"] or 0), kind, size, stride or (size if kind else 1))
+        kind, stride = match["kind"] or "", int(match["stride"] or 0)
+        size = int((match["of"] or POOL) if kind else (match["size"] or FILTER))
+        parts.append(
+            BlockPart(int(match["channels"] or 0), kind, size, stride or (size if kind else 1))
         )
-    return found
+    return parts
 
 
 class ConvolutionBlocks(nn.Module):
@@ -186,34 +186,39 @@ class ConvolutionBlocks(nn.Module):
             raise unknown("norm", norm, NORMS)
         self.description, self.channels_in = description, channels
         layers: list[nn.Module] = []
-        for own in parts_of(description):
-            if own.kind:
-                layers.append(VolumePooling(own.kind, own.size, own.stride))
+        for part in parts_of(description):
+            if part.kind:
+                layers.append(VolumePooling(part.kind, part.size, part.stride))
                 continue
             layers.append(
                 Convolution(
-                    channels, own.channels, own.size, own.stride, own.size // 2, bias=norm == "none"
+                    channels,
+                    part.channels,
+                    part.size,
+                    part.stride,
+                    part.size // 2,
+                    bias=norm == "none",
                 )
             )
             if norm == "batch":
-                layers.append(ChannelNorm(own.channels))
+                layers.append(ChannelNorm(part.channels))
             layers.append(nn.ReLU())
-            channels = own.channels
+            channels = part.channels
         self.layers = nn.Sequential(*layers)
 
     def shape(self, height: int, width: int) -> tuple[int, int, int]:
         """Channels, height and width of what comes out."""
-        found = self.channels_in, height, width
+        volume = self.channels_in, height, width
         for layer in self.layers:
             if isinstance(layer, Convolution | VolumePooling):
-                found = layer.shape(*found)
-        return found
+                volume = layer.shape(*volume)
+        return volume
 
     def forward(self, x: Tensor) -> Tensor:
         _volumes(x, self.channels_in, "ConvolutionBlocks")
         # this order of the same numbers in memory is the one that the kernels are fastest with
-        found: Tensor = self.layers(x.contiguous(memory_format=torch.channels_last))
-        return found
+        y: Tensor = self.layers(x.contiguous(memory_format=torch.channels_last))
+        return y
 
 
 class ConvolutionNet(nn.Module):
@@ -244,13 +249,13 @@ class ConvolutionNet(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         if tuple(x.shape[1:]) != self.shape:
-            wanted = ", ".join(map(str, self.shape))
+            expected = ", ".join(map(str, self.shape))
             raise ShapeError(
-                f"ConvolutionNet: expected x of shape (rows, {wanted}), got {tuple(x.shape)}"
+                f"ConvolutionNet: expected x of shape (rows, {expected}), got {tuple(x.shape)}"
             )
         flat = functional.dropout(self.blocks(x).flatten(1), self.dropout, self.training)
-        found: Tensor = self.head(flat)
-        return found
+        y: Tensor = self.head(flat)
+        return y
 
 
 # -------------------------------------------------------------------------------------------------
@@ -273,8 +278,8 @@ class SequenceConvolution(nn.Module):
         self, inputs: int, outputs: int, size: int, *, dilation: int = 1, causal: bool = False
     ) -> None:
         super().__init__()
-        own = {"inputs": inputs, "outputs": outputs, "size": size, "dilation": dilation}
-        for name, value in own.items():
+        settings = {"inputs": inputs, "outputs": outputs, "size": size, "dilation": dilation}
+        for name, value in settings.items():
             if value < 1:
                 raise OptionError(f"{name}: expected a number ≥ 1, got {value}")
         self.inputs, self.size, self.dilation = inputs, size, dilation
@@ -295,8 +300,8 @@ class SequenceConvolution(nn.Module):
             )
         front = x.new_zeros(self.before, *x.shape[1:]) if past is None else past
         whole = torch.cat([front, x, x.new_zeros(self.behind, *x.shape[1:])])
-        seen = [whole[j * self.dilation :][: x.shape[0]] for j in range(self.size)]
-        return linear(torch.cat(seen, -1), self.weight, self.bias)
+        windows = [whole[j * self.dilation :][: x.shape[0]] for j in range(self.size)]
+        return linear(torch.cat(windows, -1), self.weight, self.bias)
 
     def extra_repr(self) -> str:
         return f"{self.inputs}, {len(self.weight)}, {self.size}, dilation={self.dilation}"
@@ -338,27 +343,30 @@ class GatedConvolutions(nn.Module):
         real = step_mask(lengths.to(x.device), x.shape[0])[..., None]
         for norm, layer in zip(self.norms, self.layers, strict=True):
             x = x + dropout(glu(layer(norm(x) * real)), self.dropout, self.training)
-        found: Tensor = self.last(x) * real
-        return found
+        y: Tensor = self.last(x) * real
+        return y
 
     def begin(self, batch: int) -> tuple[Tensor, ...]:
         """What is carried before the first step: zeros (batch, steps before, width), a layer."""
         weight = self.last.weight
-        return tuple(weight.new_zeros(batch, own.before, self.width) for own in self._convolutions)
+        return tuple(
+            weight.new_zeros(batch, convolution.before, self.width)
+            for convolution in self._convolutions
+        )
 
     def go_on(self, x: Tensor, past: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
         """For causal layers: y, and what is carried after the last step. Pieces of any size give
         what the whole gives."""
-        kept = []
+        states = []
         for norm, layer, before in zip(self.norms, self._convolutions, past, strict=True):
-            front, own = before.transpose(0, 1), norm(x)
-            x = x + dropout(glu(layer(own, front)), self.dropout, self.training)
-            kept.append(torch.cat([front, own])[own.shape[0] :].transpose(0, 1))
-        return self.last(x), tuple(kept)
+            front, inside = before.transpose(0, 1), norm(x)
+            x = x + dropout(glu(layer(inside, front)), self.dropout, self.training)
+            states.append(torch.cat([front, inside])[inside.shape[0] :].transpose(0, 1))
+        return self.last(x), tuple(states)
 
     @property
     def _convolutions(self) -> list[SequenceConvolution]:
-        return [own for own in self.layers if isinstance(own, SequenceConvolution)]
+        return [layer for layer in self.layers if isinstance(layer, SequenceConvolution)]
 
 
 def field_of(layers: int, size: int, dilated: bool) -> int:

@@ -178,13 +178,13 @@ class DropIn(nn.Module):
         return f"{sizes}, bidirectional={self.bidirectional}"
 
 
-def _packed_like(given: PackedSequence, y: Tensor, lengths: Tensor) -> PackedSequence:
+def _packed_like(sequence: PackedSequence, y: Tensor, lengths: Tensor) -> PackedSequence:
     """y (time, batch, features) packed with the order of the given sequence."""
-    order = given.sorted_indices
+    order = sequence.sorted_indices
     if order is not None:
         y, lengths = y.index_select(1, order), lengths[order.cpu()]
     data = pack_padded_sequence(y, lengths, enforce_sorted=True).data
-    return PackedSequence(data, given.batch_sizes, order, given.unsorted_indices)
+    return PackedSequence(data, sequence.batch_sizes, order, sequence.unsorted_indices)
 
 
 class OneState(DropIn):

@@ -53,8 +53,8 @@ class Dense(nn.Module):
         return x @ self.weight.t() + self.bias
 
     def forward(self, x: Tensor) -> Tensor:
-        found: Tensor = self.activation(self.before(x))
-        return found
+        y: Tensor = self.activation(self.before(x))
+        return y
 
 
 class MLP(nn.Module):
@@ -114,15 +114,15 @@ class MLP(nn.Module):
             raise ShapeError(
                 f"MLP: expected x of shape (…, {self.widths[0]}), got {tuple(x.shape)}"
             )
-        known, found = [x], list[Passed]()
+        known, passed = [x], list[Passed]()
         for number, layer in enumerate(self.layers, 1):
-            given = self._joined(known, number)
-            z = layer.before(given)  # type: ignore[operator]
+            inputs = self._joined(known, number)
+            z = layer.before(inputs)  # type: ignore[operator]
             a = layer.activation(z)  # type: ignore[operator]
-            found.append(Passed(given, z, a))
+            passed.append(Passed(inputs, z, a))
             last = number == len(self.widths) - 1
             known.append(a if last else dropout(a, self.dropout, self.training))
-        return found, known
+        return passed, known
 
     def forward(self, x: Tensor) -> Tensor:
         return self.walk(x)[-1].a
@@ -153,27 +153,27 @@ def _check_widths(widths: tuple[int, ...], rate: float) -> None:
     check_rates({"dropout": rate})
 
 
-def _one_each(given: Activated | Sequence[Activated], hidden: int) -> list[Activated]:
-    if isinstance(given, str) or callable(given):
-        return [given] * hidden
-    if len(given) == 1:
-        return [given[0]] * hidden
-    if len(given) != hidden:
+def _one_each(activated: Activated | Sequence[Activated], hidden: int) -> list[Activated]:
+    if isinstance(activated, str) or callable(activated):
+        return [activated] * hidden
+    if len(activated) == 1:
+        return [activated[0]] * hidden
+    if len(activated) != hidden:
         raise OptionError(
             f"activations: expected one, or one for each of {hidden} hidden layers, "
-            f"got {len(given)}"
+            f"got {len(activated)}"
         )
-    return list(given)
+    return list(activated)
 
 
 def _checked(skips: Sequence[tuple[int, int]], count: int) -> tuple[tuple[int, int], ...]:
-    found = tuple((int(source), int(to)) for source, to in skips)
-    for source, to in found:
+    pairs = tuple((int(source), int(to)) for source, to in skips)
+    for source, to in pairs:
         if not (0 <= source < to - 1 and to <= count):
             raise OptionError(
                 f"skips: expected pairs (from, to) with 0 ≤ from < to − 1 and to ≤ {count}, the "
                 f"number of layers, got ({source}, {to})"
             )
-    if len(set(found)) < len(found):
-        raise OptionError(f"skips: expected each pair once, got {list(found)}")
-    return found
+    if len(set(pairs)) < len(pairs):
+        raise OptionError(f"skips: expected each pair once, got {list(pairs)}")
+    return pairs

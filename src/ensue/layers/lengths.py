@@ -70,7 +70,7 @@ def refuse_lengths(state: Any, name: str) -> None:
     if isinstance(state, Tensor):
         lengths = state.dim() < 2 and not state.is_floating_point()
     else:
-        lengths = bool(state) and all(isinstance(own, int) for own in state)
+        lengths = bool(state) and all(isinstance(item, int) for item in state)
     if lengths:
         raise ShapeError(
             f"{name}: expected a state, got whole numbers; lengths are given by name: "

@@ -45,49 +45,49 @@ class MultiHead(nn.Module):
 
     # ------------------------------------------------------------- as a layer
     def forward(
-        self, x: Tensor, source: Tensor | None = None, seen: Tensor | None = None
+        self, x: Tensor, source: Tensor | None = None, mask: Tensor | None = None
     ) -> Tensor:
         """y (time, batch, width): each step of x looks at those of source, or of x itself."""
-        queries, memory = self._read(x, source, seen)
-        return self.attend(queries, memory, seen).transpose(0, 1)
+        queries, memory = self._read(x, source, mask)
+        return self.attend(queries, memory, mask).transpose(0, 1)
 
     def with_weights(
-        self, x: Tensor, source: Tensor | None = None, seen: Tensor | None = None
+        self, x: Tensor, source: Tensor | None = None, mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """y as above, and α (batch, heads, queries, keys) before dropout."""
-        queries, memory = self._read(x, source, seen)
-        alpha = self.weights(queries, memory, seen)
+        queries, memory = self._read(x, source, mask)
+        alpha = self.weights(queries, memory, mask)
         values = self._headed(memory[..., self.width :])
         context = dropout(alpha, self.dropout, self.training) @ values
         return self.out_proj(_joined(context)).transpose(0, 1), alpha
 
-    def _read(self, x: Tensor, source: Tensor | None, seen: Tensor | None) -> tuple[Tensor, Tensor]:
-        given = {"x": x} if source is None else {"x": x, "source": source}
-        check_tensors(given)
-        for name, own in given.items():
-            if own.dim() != 3 or own.shape[-1] != self.width:
+    def _read(self, x: Tensor, source: Tensor | None, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+        inputs = {"x": x} if source is None else {"x": x, "source": source}
+        check_tensors(inputs)
+        for name, value in inputs.items():
+            if value.dim() != 3 or value.shape[-1] != self.width:
                 raise ShapeError(
-                    f"{name}: expected (time, batch, {self.width}), got {tuple(own.shape)}"
+                    f"{name}: expected (time, batch, {self.width}), got {tuple(value.shape)}"
                 )
-            check_same_kind(name, own, self.in_proj_weight)
-        self._check_rows(x, x if source is None else source, seen)
+            check_same_kind(name, value, self.in_proj_weight)
+        self._check_rows(x, x if source is None else source, mask)
         if source is None:
             return self.own(x.transpose(0, 1))
         return self.queries(x.transpose(0, 1)), self.memory(source.transpose(0, 1))
 
-    def _check_rows(self, x: Tensor, source: Tensor, seen: Tensor | None) -> None:
+    def _check_rows(self, x: Tensor, source: Tensor, mask: Tensor | None) -> None:
         (queries, rows), (keys, batch) = x.shape[:2], source.shape[:2]
         if rows != batch and (not batch or rows % batch):
             raise ShapeError(f"x: expected {batch} rows as source, or a multiple of it, got {rows}")
-        if seen is None:
+        if mask is None:
             return
-        check_tensors({"seen": seen})
+        check_tensors({"seen": mask})
         whole = (batch, self.heads, queries * (rows // max(batch, 1)), keys)
-        sizes = zip(reversed(seen.shape), reversed(whole), strict=False)
-        if seen.dtype != torch.bool or seen.dim() > 4 or any(a not in (1, b) for a, b in sizes):
+        sizes = zip(reversed(mask.shape), reversed(whole), strict=False)
+        if mask.dtype != torch.bool or mask.dim() > 4 or any(a not in (1, b) for a, b in sizes):
             raise ShapeError(
                 "seen: expected torch.bool, True where a query may look, of a shape that broadcasts"
-                f" to (batch, heads, queries, keys) {whole}, got {seen.dtype} {tuple(seen.shape)}"
+                f" to (batch, heads, queries, keys) {whole}, got {mask.dtype} {tuple(mask.shape)}"
             )
 
     # ------------------------------------------------------------- its parts, rows first
@@ -104,28 +104,28 @@ class MultiHead(nn.Module):
         both = linear(x, self.in_proj_weight, self.in_proj_bias)
         return both[..., : self.width], both[..., self.width :]
 
-    def attend(self, queries: Tensor, memory: Tensor, seen: Tensor | None = None) -> Tensor:
+    def attend(self, queries: Tensor, memory: Tensor, mask: Tensor | None = None) -> Tensor:
         """y (rows, queries, width), by torch's fused attention."""
         context = scaled_dot_product_attention(
             self._headed(_grouped(queries, memory)),
             self._headed(memory[..., : self.width]),
             self._headed(memory[..., self.width :]),
-            attn_mask=seen,  # True is to be seen here too, unlike in torch's modules
+            attn_mask=mask,  # True is to be seen here too, unlike in torch's modules
             dropout_p=self.dropout if self.training else 0.0,
         )
         y: Tensor = self.out_proj(_joined(context))
         return y.reshape(queries.shape)
 
-    def weights(self, queries: Tensor, memory: Tensor, seen: Tensor | None = None) -> Tensor:
+    def weights(self, queries: Tensor, memory: Tensor, mask: Tensor | None = None) -> Tensor:
         """α (batch, heads, queries, keys): rows of queries that share a row of the memory stand
         behind one another."""
         q = self._headed(_grouped(queries, memory))
         k = self._headed(memory[..., : self.width])
         scores = (q / math.sqrt(q.shape[-1])) @ k.transpose(-1, -2)
-        if seen is None:
+        if mask is None:
             return scores.softmax(-1)
         lowest = torch.finfo(scores.dtype).min  # finite: a query that sees nothing is no 0/0
-        return scores.masked_fill(~seen, lowest).softmax(-1) * seen
+        return scores.masked_fill(~mask, lowest).softmax(-1) * mask
 
     def _headed(self, x: Tensor) -> Tensor:
         """(batch, time, width) → (batch, heads, time, width of a head)."""
@@ -153,23 +153,25 @@ def recorded_attention(network: nn.Module) -> Iterator[Recorded]:
 
     They are found from the very queries, memory and mask that the layer is called with; what it
     gives stays as it is. Weights are those before dropout."""
-    found: dict[str, list[Tensor]] = {}
-    heads = {name: own for name, own in network.named_modules() if isinstance(own, MultiHead)}
-    for name, own in heads.items():
-        found[name] = []
-        own.__dict__["attend"] = _recording(own, found[name])
+    weights: dict[str, list[Tensor]] = {}
+    heads = {
+        name: module for name, module in network.named_modules() if isinstance(module, MultiHead)
+    }
+    for name, head in heads.items():
+        weights[name] = []
+        head.__dict__["attend"] = _recording(head, weights[name])
     try:
-        yield found
+        yield weights
     finally:
-        for own in heads.values():
-            del own.__dict__["attend"]
+        for head in heads.values():
+            del head.__dict__["attend"]
 
 
-def _recording(heads: MultiHead, found: list[Tensor]) -> Callable[..., Tensor]:
+def _recording(heads: MultiHead, recorded: list[Tensor]) -> Callable[..., Tensor]:
     attend = heads.attend
 
-    def recording(queries: Tensor, memory: Tensor, seen: Tensor | None = None) -> Tensor:
-        found.append(heads.weights(queries, memory, seen).detach())
-        return attend(queries, memory, seen)
+    def recording(queries: Tensor, memory: Tensor, mask: Tensor | None = None) -> Tensor:
+        recorded.append(heads.weights(queries, memory, mask).detach())
+        return attend(queries, memory, mask)
 
     return recording

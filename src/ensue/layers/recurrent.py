@@ -60,13 +60,15 @@ class OneWay(nn.Module):
     @property
     def dtype(self) -> torch.dtype:
         """That of the parameters."""
-        own = next(iter(self._parameters.values()), None)
-        return next(self.parameters()).dtype if own is None else own.dtype
+        parameter = next(iter(self._parameters.values()), None)
+        return next(self.parameters()).dtype if parameter is None else parameter.dtype
 
     def way(self) -> Way:
-        own = self._parameters  # but for those that a parametrisation has taken the place of
-        found = {n: own[n] if n in own else getattr(self, n) for n in self.cell.parameters}
-        return Way(self.cell, cast(Tensors, found))
+        parameters = self._parameters  # but for those that a parametrisation has taken the place of
+        tensors = {
+            n: parameters[n] if n in parameters else getattr(self, n) for n in self.cell.parameters
+        }
+        return Way(self.cell, cast(Tensors, tensors))
 
     @property
     def starts(self) -> Tensors:
@@ -77,7 +79,7 @@ class OneWay(nn.Module):
     def start(self, x: Tensor) -> State:
         """The state before the first step, for the rows of x (time, batch, input)."""
         if self.learned_start:
-            return tuple(own.expand(x.shape[1], -1) for own in self.starts.values())
+            return tuple(start.expand(x.shape[1], -1) for start in self.starts.values())
         return tuple(x.new_zeros(x.shape[1], size) for size in self.state_sizes)
 
     def extra_repr(self) -> str:
@@ -206,8 +208,8 @@ class Recurrent(nn.Module):
     ) -> tuple[Tensor, tuple[State, ...]]:
         """All layers over x (time, batch, input)."""
         directions = 1 + self.bidirectional
-        given = [w.way().thinned(self.weight_dropout * self.training) for w in ways]
-        layers = [given[k : k + directions] for k in range(0, len(given), directions)]
+        weights = [w.way().thinned(self.weight_dropout * self.training) for w in ways]
+        layers = [weights[k : k + directions] for k in range(0, len(weights), directions)]
         y, final = run_stack(
             layers,
             x,
@@ -252,8 +254,8 @@ class Recurrent(nn.Module):
         for at in range(0, x.shape[0], size):
             piece = x[at : at + size]
             rest = None if lengths is None else (lengths - at).clamp(0, piece.shape[0])
-            own = self.masks_at(masks, at, size)
-            y, new = self._run(ways, piece, state, rest, own)
+            masks_of_piece = self.masks_at(masks, at, size)
+            y, new = self._run(ways, piece, state, rest, masks_of_piece)
             yield y.transpose(0, 1) if self.batch_first else y, new
             state = detach(new)
 
@@ -262,9 +264,9 @@ class Recurrent(nn.Module):
         learned start too, where no state is given in its place."""
         self._one_direction("RTRL")
         like = next(self.parameters()).new_zeros(1, batch, self.input_size)
-        given = [None] * len(self.ways) if state is None else state
+        states = [None] * len(self.ways) if state is None else state
         begin = [s for s in _states(self.ways, state, like) if s is not None]
-        starts = [w.starts if s is None else {} for w, s in zip(self.ways, given, strict=True)]
+        starts = [w.starts if s is None else {} for w, s in zip(self.ways, states, strict=True)]
         return RTRL([w.way() for w in self.ways], begin, starts)
 
     def unfolded(self, length: int) -> str:
@@ -333,21 +335,21 @@ def _states(
             f"state: expected {len(ways)} entries, one for each layer and direction, "
             f"got {len(state)}"
         )
-    found: list[State | None] = []
-    for k, (way, own) in enumerate(zip(ways, state, strict=True)):
-        if own is None:
-            found.append(way.start(x))
+    states: list[State | None] = []
+    for k, (way, state_of_way) in enumerate(zip(ways, state, strict=True)):
+        if state_of_way is None:
+            states.append(way.start(x))
             continue
-        parts = (own,) if isinstance(own, Tensor) else tuple(own)
-        wanted = [(x.shape[1], n) for n in way.state_sizes]
-        if [tuple(p.shape) for p in parts] != wanted:
+        parts = (state_of_way,) if isinstance(state_of_way, Tensor) else tuple(state_of_way)
+        expected = [(x.shape[1], n) for n in way.state_sizes]
+        if [tuple(p.shape) for p in parts] != expected:
             shapes = [tuple(p.shape) for p in parts]
             raise ShapeError(
-                f"state[{k}]: expected {', '.join(way.cell.parts)} of shapes {wanted} "
+                f"state[{k}]: expected {', '.join(way.cell.parts)} of shapes {expected} "
                 f"(batch, features), got {shapes}"
             )
-        found.append(tuple(in_type(f"state[{k}]", p, way.dtype) for p in parts))
-    return found
+        states.append(tuple(in_type(f"state[{k}]", p, way.dtype) for p in parts))
+    return states
 
 
 def _cells(cell: Cell | str | Sequence[Cell | str], num_layers: int) -> list[Cell]:

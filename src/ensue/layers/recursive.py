@@ -32,15 +32,15 @@ def heights(parents: Tensor) -> Tensor:
             f"parents[{k}] = {int(parents[k])}: expected −1 (a root) or 0 to {count - 1}"
         )
     waiting = torch.bincount(parents[parents >= 0], minlength=count)  # for so many children
-    ready, seen, level = (waiting == 0).nonzero()[:, 0], 0, 0
+    ready, visited, level = (waiting == 0).nonzero()[:, 0], 0, 0
     while len(ready):
         height[ready] = level
-        seen, level = seen + len(ready), level + 1
+        visited, level = visited + len(ready), level + 1
         above = parents[ready]
         above = above[above >= 0]
         waiting.index_add_(0, above, torch.full_like(above, -1, dtype=waiting.dtype))
         ready = torch.unique(above[waiting[above] == 0])
-    if seen < count:
+    if visited < count:
         raise ShapeError("parents: the nodes form a cycle; every node must lead to a root (−1)")
     return height
 
@@ -91,7 +91,7 @@ class Recursive(nn.Module):
         cell, parameters = self.inner.way()
         bound = cell.on_tensors(parameters)
         levels = _Levels.of(parents.long())
-        found: list[tuple[Tensor, ...]] = []  # y and the state parts of each level
+        by_level: list[tuple[Tensor, ...]] = []  # y and the state parts of each level
         sent: list[list[State]] = [[] for _ in levels.sizes]
         for level, entering in enumerate(x[levels.order].split_with_sizes(levels.sizes)):
             below = self.inner.start(entering[None])
@@ -99,30 +99,30 @@ class Recursive(nn.Module):
                 arrived = [torch.cat(parts) for parts in zip(*sent[level], strict=True)]
                 below = self._combined(levels.below[level], arrived, len(entering))
             y, new = one_step(bound, entering, below, self.output_size)
-            found.append((y, *new))
+            by_level.append((y, *new))
             pieces = zip(
                 *(part.split_with_sizes(levels.counts[level]) for part in new), strict=True
             )
             for above, piece in zip(levels.above[level], pieces, strict=True):
                 sent[above].append(piece)
-        whole = [torch.cat(parts)[levels.rank] for parts in zip(*found, strict=True)]
+        whole = [torch.cat(parts)[levels.rank] for parts in zip(*by_level, strict=True)]
         return whole[0], tuple(whole[1:])
 
     def _combined(self, below: _Children, parts: Sequence[Tensor], nodes: int) -> State:
         """parts (children, features): their states. Returns (nodes, features), combined."""
-        found = []
-        for number, own in enumerate(parts):
-            total = own.new_zeros(nodes, own.shape[1])
+        combined = []
+        for number, part in enumerate(parts):
+            total = part.new_zeros(nodes, part.shape[1])
             if self.combine == "ordered" and not number:
                 for place, matrix in enumerate(self.places):
                     here = (below.place == place).nonzero()[:, 0]
-                    total = total.index_add(0, below.into[here], own[here] @ matrix.T)
+                    total = total.index_add(0, below.into[here], part[here] @ matrix.T)
             else:
-                total = total.index_add(0, below.into, own)
+                total = total.index_add(0, below.into, part)
             if self.combine == "mean":
                 total = total / torch.bincount(below.into, minlength=nodes)[:, None]
-            found.append(total)
-        return tuple(found)
+            combined.append(total)
+        return tuple(combined)
 
     def _check(self, x: Tensor, parents: Tensor) -> None:
         check_tensors({"x": x, "parents": parents})
@@ -179,9 +179,9 @@ class _Levels(NamedTuple):
         levels: list[list[int]] = [[] for _ in sizes]
         counts: list[list[int]] = [[] for _ in sizes]
         moves, many = torch.unique_consecutive(move[order], return_counts=True)
-        for own, count in zip(moves.tolist(), many.tolist(), strict=True):
-            levels[own // len(sizes)].append(own % len(sizes))
-            counts[own // len(sizes)].append(count)
+        for at_move, count in zip(moves.tolist(), many.tolist(), strict=True):
+            levels[at_move // len(sizes)].append(at_move % len(sizes))
+            counts[at_move // len(sizes)].append(count)
         arriving = order[above[order].argsort(stable=True)]
         position = rank - (sizes.cumsum(0) - sizes)[height]  # in its level
         into, place = position[parents[arriving]], _places(parents)[arriving]

@@ -55,8 +55,8 @@ def sample_masks(
     for name, mask in cell.masks.items():
         times = (x.shape[0],) if mask.over == "step" else ()
         shape = (*times, x.shape[1], widths[mask.size])
-        kept = torch.empty(shape, dtype=x.dtype, device=x.device).bernoulli_(1 - mask.rate)
-        drawn[name] = kept / (1 - mask.rate) if mask.scaled else kept
+        mask_values = torch.empty(shape, dtype=x.dtype, device=x.device).bernoulli_(1 - mask.rate)
+        drawn[name] = mask_values / (1 - mask.rate) if mask.scaled else mask_values
     return drawn
 
 
@@ -92,16 +92,16 @@ def run_stack(
         if number and between:
             x = dropout(x, between)
         first = number * len(ways)
-        own = masks[first : first + len(ways)]
+        layer_masks = masks[first : first + len(ways)]
         begin = states[first]
         assert begin is not None
-        y, end = run(*ways[0], x, begin, lengths, own[0], engine)
+        y, end = run(*ways[0], x, begin, lengths, layer_masks[0], engine)
         finals.append(end)
         if len(ways) == 2:
             back = states[first + 1] if start == "zero" else end
             assert back is not None
             last = y if start == "shared_end" else None
-            y_back, end_back = run_backward(ways[1], x, back, lengths, own[1], engine, last)
+            y_back, end_back = run_backward(ways[1], x, back, lengths, layer_masks[1], engine, last)
             finals.append(end_back)
             y = torch.cat([y, y_back], -1)
         x = y
@@ -125,8 +125,8 @@ def run_backward(
         return run(*way, x, state, lengths, masks, engine, reverse=True)
     shorter = None if lengths is None else (lengths - 1).clamp(min=0)
     rest = {n: m[:-1] if way.cell.masks[n].over == "step" else m for n, m in (masks or {}).items()}
-    given = rest if masks is not None else None
-    y, end = run(*way, x[:-1], state, shorter, given, engine, reverse=True)
+    masks_of_rest = rest if masks is not None else None
+    y, end = run(*way, x[:-1], state, shorter, masks_of_rest, engine, reverse=True)
     y = torch.cat([y, forward_outputs[-1:]])
     if lengths is not None:
         last = (torch.arange(len(y))[:, None] == lengths - 1)[..., None].to(y.device)

@@ -28,8 +28,8 @@ def sinusoids(positions: Tensor, width: int, dtype: torch.dtype | None = None) -
     pairs = torch.arange(0, width, 2, dtype=torch.float64, device=positions.device)
     # in double precision: the angle of a far position has few digits after the point left
     angles = positions.double()[..., None] * LONGEST ** (-pairs / width)
-    found = torch.stack([angles.sin(), angles.cos()], -1).flatten(-2)[..., :width]
-    return found.to(torch.get_default_dtype() if dtype is None else dtype)
+    waves = torch.stack([angles.sin(), angles.cos()], -1).flatten(-2)[..., :width]
+    return waves.to(torch.get_default_dtype() if dtype is None else dtype)
 
 
 def placed(x: Tensor, first: int | Tensor = 0, period: int | None = None) -> Tensor:
@@ -103,13 +103,13 @@ class Block(nn.Module):
         self.norm3 = nn.LayerNorm(width) if cross else None
 
     def forward(
-        self, x: Tensor, past: Tensor | None, seen: Tensor | None, source: Source | None = None
+        self, x: Tensor, past: Tensor | None, mask: Tensor | None, source: Source | None = None
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         """The block over x (batch, time, width), given the memory of the steps before it (batch,
         before, 2·width): y, the memory of all steps, and the queries that looked at the source."""
-        queries, own = self.self_attn.own(self._into(self.norm1, x))
-        memory = own if past is None else torch.cat([past, own], 1)
-        x = self._added(self.norm1, x, self.self_attn.attend(queries, memory, seen))
+        queries, keys = self.self_attn.own(self._into(self.norm1, x))
+        memory = keys if past is None else torch.cat([past, keys], 1)
+        x = self._added(self.norm1, x, self.self_attn.attend(queries, memory, mask))
         looked = None
         if self.multihead_attn is not None and source is not None:
             looked = self.multihead_attn.queries(self._into(self.norm2, x))
@@ -119,11 +119,11 @@ class Block(nn.Module):
         return self._added(last, x, fed), memory, looked
 
     def _into(self, norm: nn.LayerNorm, x: Tensor) -> Tensor:
-        found: Tensor = norm(x) if self.before else x
-        return found
+        inner: Tensor = norm(x) if self.before else x
+        return inner
 
-    def _added(self, norm: nn.LayerNorm, x: Tensor, found: Tensor) -> Tensor:
-        x = x + dropout(found, self.rate, self.training)
+    def _added(self, norm: nn.LayerNorm, x: Tensor, inner: Tensor) -> Tensor:
+        x = x + dropout(inner, self.rate, self.training)
         y: Tensor = x if self.before else norm(x)
         return y
 
@@ -139,9 +139,9 @@ class EncoderBlocks(nn.Module):
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """y (time, batch, width), zero beyond a row's end."""
         real = step_mask(lengths.to(x.device), x.shape[0]).t()  # (batch, time)
-        y, seen = x.transpose(0, 1).contiguous(), real[:, None, None]
+        y, mask = x.transpose(0, 1).contiguous(), real[:, None, None]
         for block in self.layers:
-            y, _, _ = block(y, None, seen)
+            y, _, _ = block(y, None, mask)
         return torch.where(real[..., None], self.norm(y), 0).transpose(0, 1)
 
 
@@ -178,14 +178,14 @@ class DecoderBlocks(nn.Module):
         """x (time, rows, width); real (batch, source time); past: of an earlier call. The rows are
         those of the memories, or several in succession for each of them."""
         before = past[0].shape[1] if past else 0
-        seen = _causal(x.shape[0], before, None, x.device)
-        y, found, looked = x.transpose(0, 1).contiguous(), [], None
+        mask = _causal(x.shape[0], before, None, x.device)
+        y, keys, looked = x.transpose(0, 1).contiguous(), [], None
         for k, block in enumerate(self.layers):
             source = Source(memories[k], real[:, None, None])
-            y, memory, looked = block(y, past[k] if past else None, seen, source)
-            found.append(memory)
+            y, memory, looked = block(y, past[k] if past else None, mask, source)
+            keys.append(memory)
         assert looked is not None
-        return Decoded(self.norm(y).transpose(0, 1), tuple(found), looked)
+        return Decoded(self.norm(y).transpose(0, 1), tuple(keys), looked)
 
     def weights(self, looked: Tensor, memory: Tensor, real: Tensor) -> Tensor:
         """α (rows, time, source time), the mean over the heads of the last block: of what `looked`
@@ -210,12 +210,12 @@ class CausalBlocks(nn.Module):
 
     def forward(self, x: Tensor, past: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
         """y (time, batch, width); past: for each block (batch, before, 2·width)."""
-        seen = _causal(x.shape[0], past[0].shape[1], self.context, x.device)
-        y, kept = x.transpose(0, 1).contiguous(), []
-        for block, own in zip(self.layers, past, strict=True):
-            y, memory, _ = block(y, own, seen)
-            kept.append(memory[:, max(0, memory.shape[1] - self.context + 1) :].contiguous())
-        return self.norm(y).transpose(0, 1), tuple(kept)
+        mask = _causal(x.shape[0], past[0].shape[1], self.context, x.device)
+        y, states = x.transpose(0, 1).contiguous(), []
+        for block, state in zip(self.layers, past, strict=True):
+            y, memory, _ = block(y, state, mask)
+            states.append(memory[:, max(0, memory.shape[1] - self.context + 1) :].contiguous())
+        return self.norm(y).transpose(0, 1), tuple(states)
 
 
 def _blocks(layers: int, design: Design, cross: bool = False) -> nn.ModuleList:

@@ -81,15 +81,15 @@ class _Unfolded:
         directions = 1 + self.both
         block = directions * (BOX + 22) - 22 + (22 + BAR if self.both else 0) + RISE
         lowest = TITLE + PILL + RISE + block * self.layer.num_layers - RISE
-        found = []
+        rows = []
         for k, way in enumerate(self.layer.ways):
             number, backward = k // directions, k % directions == 1
             y = lowest - number * block - BOX / 2 - backward * (BOX + 22)
             words = f"layer {number + 1}"
             words += (", backward" if backward else ", forward") if self.both else ""
             name = f"θ_{number + 1}{chr(39) if backward else ''}"
-            found.append(_Row(way, name, words, COLOURS[k % len(COLOURS)], y, backward))
-        return found
+            rows.append(_Row(way, name, words, COLOURS[k % len(COLOURS)], y, backward))
+        return rows
 
     def middle(self, column: int) -> float:
         return self.left + column * self.pitch
@@ -124,8 +124,8 @@ class _Unfolded:
         title = f"{layers}{' and '.join(cells)}{both}, over {steps}"
         count = sum(_count(row.way) for row in self.rows)
         self.drawing.words((MARGIN, 30), title, 19, INK, "start", weight=600)
-        said = f"{count:,} parameters, the same for every length"
-        self.drawing.words((MARGIN, 52), said, 13, QUIET, "start")
+        note = f"{count:,} parameters, the same for every length"
+        self.drawing.words((MARGIN, 52), note, 13, QUIET, "start")
 
     def _column(self, column: int, step: int | None) -> None:
         """What flows upwards at one step: x through the layers to y."""
@@ -176,13 +176,13 @@ class _Unfolded:
             if step is None:
                 self.drawing.words((x, y), DOTS, 20, row.colour.line)
                 continue
-            given = self._is_given(row, column)
-            name = "= forward" if given else cell
-            said = "the forward state" if given else f"{cell}, parameters {row.name}"
-            self.drawing.begin(f"{row.label}, step {step}: {said}")
+            is_input = self._is_given(row, column)
+            name = "= forward" if is_input else cell
+            title = "the forward state" if is_input else f"{cell}, parameters {row.name}"
+            self.drawing.begin(f"{row.label}, step {step}: {title}")
             self.drawing.rectangle((x, y), self.box, BOX, 6, row.colour)
-            self.drawing.words((x, y - (0 if given else 8)), name, 13, INK, weight=600)
-            if not given:
+            self.drawing.words((x, y - (0 if is_input else 8)), name, 13, INK, weight=600)
+            if not is_input:
                 self.drawing.name((x, y + 11), row.name, 15, row.colour.line)
             self.drawing.end()
         label = row.label.split(", ")

@@ -14,23 +14,26 @@ from ensue.errors import MissingExtra
 BLOCK = 256  # rows compared at once
 
 
-def edit_distances(found: Ragged, wanted: Ragged) -> NDArray[np.int64]:
+def edit_distances(answers: Ragged, references: Ragged) -> NDArray[np.int64]:
     """Levenshtein's distance of each row of numbers to its counterpart: insertions, deletions and
     replacements cost 1 each.
 
     d(i, j) = min(d(i−1, j) + 1, d(i−1, j−1) + (f_i ≠ w_j), d(i, j−1) + 1); for a fixed i the last
     choice is a running minimum over j, so that only i is a loop."""
-    distances = np.zeros(len(found), np.int64)
-    order = np.argsort(wanted.lengths, kind="stable")
+    distances = np.zeros(len(answers), np.int64)
+    order = np.argsort(references.lengths, kind="stable")
     for first in range(0, len(order), BLOCK):
         rows = order[first : first + BLOCK]
-        distances[rows] = _block(found, wanted, rows)
+        distances[rows] = _block(answers, references, rows)
     return distances
 
 
-def _block(found: Ragged, wanted: Ragged, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    ours, theirs = found.padded(rows, -1), wanted.padded(rows, -2).T  # (time, rows), (rows, time)
-    ends, lengths = found.lengths[rows], wanted.lengths[rows]
+def _block(answers: Ragged, references: Ragged, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    ours, theirs = (
+        answers.padded(rows, -1),
+        references.padded(rows, -2).T,
+    )  # (time, rows), (rows, time)
+    ends, lengths = answers.lengths[rows], references.lengths[rows]
     columns = np.arange(theirs.shape[1] + 1)
     before = np.broadcast_to(columns, (len(rows), len(columns))).copy()
     distances = np.where(ends == 0, lengths, 0)
@@ -76,41 +79,43 @@ class Corpus(NamedTuple):
 
 
 def corpus_of(
-    found: Sequence[str], wanted: Sequence[str], *, tokenize: str, lowercase: bool
+    answers: Sequence[str], references: Sequence[str], *, tokenize: str, lowercase: bool
 ) -> Corpus:
     """One reference for each translation."""
     metrics = package().metrics
     # force: no warning that words are apart already, which is what `tokenize` says
-    own = {"tokenize": tokenize, "lowercase": lowercase, "force": True}
-    bleu, alone = metrics.BLEU(**own), metrics.BLEU(**own, effective_order=True)
+    options = {"tokenize": tokenize, "lowercase": lowercase, "force": True}
+    bleu, alone = metrics.BLEU(**options), metrics.BLEU(**options, effective_order=True)
     chrf = metrics.CHRF(lowercase=lowercase)
-    rows = [alone.sentence_score(*pair) for pair in zip(found, [[w] for w in wanted], strict=True)]
-    sums = [[own.sys_len, own.ref_len, *own.counts, *own.totals] for own in rows]
-    whole = bleu.corpus_score(found, [wanted]).score
-    letters = chrf.corpus_score(found, [wanted]).score
+    rows = [
+        alone.sentence_score(*pair) for pair in zip(answers, [[w] for w in references], strict=True)
+    ]
+    sums = [[row.sys_len, row.ref_len, *row.counts, *row.totals] for row in rows]
+    whole = bleu.corpus_score(answers, [references]).score
+    letters = chrf.corpus_score(answers, [references]).score
     return Corpus(
         float(whole),
         float(letters),
         str(bleu.get_signature()),
         str(chrf.get_signature()),
         np.array(sums, np.float64).reshape(-1, 2 + 2 * ORDER),
-        np.array([own.score for own in rows], np.float64),
+        np.array([row.score for row in rows], np.float64),
     )
 
 
 def bleu_of(sums: NDArray[Any]) -> NDArray[np.float64]:
-    """BLEU (draws,) of sums (draws, 10): words found, words wanted, n-grams in common for n from 1
-    to 4, n-grams found.
+    """BLEU (draws,) of sums (draws, 10): words in the answers and in the references, n-grams in
+    common for n from 1 to 4, n-grams in the answers.
 
-    BLEU = 100·min(1, exp(1 − wanted/found))·(Π p_n)^(1/4); the k-th p_n without anything in common
-    is 1/(2ᵏ·n-grams found), as sacrebleu has it."""
-    found, wanted = sums[:, 0], sums[:, 1]
+    BLEU = 100·min(1, exp(1 − reference/answer))·(Π p_n)^(1/4); the k-th p_n without anything in
+    common is 1/(2ᵏ·n-grams in the answers), as sacrebleu has it."""
+    answer_words, reference_words = sums[:, 0], sums[:, 1]
     common, total = sums[:, 2 : 2 + ORDER], sums[:, 2 + ORDER :]
     nothing = common == 0
     smooth = np.where(nothing, 2.0 ** -np.cumsum(nothing, 1), common)
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = np.log(smooth / total).mean(1)
-        brevity = np.minimum(0.0, 1 - wanted / found)
+        brevity = np.minimum(0.0, 1 - reference_words / answer_words)
         scores = 100 * np.exp(brevity + mean)
     possible = common.any(1) & (total > 0).all(1)
     return np.where(possible, scores, 0.0)

@@ -86,8 +86,8 @@ def row_counts(gold: Numbers, predicted: Numbers, classes: int) -> NDArray[np.in
     _same_shape(gold, predicted)
     if gold.ndim == 1:
         gold, predicted = (v[:, None] == np.arange(classes) for v in (gold, predicted))
-    own, other = np.asarray(gold, bool), np.asarray(predicted, bool)
-    return np.stack([own & other, own, other], 1).astype(np.int64)
+    gold_classes, other = np.asarray(gold, bool), np.asarray(predicted, bool)
+    return np.stack([gold_classes & other, gold_classes, other], 1).astype(np.int64)
 
 
 def class_counts(gold: Numbers, predicted: Numbers, classes: int) -> NDArray[np.int64]:
@@ -166,8 +166,8 @@ def log_loss(gold: Numbers, probabilities: Numbers) -> float:
 def brier(gold: Numbers, probabilities: Numbers) -> float:
     """mean Σ_k (p_k − [k = gold])², halved for two classes, where it is (p_1 − [gold = 1])²."""
     p = np.asarray(probabilities, np.float64)
-    wanted = np.arange(p.shape[1]) == np.asarray(gold)[:, None]
-    total = float(np.mean(((p - wanted) ** 2).sum(1)))
+    indicators = np.arange(p.shape[1]) == np.asarray(gold)[:, None]
+    total = float(np.mean(((p - indicators) ** 2).sum(1)))
     return total / 2 if p.shape[1] == 2 else total
 
 

@@ -66,18 +66,18 @@ def spans_of(tags: Sequence[str]) -> list[Span]:
     >>> spans_of(["B-PER", "I-PER", "O", "I-LOC"])
     [Span(start=0, end=2, type='PER'), Span(start=3, end=4, type='LOC')]
     """
-    found: list[Span] = []
+    spans: list[Span] = []
     begun, before, open_type = -1, OUTSIDE, ""
     for at, tag in enumerate([*tags, OUTSIDE]):
         prefix, kind = split_tag(tag)
         goes_on = prefix in INSIDE and before in OPEN and kind == open_type
         if begun >= 0 and not goes_on:
-            found.append(Span(begun, at, open_type))
+            spans.append(Span(begun, at, open_type))
             begun = -1
         if prefix != OUTSIDE and begun < 0:
             begun, open_type = at, kind
         before = prefix
-    return found
+    return spans
 
 
 def tags_of(spans: Iterable[Span], length: int, scheme: str = "IOB2") -> list[str]:
@@ -189,8 +189,8 @@ def span_scores(
     """Over all spans, and for each type by name."""
     by_type: dict[str, list[int]] = {}
     for g, p in zip(gold, predicted, strict=True):
-        own, other = set(spans_of(g)), set(spans_of(p))
-        for kind, spans in enumerate((own & other, own, other)):
+        gold_spans, other = set(spans_of(g)), set(spans_of(p))
+        for kind, spans in enumerate((gold_spans & other, gold_spans, other)):
             for span in spans:
                 by_type.setdefault(span.type, [0, 0, 0])[kind] += 1
     total = np.array(list(by_type.values()), np.int64).reshape(-1, 3).sum(0).tolist()

@@ -44,81 +44,94 @@ class Metric:
         return score > best if self.higher_is_better else score < best
 
 
-def _macro_f1(own: ClassAnswers) -> float:
-    count = own.probabilities.shape[1]
-    return float(classes.macro_f1(classes.class_counts(own.gold, own.predicted, count)))
+def _macro_f1(answers: ClassAnswers) -> float:
+    count = answers.probabilities.shape[1]
+    return float(classes.macro_f1(classes.class_counts(answers.gold, answers.predicted, count)))
 
 
-def _span_f1(own: StepAnswers) -> float | None:
-    if scheme_of(own.names) is None:
+def _span_f1(answers: StepAnswers) -> float | None:
+    if scheme_of(answers.names) is None:
         return None
     gold, predicted = (
-        [[own.names[k] for k in labels.row(row)] for row in range(len(labels))]
-        for labels in (own.gold, own.predicted)
+        [[answers.names[k] for k in labels.row(row)] for row in range(len(labels))]
+        for labels in (answers.gold, answers.predicted)
     )
     return float(classes.span_f1(span_counts(gold, predicted).sum(0)))
 
 
-def _perplexity(own: TokenAnswers | TextAnswers) -> float:
-    return math.exp(min(own.cost, LARGEST_EXPONENT))
+def _perplexity(answers: TokenAnswers | TextAnswers) -> float:
+    return math.exp(min(answers.cost, LARGEST_EXPONENT))
 
 
-def _exact(own: TextAnswers) -> float | None:
-    pairs = list(zip(own.predicted, own.references, strict=True))
-    return sum(found == wanted for found, wanted in pairs) / len(pairs) if pairs else None
+def _exact(answers: TextAnswers) -> float | None:
+    pairs = list(zip(answers.predicted, answers.references, strict=True))
+    return sum(answer == gold for answer, gold in pairs) / len(pairs) if pairs else None
 
 
-def _r2(own: NumberAnswers) -> float | None:
-    total = float(((own.gold - own.gold.mean()) ** 2).sum())
-    return 1 - float(((own.predicted - own.gold) ** 2).sum()) / total if total else None
+def _r2(answers: NumberAnswers) -> float | None:
+    total = float(((answers.gold - answers.gold.mean()) ** 2).sum())
+    return 1 - float(((answers.predicted - answers.gold) ** 2).sum()) / total if total else None
 
 
 def _corpus(name: str) -> Callable[[TextAnswers], float | None]:
-    def score(own: TextAnswers) -> float | None:
-        if not own.references:
+    def score(answers: TextAnswers) -> float | None:
+        if not answers.references:
             return None
-        found = corpus_of(
-            own.predicted, own.references, tokenize=own.tokenize, lowercase=own.lowercase
+        bleu = corpus_of(
+            answers.predicted,
+            answers.references,
+            tokenize=answers.tokenize,
+            lowercase=answers.lowercase,
         )
-        return float(getattr(found, name))
+        return float(getattr(bleu, name))
 
     return score
 
 
-ACCURACY = Metric("accuracy", True, lambda own: classes.accuracy(own.gold, own.predicted))
+ACCURACY = Metric(
+    "accuracy", True, lambda answers: classes.accuracy(answers.gold, answers.predicted)
+)
 CLASS_METRICS = (
     ACCURACY,
-    Metric("cost", False, lambda own: classes.log_loss(own.gold, own.probabilities)),
+    Metric("cost", False, lambda answers: classes.log_loss(answers.gold, answers.probabilities)),
     Metric("macro_f1", True, _macro_f1),
 )
 STEP_METRICS = (
-    Metric("accuracy", True, lambda own: classes.accuracy(own.gold.values, own.predicted.values)),
-    Metric("cost", False, lambda own: own.cost),
+    Metric(
+        "accuracy",
+        True,
+        lambda answers: classes.accuracy(answers.gold.values, answers.predicted.values),
+    ),
+    Metric("cost", False, lambda answers: answers.cost),
     Metric("span_f1", True, _span_f1),
 )
 NUMBER_METRICS = (
-    Metric("cost", False, lambda own: float(own.costs.mean())),
-    Metric("mae", False, lambda own: float(np.abs(own.predicted - own.gold).mean())),
-    Metric("rmse", False, lambda own: math.sqrt(((own.predicted - own.gold) ** 2).mean())),
+    Metric("cost", False, lambda answers: float(answers.costs.mean())),
+    Metric("mae", False, lambda answers: float(np.abs(answers.predicted - answers.gold).mean())),
+    Metric(
+        "rmse", False, lambda answers: math.sqrt(((answers.predicted - answers.gold) ** 2).mean())
+    ),
     Metric("r2", True, _r2),
 )
 TOKEN_METRICS = (
     Metric("perplexity", False, _perplexity),
-    Metric("cost", False, lambda own: own.cost),
+    Metric("cost", False, lambda answers: answers.cost),
 )
 TEXT_METRICS = (
-    Metric("cost", False, lambda own: own.cost),
+    Metric("cost", False, lambda answers: answers.cost),
     Metric("perplexity", False, _perplexity),
     Metric("exact", True, _exact),
     Metric("bleu", True, _corpus("bleu"), costly=True),
     Metric("chrf", True, _corpus("chrf"), costly=True),
 )
-ERROR = Metric("error", False, lambda own: float(((own.predicted - own.gold) ** 2).mean()))
-F1 = Metric("f1", True, lambda own: float(classes.micro_f1(own)))
+ERROR = Metric(
+    "error", False, lambda answers: float(((answers.predicted - answers.gold) ** 2).mean())
+)
+F1 = Metric("f1", True, lambda answers: float(classes.micro_f1(answers)))
 
 METRICS = {
-    own.name: own
-    for own in (
+    metric.name: metric
+    for metric in (
         *CLASS_METRICS,
         *STEP_METRICS,
         *NUMBER_METRICS,
@@ -135,18 +148,20 @@ def further_scores(
 ) -> dict[str, float]:
     """What an evaluation adds to the scores that it has: every metric that is none of these and
     costs no search; a cost stands there as the log loss."""
-    left = (own for own in metrics if not own.costly and own.name not in (*known, "cost"))
-    found = {own.name: own.function(answers) for own in left}
-    return {name: score for name, score in found.items() if score is not None}
+    left = (
+        metric for metric in metrics if not metric.costly and metric.name not in (*known, "cost")
+    )
+    scores = {metric.name: metric.function(answers) for metric in left}
+    return {name: score for name, score in scores.items() if score is not None}
 
 
 def scores_of(metrics: tuple[Metric, ...], answers: Any, watch: str) -> dict[str, float]:
     """What validation says of answers; a costly metric only where it is the one watched."""
-    found = {}
+    scores = {}
     for metric in metrics:
         if metric.costly and not (watch == metric.name or METRICS[watch].costly):
             continue
         score = metric.function(answers)
         if score is not None:
-            found[metric.name] = score
-    return found
+            scores[metric.name] = score
+    return scores

@@ -119,8 +119,8 @@ def save(
 
 def _prune(folder: Path, best: int | None) -> None:
     """Keeps the newest two and that of the best update."""
-    found = present(folder)
-    for path in found[:-KEPT]:
+    names = present(folder)
+    for path in names[:-KEPT]:
         if best is not None and path.name == name_of(best):
             continue
         try:
@@ -151,8 +151,8 @@ def read(place: Path) -> Checkpoint:
         }
     except (KeyError, TypeError, ValueError, RecursionError, SafetensorError) as why:
         raise Damaged(f"it is not what Ensue writes ({type(why).__name__}: {why})") from None
-    for name, own in tensors.items():
-        if wrong := first_not_finite(own):
+    for name, tensor in tensors.items():
+        if wrong := first_not_finite(tensor):
             raise Damaged(f"{name}: {wrong} holds NaN or infinity")
     return Checkpoint(place, tensors, scalars, facts)
 

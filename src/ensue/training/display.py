@@ -68,8 +68,8 @@ class Display:
                 self._last = scores[self.watch]
                 self._best = self._last if best else self._best
                 mark = ", the best so far" if best else ""
-                shown = ", ".join(f"{name} {score:.4g}" for name, score in scores.items())
-                self._line(f"epoch {epoch}, update {update}: validation {shown}{mark}")
+                listed = ", ".join(f"{name} {score:.4g}" for name, score in scores.items())
+                self._line(f"epoch {epoch}, update {update}: validation {listed}{mark}")
             case Said(text):
                 self._line(text)
             case CheckpointSaved():

@@ -33,8 +33,8 @@ class RunSettings:
     layers: LayerRates = ALL_LEARN
 
     @classmethod
-    def of(cls, given: Mapping[str, Any] | RunSettings | None) -> RunSettings:
-        return given if isinstance(given, RunSettings) else cls(given or {})
+    def of(cls, settings: Mapping[str, Any] | RunSettings | None) -> RunSettings:
+        return settings if isinstance(settings, RunSettings) else cls(settings or {})
 
 
 def facts(
@@ -49,11 +49,11 @@ def facts(
     `table.key`; the training settings are always among it."""
     table = {f"train.{name}": value for name, value in settings.table().items()}
     table = {**table, **config}
-    for name in (*(f"train.{own}" for own in WITHOUT_EFFECT), *PATHS):
+    for name in (*(f"train.{key}" for key in WITHOUT_EFFECT), *PATHS):
         table.pop(name, None)
     shapes = ((n, tuple(t.shape), str(t.dtype)) for n, t in trainee.state_dict().items())
     fingerprinted = isinstance(validation, Fingerprinted)
-    found = {
+    recorded = {
         "config": table,
         "data": source.fingerprint,
         "validation": cast(Fingerprinted, validation).fingerprint if fingerprinted else None,
@@ -65,7 +65,7 @@ def facts(
         "device": device_of_weights(trainee).type,
         **machine_facts(),
     }
-    return dict(json.loads(json.dumps(found)))  # as a checkpoint gives it back
+    return dict(json.loads(json.dumps(recorded)))  # as a checkpoint gives it back
 
 
 def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, str]:
@@ -77,14 +77,14 @@ def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, str
         names = [name for name in names if name not in known]
     flat = [{**table, **table.get("config", {})} for table in (was, now)]
     before, after = ({name: table.get(name) for name in names} for table in flat)
-    found = {}
+    changed = {}
     for name in names:
         if before[name] != after[name]:
             if name == "model":
-                found[name] = _first_difference(str(before[name]), str(after[name]))
+                changed[name] = _first_difference(str(before[name]), str(after[name]))
             else:
-                found[name] = f"was {_shown(before[name])}, now {_shown(after[name])}"
-    return found
+                changed[name] = f"was {_shown(before[name])}, now {_shown(after[name])}"
+    return changed
 
 
 def _names(*facts: Mapping[str, Any]) -> list[str]:

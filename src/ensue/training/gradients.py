@@ -64,12 +64,12 @@ def rows_by_name(source: Source, rows: Sequence[int]) -> str:
 
 def _first_layer(trainee: Trainee, batch: object, carried: Carried) -> str | None:
     """The first layer, in the order they finish, whose output is not finite for this batch."""
-    found: list[str] = []
+    names: list[str] = []
 
     def watch(name: str, module: nn.Module) -> torch.utils.hooks.RemovableHandle:
         def look(_module: nn.Module, _given: object, output: object) -> None:
-            if not found and any(first_not_finite({"": t}) is not None for t in _tensors(output)):
-                found.append(name)
+            if not names and any(first_not_finite({"": t}) is not None for t in _tensors(output)):
+                names.append(name)
 
         return module.register_forward_hook(look)
 
@@ -81,7 +81,7 @@ def _first_layer(trainee: Trainee, batch: object, carried: Carried) -> str | Non
     finally:
         for handle in handles:
             handle.remove()
-    return found[0] if found else None
+    return names[0] if names else None
 
 
 def _tensors(value: object) -> list[Tensor]:
@@ -106,10 +106,10 @@ def not_finite_cost(
     """The error for a batch whose cost is NaN or Inf: the weight or the layer it comes from."""
     batch = moved(source.batch(rows), device_of_weights(trainee))
     weight = first_not_finite(trainee.state_dict())
-    given = any(first_not_finite({"": tensor}) is not None for tensor in _tensors(batch))
+    bad_input = any(first_not_finite({"": tensor}) is not None for tensor in _tensors(batch))
     if weight is not None:
         where, advice = f"the weight {weight} is not finite", "a lower rate may keep it so"
-    elif given:
+    elif bad_input:
         where, advice = "the batch itself holds such a number", "look at these rows"
     else:
         layer = _first_layer(trainee, batch, carried)

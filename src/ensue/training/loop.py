@@ -250,14 +250,14 @@ def evaluate(
                 text = json.dumps(checked_scores(validation(), settings, at.update))
         scores: dict[str, float] = json.loads(team.told(text))
         improved = settings.better(scores, at.best_scores)
-        kept = settings.keeps(scores, at.best_scores)
-        if kept:
+        is_best = settings.keeps(scores, at.best_scores)
+        if is_best:
             at.best, at.best_scores = copy_of(trainee.state_dict()), scores
             at.best_update = at.update
     at.stale = 0 if improved else at.stale + 1
     at.factor, at.waited = plateau(settings, at.factor, at.waited, improved)
     at.due = False
-    return Validated(at.update, at.epoch + (at.position > 0), scores, kept)
+    return Validated(at.update, at.epoch + (at.position > 0), scores, is_best)
 
 
 def train(

@@ -206,12 +206,12 @@ class Optimiser:
         self.parameters = {name: p for name, p in parameters if p.requires_grad}
         groups: dict[tuple[str, bool], list[Tensor]] = {}
         for drawn in (True, False):
-            for name, own in self.parameters.items():
-                if decays(own) is drawn:
-                    groups.setdefault((layers.group_of(name), drawn), []).append(own)
+            for name, parameter in self.parameters.items():
+                if decays(parameter) is drawn:
+                    groups.setdefault((layers.group_of(name), drawn), []).append(parameter)
         filled = [
-            {"params": own, "weight_decay": settings.weight_decay * drawn, "layer": layer}
-            for (layer, drawn), own in groups.items()
+            {"params": group, "weight_decay": settings.weight_decay * drawn, "layer": layer}
+            for (layer, drawn), group in groups.items()
         ]
         self._torch = OPTIMISERS[settings.optimiser].build(filled, settings)
 
@@ -246,7 +246,12 @@ class Optimiser:
                     f"point {tuple(parameter.shape)}, got {value.dtype} {tuple(value.shape)}"
                 )
             self._torch.state[parameter][key] = value.to(parameter.device, copy=True)
-        kept = {name: {*self._torch.state.get(own, {})} for name, own in self.parameters.items()}
-        known = set().union(*kept.values())
-        if partly := sorted(name for name, own in kept.items() if own and own != known):
+        state_names = {
+            name: {*self._torch.state.get(parameter, {})}
+            for name, parameter in self.parameters.items()
+        }
+        known = set().union(*state_names.values())
+        if partly := sorted(
+            name for name, value in state_names.items() if value and value != known
+        ):
             raise RunError(f"the optimiser's state is not whole: {partly[0]} lacks a moment")

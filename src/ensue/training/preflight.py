@@ -55,11 +55,11 @@ def rehearse(
 @contextmanager
 def _unchanged(trainee: Trainee) -> Iterator[None]:
     """Weights, buffers and gradients are afterwards what they were."""
-    own = copy_of(trainee.state_dict())
+    weights = copy_of(trainee.state_dict())
     try:
         yield
     finally:
-        trainee.load_state_dict(own)
+        trainee.load_state_dict(weights)
         for _, parameter in trainee.named_parameters():
             parameter.grad = None
 
@@ -93,8 +93,10 @@ def largest(source: Source, epoch: int) -> list[Sequence[int]]:
     batches = [rows for rows in source.batches(epoch) if len(rows)]
     if not batches:
         return []
-    found = [max(batches, key=source.tokens), max(batches, key=len), min(batches, key=len)]
-    return [rows for k, rows in enumerate(found) if not any(rows is other for other in found[:k])]
+    extremes = [max(batches, key=source.tokens), max(batches, key=len), min(batches, key=len)]
+    return [
+        rows for k, rows in enumerate(extremes) if not any(rows is other for other in extremes[:k])
+    ]
 
 
 def try_batch(
@@ -122,16 +124,16 @@ def try_batch(
 def try_checkpoint(trainee: Trainee, at: Progress, checkpoints: Path) -> None:
     """Writes one, reads it, compares every bit."""
     folder = unfinished(checkpoints / "rehearsal")
-    given = at.tensors(trainee)
+    tensors = at.tensors(trainee)
     try:
-        place = checkpoint.save(folder, at.update, given, at.scalars(), {})
-        found = checkpoint.read(place)
+        place = checkpoint.save(folder, at.update, tensors, at.scalars(), {})
+        restored = checkpoint.read(place)
     finally:
         sweep(checkpoints)
-    same = found.tensors.keys() == given.keys() and all(
-        same_bits(given[group], found.tensors[group]) for group in given
+    same = restored.tensors.keys() == tensors.keys() and all(
+        same_bits(tensors[group], restored.tensors[group]) for group in tensors
     )
-    if not same or found.scalars != at.scalars():
+    if not same or restored.scalars != at.scalars():
         raise RunError(f"{checkpoints}: what was saved is not what was read back. Check the disk")
 
 

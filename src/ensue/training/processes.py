@@ -40,8 +40,8 @@ def device_of(setting: str) -> torch.device:
     """auto: the GPU where there is one, else the CPU. Of several GPUs each process takes one."""
     if setting not in NAMES:
         raise OptionError(f"device: {one_of(NAMES, setting)}")
-    there = torch.cuda.is_available()
-    if setting == "cuda" and not there:
+    has_cuda = torch.cuda.is_available()
+    if setting == "cuda" and not has_cuda:
         built = torch.version.cuda is not None
         why = "torch finds no GPU" if built else f"torch {torch.__version__} is built without CUDA"
         what = "check the driver with nvidia-smi" if built else "install a torch with CUDA"
@@ -49,7 +49,7 @@ def device_of(setting: str) -> torch.device:
             f"device: expected one that is there, cpu, got 'cuda': {why}; use --device cpu or "
             f"auto, or {what}"
         )
-    if setting == "cpu" or not there:
+    if setting == "cpu" or not has_cuda:
         return CPU
     return torch.device("cuda", team().rank % torch.cuda.device_count())
 
@@ -58,30 +58,30 @@ def device_of_weights(network: object) -> torch.device:
     """Where a network's weights are; the CPU for one that has none."""
     if not isinstance(network, Weighted):
         return CPU
-    found = next(iter(network.named_parameters()), None)
-    if found is None:
-        found = next(iter(network.state_dict().items()), None)
-    return CPU if found is None else found[1].device
+    first = next(iter(network.named_parameters()), None)
+    if first is None:
+        first = next(iter(network.state_dict().items()), None)
+    return CPU if first is None else first[1].device
 
 
 def moved(value: V, device: torch.device, name: str = "") -> V:
     """The value with its tensors on that device: itself, or those inside of dataclasses, tables,
     tuples and lists. Lengths stay where they are: the engine reads them on the CPU."""
-    found: Any = value
+    result: Any = value
     if isinstance(value, Tensor):
-        found = value if name.endswith(LENGTHS) else value.to(device)
+        result = value if name.endswith(LENGTHS) else value.to(device)
     elif is_dataclass(value) and not isinstance(value, type):
-        own = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
-        found = replace(value, **{key: moved(part, device, key) for key, part in own.items()})
+        values = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+        result = replace(value, **{key: moved(part, device, key) for key, part in values.items()})
     elif isinstance(value, Mapping):
-        found = {key: moved(part, device, str(key)) for key, part in value.items()}
+        result = {key: moved(part, device, str(key)) for key, part in value.items()}
     elif isinstance(value, tuple) and hasattr(value, "_fields"):
-        found = type(value)(
+        result = type(value)(
             *(moved(p, device, n) for p, n in zip(value, value._fields, strict=True))
         )
     elif isinstance(value, (tuple, list)):
-        found = type(value)(moved(part, device, name) for part in value)
-    return cast(V, found)
+        result = type(value)(moved(part, device, name) for part in value)
+    return cast(V, result)
 
 
 # --- several processes -----------------------------------------------------------------------

@@ -33,11 +33,11 @@ class Average:
     def include(self, weights: Mapping[str, Tensor], update: int) -> None:
         """The weights after the update of that number (the first is 1)."""
         decay = min(self.decay, (1 + update) / (10 + update))
-        for name, own in self.weights.items():
-            if own.is_floating_point():
-                own.lerp_(weights[name], 1 - decay)
+        for name, weight in self.weights.items():
+            if weight.is_floating_point():
+                weight.lerp_(weights[name], 1 - decay)
             else:
-                own.copy_(weights[name])
+                weight.copy_(weights[name])
 
 
 @contextmanager
@@ -46,12 +46,12 @@ def in_place(trainee: Trainee, weights: Mapping[str, Tensor] | None) -> Iterator
     if weights is None:
         yield
         return
-    own = copy_of(trainee.state_dict())
+    held_back = copy_of(trainee.state_dict())
     trainee.load_state_dict(weights)
     try:
         yield
     finally:
-        trainee.load_state_dict(own)
+        trainee.load_state_dict(held_back)
 
 
 SCALARS: Mapping[str, tuple[type, ...]] = {
@@ -103,14 +103,14 @@ class Progress:
 
     def tensors(self, trainee: Trainee) -> dict[str, dict[str, Tensor]]:
         """What a checkpoint holds, by file, without those that would be empty; not copied."""
-        found = {
+        moments = {
             "weights": trainee.state_dict(),
             "optimiser": self.optimiser.tensors(),
             "best": self.best or {},
             "average": self.average.weights if self.average else {},
             "carried": self.carried,
         }
-        return {group: tensors for group, tensors in found.items() if tensors}
+        return {group: tensors for group, tensors in moments.items() if tensors}
 
     def scalars(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in SCALARS}
@@ -127,14 +127,14 @@ class Progress:
         except RuntimeError as error:
             raise RunError(f"the saved weights do not fit this model: {error}") from None
         self.optimiser.load(tensors.get("optimiser", {}))
-        there = {name: dict(own) for name, own in tensors.items() if name in KEPT}
-        there = moved(there, device_of_weights(trainee))
-        for name in {"best", "average"} & there.keys():
-            _refuse_others(name, there[name], trainee.state_dict())
-        self.best = there.get("best")
-        if self.average and "average" in there:
-            self.average.weights = there["average"]
-        self.carried = there.get("carried", {})
+        by_name = {name: dict(tensor) for name, tensor in tensors.items() if name in KEPT}
+        by_name = moved(by_name, device_of_weights(trainee))
+        for name in {"best", "average"} & by_name.keys():
+            _refuse_others(name, by_name[name], trainee.state_dict())
+        self.best = by_name.get("best")
+        if self.average and "average" in by_name:
+            self.average.weights = by_name["average"]
+        self.carried = by_name.get("carried", {})
         for name, kinds in SCALARS.items():
             value = scalars[name]
             if type(value) not in kinds or (isinstance(value, int) and value < 0):
@@ -148,13 +148,14 @@ class Progress:
             trainee.load_state_dict(weights)
 
 
-def _refuse_others(kind: str, saved: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> None:
+def _refuse_others(kind: str, saved: Mapping[str, Tensor], current: Mapping[str, Tensor]) -> None:
     """RunError where weights of this kind are not those of the model, by name, shape and type."""
-    for name in sorted({*saved, *own}):
-        told = [f"{tensor.dtype} {tuple(tensor.shape)}" if tensor is not None else "nothing"
-                for tensor in (own.get(name), saved.get(name))]  # fmt: skip
-        if told[0] != told[1]:
+    for name in sorted({*saved, *current}):
+        shapes = [f"{tensor.dtype} {tuple(tensor.shape)}" if tensor is not None else "nothing"
+                for tensor in (current.get(name), saved.get(name))]  # fmt: skip
+        if shapes[0] != shapes[1]:
             raise RunError(
-                f"the saved {kind} weights do not fit this model: {name}: expected {told[0]}, got "
-                f"{told[1]}"
+                f"the saved {kind} weights do not fit this model: {name}: expected {shapes[0]}, "
+                "got "
+                f"{shapes[1]}"
             )

@@ -37,8 +37,8 @@ NAMES = {Update: "update", Validated: "evaluation", CheckpointSaved: "saved"}  #
 def recorded(row: Row) -> dict[str, Any] | None:
     """A row as the history has it; None for rows that are no part of it."""
     if isinstance(row, Update) and (row.update == 1 or row.update % EVERY == 0):
-        found = {"row": NAMES[Update], **asdict(row)}
-        return found if row.layers else {k: v for k, v in found.items() if k != "layers"}
+        entry = {"row": NAMES[Update], **asdict(row)}
+        return entry if row.layers else {k: v for k, v in entry.items() if k != "layers"}
     if isinstance(row, Validated):
         return {"row": NAMES[Validated], **asdict(row)}
     return None
@@ -61,10 +61,10 @@ class History:
     def begin(self, mark: Mapping[str, Any] | None) -> None:
         """Cuts the file back to where a checkpoint saw it; None: to nothing."""
         length = mark["length"] if mark else 0
-        kept = read_history(self.path, mark)[:length]
+        lines = read_history(self.path, mark)[:length]
         with disk_errors(self.path, 0, stands=CHECKPOINTS_STAND):
             self._file.truncate(length)
-        self._hash, self.length, self._last = sha256(kept), length, last_of(kept)
+        self._hash, self.length, self._last = sha256(lines), length, last_of(lines)
 
     def add(self, row: Row) -> None:
         value = recorded(row)
@@ -91,9 +91,9 @@ class Timing:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file = _appended(path)
-        there = read_plain(path, HISTORY_FILE)
-        self._start = b"" if there.endswith(b"\n") or not there else b"\n"  # of a line cut off
-        self._last = last_of(there)
+        content = read_plain(path, HISTORY_FILE)
+        self._start = b"" if content.endswith(b"\n") or not content else b"\n"  # of a line cut off
+        self._last = last_of(content)
         self._began = time.monotonic()
         self._targets = 0.0
 
@@ -156,19 +156,19 @@ class Keeper:
         """The newest whole checkpoint, if it may be continued; the history is cut back to it."""
         folder = self.folder.checkpoints
         sweep(folder)
-        there = bool(present(folder))
-        found = checkpoint.newest(folder, lambda text: self.tell(Said(text)))
-        if there and not found:
+        had_checkpoints = bool(present(folder))
+        newest = checkpoint.newest(folder, lambda text: self.tell(Said(text)))
+        if had_checkpoints and not newest:
             self.tell(Said("no whole checkpoint is left: the training starts anew"))
-        with checkpoint.used(found.path if found else folder):
-            check_allowed(allow, self.facts, found.facts if found else {})
-            if found:
-                for line in check_same(self.folder.path, found.facts, self.facts, allow):
+        with checkpoint.used(newest.path if newest else folder):
+            check_allowed(allow, self.facts, newest.facts if newest else {})
+            if newest:
+                for line in check_same(self.folder.path, newest.facts, self.facts, allow):
                     self.tell(Said(line))
-                self.tell(Said(f"continuing from {found.path.name}", progress=True))
-                self.saved = (found.scalars["update"], found.path.name.endswith("-final"))
-            self.history.begin(found.scalars["history"] if found else None)
-        return found
+                self.tell(Said(f"continuing from {newest.path.name}", progress=True))
+                self.saved = (newest.scalars["update"], newest.path.name.endswith("-final"))
+            self.history.begin(newest.scalars["history"] if newest else None)
+        return newest
 
     def wants(self, at: Progress) -> bool:
         """Whether a checkpoint belongs here: before an evaluation, or because it is time."""
@@ -253,16 +253,16 @@ def _resume(
     allow: Collection[str],
 ) -> None:
     """Puts every process where the first one found the newest checkpoint."""
-    found = keeper.resume(allow) if keeper else None
-    name = processes.team().told(found.path.name if found else "-")
+    progress = keeper.resume(allow) if keeper else None
+    name = processes.team().told(progress.path.name if progress else "-")
     if keeper is None and name != "-":
         try:
-            found = checkpoint.read(folder.checkpoints / name)
+            progress = checkpoint.read(folder.checkpoints / name)
         except Damaged as why:
             raise RunError(f"{folder.path}: {name}, which another process read: {why}") from None
-    if found:
-        with checkpoint.used(found.path):
-            at.load(trainee, found.tensors, found.scalars)
+    if progress:
+        with checkpoint.used(progress.path):
+            at.load(trainee, progress.tensors, progress.scalars)
 
 
 def _run(
