@@ -34,8 +34,8 @@ __all__ = ["app", "load_commands", "main"]
 def take_debug(arguments: Sequence[str]) -> tuple[bool, list[str]]:
     """Whether `--debug` stands before any `--`, and the arguments without it."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
-    kept = [argument for argument in arguments[:end] if argument != "--debug"]
-    return len(kept) < end, [*kept, *arguments[end:]]
+    remaining = [argument for argument in arguments[:end] if argument != "--debug"]
+    return len(remaining) < end, [*remaining, *arguments[end:]]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -29,14 +29,17 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     and options of their own; further arguments stay."""
     first, *rest = signature(command).parameters.values()
     kind = get_type_hints(command)[first.name]
-    shown = option_parameters(kind)
+    parameters = option_parameters(kind)
 
     @wraps(command)
-    def spread(**given: Any) -> None:
-        command(kind(**{own.name: given.pop(own.name) for own in shown}), **given)
+    def spread(**arguments: Any) -> None:
+        command(
+            kind(**{parameter.name: arguments.pop(parameter.name) for parameter in parameters}),
+            **arguments,
+        )
 
-    more = [own.replace(kind=Parameter.KEYWORD_ONLY) for own in rest]
-    spread.__signature__ = Signature([*shown, *more])  # type: ignore[attr-defined]
+    more = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in rest]
+    spread.__signature__ = Signature([*parameters, *more])  # type: ignore[attr-defined]
     return spread
 
 
@@ -45,9 +48,12 @@ def option_parameters(kind: Any) -> list[Parameter]:
     hints = get_type_hints(kind, include_extras=True)
     return [
         Parameter(
-            own.name, Parameter.KEYWORD_ONLY, default=_default(own), annotation=hints[own.name]
+            field.name,
+            Parameter.KEYWORD_ONLY,
+            default=_default(field),
+            annotation=hints[field.name],
         )
-        for own in fields(kind)
+        for field in fields(kind)
     ]
 
 
@@ -95,8 +101,8 @@ class App(typer.Typer):
 
     def every_command_below(self) -> tuple[object, ...]:
         """Those that hang on it now, and those of its groups."""
-        groups = [own.typer_instance for own in self.registered_groups]
-        inside = [own.registered_commands for own in groups if own is not None]
+        groups = [each.typer_instance for each in self.registered_groups]
+        inside = [each.registered_commands for each in groups if each is not None]
         return (*self.registered_commands, *chain.from_iterable(inside))
 
 
@@ -143,13 +149,13 @@ BestSoFar = Annotated[
 
 def group(name: str, help: str) -> App:
     """Commands of the form `ensue name …`."""
-    own = App(help)
-    app.add_typer(own, name=name)
-    return own
+    typer_app = App(help)
+    app.add_typer(typer_app, name=name)
+    return typer_app
 
 
-def print_version(wanted: bool) -> None:
-    if wanted:
+def print_version(is_asked: bool) -> None:
+    if is_asked:
         answer(f"ensue {__version__}")
         raise typer.Exit
 

@@ -95,10 +95,10 @@ def show_cell(options: ShowOptions) -> None:
 
     check_files(None, options.picture)
     cell, sizes = load_cell(options.cell), (options.input_size, options.hidden_size)
-    found = describe(cell, *sizes)
+    description = describe(cell, *sizes)
     if options.picture is not None:
         write_picture(options.picture, drawn(cell, options), options.dark)
-    facts: dict[str, object] = asdict(found)
+    facts: dict[str, object] = asdict(description)
     if options.code:
         facts["code"] = kernel_code(cell, *sizes)
     if options.target is not None:
@@ -108,8 +108,8 @@ def show_cell(options: ShowOptions) -> None:
     elif options.code:
         answer(str(facts["code"]), end="")
     else:
-        text = as_text(document(found, options.gradient))
-        answer(found.latex if options.latex else text)
+        text = as_text(document(description, options.gradient))
+        answer(description.latex if options.latex else text)
 
 
 def drawn(cell: "Cell", options: ShowOptions) -> str:

@@ -117,9 +117,9 @@ class ReadingOptions:
 
     def as_data(self) -> dict[str, Any]:
         """What was said, as keys of [data]."""
-        said = {own.name: getattr(self, own.name) for own in fields(ReadingOptions)}
-        said["header"] = names_of(self.header)
-        return {key: value for key, value in said.items() if value}
+        values = {field.name: getattr(self, field.name) for field in fields(ReadingOptions)}
+        values["header"] = names_of(self.header)
+        return {key: value for key, value in values.items() if value}
 
     def read_options(self) -> "ReadOptions":
         from ensue.data.settings import DataSettings
@@ -170,16 +170,16 @@ def check_data(options: CheckOptions) -> None:
     from ensue.data.check import check, check_parallel
     from ensue.data.parallel import parallel
 
-    given = {"train": options.files, "validation": options.validation, "test": options.test}
-    parts = {name: paths for name, paths in given.items() if paths}
+    files = {"train": options.files, "validation": options.validation, "test": options.test}
+    parts = {name: paths for name, paths in files.items() if paths}
     reading = options.read_options()
     if parallel(path for paths in parts.values() for path in paths):
-        found = check_parallel(parts, reading)
+        findings = check_parallel(parts, reading)
     else:
         texts, columns = options.text or [], names_of(options.columns)
         joins = len(texts) > 1 or columns or options.image or options.tree
         beside = [name for name in (*columns, options.image, options.tree) if name]
-        found = check(
+        findings = check(
             parts,
             reading,
             text=texts[0] if texts else None,
@@ -188,8 +188,8 @@ def check_data(options: CheckOptions) -> None:
             image=options.image,
         )
     as_json = options.as_json
-    answer(as_json_text(found.as_json()) if as_json else found.as_text())
-    if not found.ok:
+    answer(as_json_text(findings.as_json()) if as_json else findings.as_text())
+    if not findings.ok:
         raise typer.Exit(2)
 
 
@@ -206,11 +206,11 @@ def show_data(options: ShowOptions) -> None:
     """Show the first rows as they are read, and as tokens."""
     from ensue.data.show import Preview
 
-    found = Preview.of(options.file, options.read_options(), options.rows)
+    preview = Preview.of(options.file, options.read_options(), options.rows)
     width = shutil.get_terminal_size().columns
-    answer(found.as_text(width))
+    answer(preview.as_text(width))
     answer("")
-    answer(found.tokens(options.text, width))
+    answer(preview.tokens(options.text, width))
 
 
 @data.command("make")
@@ -266,6 +266,6 @@ def count_ngrams(
     """
     from ensue.tasks import TASKS
 
-    counts = next(own.counts for own in TASKS.values() if own.counts is not None)
-    found = counts.study(files, held_out or [], order=order, level=level, after=after)
-    answer(as_json_text(asdict(found)) if as_json else found.as_text())
+    counts = next(each_task.counts for each_task in TASKS.values() if each_task.counts is not None)
+    counted = counts.study(files, held_out or [], order=order, level=level, after=after)
+    answer(as_json_text(asdict(counted)) if as_json else counted.as_text())

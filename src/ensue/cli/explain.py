@@ -69,7 +69,7 @@ class ExplainOptions:
 )
 @with_task_options(EXPLAIN)
 @grouped
-def explain(options: ExplainOptions, given: Mapping[Option, Any]) -> None:
+def explain(options: ExplainOptions, option_values: Mapping[Option, Any]) -> None:
     """Show which parts of the input an answer rests on.
 
     Classes, labels and numbers: what each token counts for, by leaving it out (occlusion), by
@@ -80,32 +80,34 @@ def explain(options: ExplainOptions, given: Mapping[Option, Any]) -> None:
     from ensue.training import RunFolder
 
     check_files(options.html, options.picture)
-    subject = _subject(options, given)
+    subject = _subject(options, option_values)
     folder, trust = RunFolder(options.run), trusted(options.trust_cell)
     config, model = load_run(folder, trust, options.device, teller())
     explains = _ability(options.run, model, options.attention)
-    asked = as_asked({k: v for k, v in given.items() if not k.subject}, EXPLAIN, model.task.name)
+    options_of_task = as_asked(
+        {k: v for k, v in option_values.items() if not k.subject}, EXPLAIN, model.task.name
+    )
     if subject is None:
         assert options.file is not None
         value = _row_of(options.file, options.row, config.data, model)
     elif explains.option == subject:
-        value = given[subject]
+        value = option_values[subject]
     else:
-        wanted = " or ".join(options_by_task(EXPLAIN)[subject])
+        flags = " or ".join(options_by_task(EXPLAIN)[subject])
         raise RunError(
-            f"{options.run}: {subject.flag}: expected a run to {wanted}, got one to "
+            f"{options.run}: {subject.flag}: expected a run to {flags}, got one to "
             f"{model.task.name}"
         )
     if options.attention:
-        asked = {**asked, "layer": options.layer}
-    _show(explains.explain(model, value, asked), options)
+        options_of_task = {**options_of_task, "layer": options.layer}
+    _show(explains.explain(model, value, options_of_task), options)
 
 
-def _subject(options: ExplainOptions, given: Mapping[Option, Any]) -> Option | None:
+def _subject(options: ExplainOptions, option_values: Mapping[Option, Any]) -> Option | None:
     """The option that holds what is explained; None where a file does."""
-    subjects = [own for own in given if own.subject]
+    subjects = [each for each in option_values if each.subject]
     if len(subjects) + (options.file is not None) != 1:
-        flags = [own.flag for own in subjects] + ["--file"] * (options.file is not None)
+        flags = [subject.flag for subject in subjects] + ["--file"] * (options.file is not None)
         got = ", ".join(flags) or "none"
         raise OptionError(f"explain: expected one of {_known()}, --file, got {got}")
     if options.layer is not None and not options.attention:
@@ -113,18 +115,18 @@ def _subject(options: ExplainOptions, given: Mapping[Option, Any]) -> Option | N
     return subjects[0] if subjects else None
 
 
-def _show(found: "Explanation", options: ExplainOptions) -> None:
+def _show(explanation: "Explanation", options: ExplainOptions) -> None:
     from ensue.drawing.document import as_page
 
     if options.as_json:
-        answer(as_json_text(asdict(found.found)))
+        answer(as_json_text(asdict(explanation.found)))
     else:
         colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-        answer(found.as_text(shutil.get_terminal_size().columns, colour), styled=colour)
+        answer(explanation.as_text(shutil.get_terminal_size().columns, colour), styled=colour)
     if options.picture is not None:
-        write_picture(options.picture, found.as_svg(), options.dark)
+        write_picture(options.picture, explanation.as_svg(), options.dark)
     if options.html is not None:
-        page = as_page(found.document(f"Explanation of {options.run}"))
+        page = as_page(explanation.document(f"Explanation of {options.run}"))
         write_file(options.html, page)
 
 
@@ -142,7 +144,7 @@ def _ability(run: Path, model: "AnyModel", attention: bool) -> "Explains":
             f"{run}: --attention: expected a run with a Transformer, got one to {task.name}"
         )
     owners = options_by_task(EXPLAIN).items()
-    names = dict.fromkeys(name for own, tasks in owners if own.subject for name in tasks)
+    names = dict.fromkeys(name for each, tasks in owners if each.subject for name in tasks)
     raise RunError(f"{run}: expected a run to {' or '.join(names)}, got one to {task.name}")
 
 
@@ -161,4 +163,4 @@ def _row_of(file: str, row: int, data: "DataSettings", model: "AnyModel") -> Any
 def _known() -> str:
     """--text (translate), --image (caption)"""
     owners = options_by_task(EXPLAIN).items()
-    return ", ".join(f"{own.flag} ({', '.join(tasks)})" for own, tasks in owners if own.subject)
+    return ", ".join(f"{each.flag} ({', '.join(tasks)})" for each, tasks in owners if each.subject)

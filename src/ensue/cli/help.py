@@ -105,11 +105,11 @@ REPHRASED = {
 def unknown_command(path: str, got: str, known: Iterable[str]) -> OptionError:
     """path: the command above it, `ensue data`."""
     near = get_close_matches(got.lower(), [*known, HELP], n=1)
-    told = f"{path}: unknown command {got!r}: "
+    message = f"{path}: unknown command {got!r}: "
     if near == [HELP]:
-        return OptionError(f"{told}did you mean `{path} --help`?")
+        return OptionError(f"{message}did you mean `{path} --help`?")
     guess = f"did you mean `{path} {near[0]}`? " if near else ""
-    return OptionError(f"{told}{guess}`{path} --help` lists them all")
+    return OptionError(f"{message}{guess}`{path} --help` lists them all")
 
 
 def usage_message(problem: Any, words: Sequence[str]) -> OptionError:
@@ -117,33 +117,33 @@ def usage_message(problem: Any, words: Sequence[str]) -> OptionError:
     ctx, param = getattr(problem, "ctx", None), getattr(problem, "param", None)
     path = ctx.command_path if ctx is not None else " ".join(["ensue", *words[:1]])
     if hasattr(problem, "possibilities"):
-        told = _unknown_option(problem, ctx)
+        message = _unknown_option(problem, ctx)
     elif hasattr(problem, "option_name"):
-        told = f"{problem.option_name}: expected a value after it, got nothing"
+        message = f"{problem.option_name}: expected a value after it, got nothing"
     elif hasattr(problem, "param_type") and param is not None:
-        told = f"expected {param.metavar}, got nothing"
+        message = f"expected {param.metavar}, got nothing"
     elif param is not None:
-        told = _wrong_value(problem.message, param, words)
+        message = _wrong_value(problem.message, param, words)
     else:
-        told = problem.format_message().rstrip(".")
-    return OptionError(f"{path}: {told}\n`{path} --help` lists what it takes")
+        message = problem.format_message().rstrip(".")
+    return OptionError(f"{path}: {message}\n`{path} --help` lists what it takes")
 
 
-def _wrong_value(told: str, param: Any, words: Sequence[str]) -> str:
+def _wrong_value(message: str, param: Any, words: Sequence[str]) -> str:
     for theirs, ours in REPHRASED.items():
-        told = told.replace(theirs, ours)
+        message = message.replace(theirs, ours)
     apart = [part for word in words for part in word.split("=", 1)]  # --epochs=abc
-    given = [apart[at + 1] for at, word in enumerate(apart[:-1]) if word in param.opts]
-    return f"{param.opts[0]}: {told}" + (f", got {given[-1]!r}" if given else "")
+    values = [apart[at + 1] for at, word in enumerate(apart[:-1]) if word in param.opts]
+    return f"{param.opts[0]}: {message}" + (f", got {values[-1]!r}" if values else "")
 
 
 def _unknown_option(problem: Any, ctx: Any) -> str:
     """The nearest option, or the setting that has this name."""
     flag = problem.option_name
-    known = [own for param in ctx.command.get_params(ctx) for own in param.opts] if ctx else []
+    known = [opt for param in ctx.command.get_params(ctx) for opt in param.opts] if ctx else []
     if "--set" in known and (keys := _settings_called(flag)):
         return f"unknown option {flag}, did you mean --set {' or '.join(keys)}=…?"
-    bare = {own.lstrip("-"): own for own in known}
+    bare = {name.lstrip("-"): name for name in known}
     near = get_close_matches(flag.lstrip("-"), bare, n=1)
     return f"unknown option {flag}" + (f", did you mean {bare[near[0]]}?" if near else "")
 
@@ -154,7 +154,7 @@ def _settings_called(flag: str) -> list[str]:
     from ensue.tasks import TASKS
 
     name = flag.lstrip("-").replace("-", "_")
-    keys = (key for task in TASKS for key, own in known_settings(task) if own.key == name)
+    keys = (key for task in TASKS for key, setting in known_settings(task) if setting.key == name)
     return list(dict.fromkeys(keys))
 
 
@@ -188,7 +188,9 @@ class Command(TyperCommand):
         if self.epilog:
             examples = _examples(self.epilog)
             page.heading("Examples")
-            page.entries(examples, widest([own for own in examples if own[1]], page.width))
+            page.entries(
+                examples, widest([example for example in examples if example[1]], page.width)
+            )
         formatter.write(f"{page}\n")
 
 
@@ -210,7 +212,7 @@ class Commands(TyperGroup):
         page = _begun(self, ctx)
         page.paragraphs(self.help or "")
         listed = {
-            heading: [(name, _sentence(own)) for name, own in commands.items()]
+            heading: [(name, _sentence(command)) for name, command in commands.items()]
             for heading, commands in _grouped(self, ctx).items()
         }
         _list_sections(page, listed)
@@ -229,10 +231,12 @@ def _settled(help_option: Any) -> Any:
 def _begun(command: Any, ctx: Any) -> Page:
     """A page with the line on usage."""
     page = Page(sys.stdout)
-    shown = [_argument(own) for own in command.params if own.param_type_name == "argument"]
+    arguments = [
+        _argument(param) for param in command.params if param.param_type_name == "argument"
+    ]
     if isinstance(command, TyperGroup):
-        shown.append("COMMAND")
-    page.heading("Usage:", " ".join([ctx.command_path, *shown, "[OPTIONS]"]))
+        arguments.append("COMMAND")
+    page.heading("Usage:", " ".join([ctx.command_path, *arguments, "[OPTIONS]"]))
     return page
 
 
@@ -251,18 +255,20 @@ def _grouped(group: Any, ctx: Any) -> dict[str, dict[str, Any]]:
     names = group.list_commands(ctx)
     if ctx.parent is not None:
         return {"Commands": {name: group.get_command(ctx, name) for name in names}}
-    headings = {heading: [n for n in own if n in names] for heading, own in GROUPS.items()}
+    headings = {heading: [n for n in value if n in names] for heading, value in GROUPS.items()}
     return {
-        heading: {k: v for name in own for k, v in _opened(name, group.get_command(ctx, name))}
-        for heading, own in headings.items()
-        if own
+        heading: {
+            k: v for name in name_of_command for k, v in _opened(name, group.get_command(ctx, name))
+        }
+        for heading, name_of_command in headings.items()
+        if name_of_command
     }
 
 
 def _opened(name: str, command: Any) -> list[tuple[str, Any]]:
     if not isinstance(command, TyperGroup):
         return [(name, command)]
-    return [(f"{name} {below}", own) for below, own in command.commands.items()]
+    return [(f"{name} {below}", inner) for below, inner in command.commands.items()]
 
 
 def _list_parameters(page: Page, command: Any, ctx: Any) -> None:
@@ -279,7 +285,7 @@ def _list_parameters(page: Page, command: Any, ctx: Any) -> None:
 
 def _list_sections(page: Page, sections: Mapping[str, Sequence[tuple[str, str]]]) -> None:
     """One column of names for all of them."""
-    column = widest(own for rows in sections.values() for own in rows)
+    column = widest(row for rows in sections.values() for row in rows)
     for heading, rows in sections.items():
         if rows:
             page.heading(heading)
@@ -290,19 +296,21 @@ def _names(param: Any) -> str:
     """-h, --help; --run, --out FOLDER"""
     if param.param_type_name == "argument":
         return _argument(param)
-    spellings = sorted([*param.opts, *param.secondary_opts], key=lambda own: own.startswith("--"))
-    shown = ", ".join(spellings[:MOST_SPELLINGS])
-    return shown if param.is_flag else f"{shown} {param.metavar}"
+    spellings = sorted(
+        [*param.opts, *param.secondary_opts], key=lambda spelling: spelling.startswith("--")
+    )
+    listed = ", ".join(spellings[:MOST_SPELLINGS])
+    return listed if param.is_flag else f"{listed} {param.metavar}"
 
 
 def _meaning(param: Any) -> str:
     """The help text with the default."""
-    told, default = param.help or "", param.default
-    for mark in [own for own in FILLED_IN if own in told]:
-        told = told.replace(mark, FILLED_IN[mark]())
+    text, default = param.help or "", param.default
+    for mark in [mark_of_default for mark_of_default in FILLED_IN if mark_of_default in text]:
+        text = text.replace(mark, FILLED_IN[mark]())
     if not param.show_default or default is None or default is False or default == "":
-        return told
-    return f"{told} [{default}]"
+        return text
+    return f"{text} [{default}]"
 
 
 def _examples(lines: str) -> list[tuple[str, str]]:

@@ -19,7 +19,7 @@ from ensue.cli.app import (
     teller,
 )
 from ensue.cli.learning import TrainOptions, run_training
-from ensue.cli.request import Said, requested
+from ensue.cli.request import FurtherOptions, requested
 from ensue.cli.streams import input_lines, nobody_reads
 from ensue.cli.trusting import TrustCell, trusted
 from ensue.errors import OptionError, RunError
@@ -147,11 +147,11 @@ def suggest(
         answer(type_with_suggestions(suggestions))
         return
     for text in input_lines():
-        found = suggestions(text)
+        likely = suggestions(text)
         if as_json:
-            answer(as_json_text({"text": text, "suggestions": dict(found)}))
+            answer(as_json_text({"text": text, "suggestions": dict(likely)}))
         else:
-            answer("\t".join(f"{printable(token)} {p:.3f}" for token, p in found))
+            answer("\t".join(f"{printable(token)} {p:.3f}" for token, p in likely))
         sys.stdout.flush()
         if nobody_reads():
             return
@@ -185,21 +185,21 @@ def fill(
             f"`ensue train FILE --task language --run {in_shell(f'{run}-language')}`"
         )
     for line in input_lines() if text is None else [text]:
-        found = fills.fill(model, line, count)
+        filled = fills.fill(model, line, count)
         if as_json:
-            answer(as_json_text(_as_json(found)))
+            answer(as_json_text(_as_json(filled)))
         else:
-            answer(found.as_text())
+            answer(filled.as_text())
         if nobody_reads():
             return
 
 
-def _as_json(found: "Filled") -> dict[str, Any]:
-    words = zip(found.words, found.bits, found.bits_before, strict=True)
+def _as_json(filled: "Filled") -> dict[str, Any]:
+    words = zip(filled.words, filled.bits, filled.bits_before, strict=True)
     return {
-        "text": found.text,
-        "fillers": dict(found.fillers),
-        "before_alone": dict(found.before_alone),
+        "text": filled.text,
+        "fillers": dict(filled.fillers),
+        "before_alone": dict(filled.before_alone),
         "words": [{"word": w, "bits": b, "bits_before": alone} for w, b, alone in words],
     }
 
@@ -221,12 +221,12 @@ class PretrainOptions(TrainOptions):
     """
 )
 @requested
-def pretrain(wanted: PretrainOptions, said: Said) -> None:
+def pretrain(options: PretrainOptions, further: FurtherOptions) -> None:
     """Train a language model for others to begin from.
 
     The same as `ensue train --task language`, with settings that make a good base: words in small
     letters, dropout in every place, averaged weights. Texts may have labels or none; `ensue train
     FILES --base RUN` begins from the model.
     """
-    named = bool(wanted.files) and not wanted.task
-    run_training(replace(wanted, task=LANGUAGE) if named else wanted, said)
+    named = bool(options.files) and not options.task
+    run_training(replace(options, task=LANGUAGE) if named else options, further)

@@ -28,9 +28,9 @@ from ensue.cli.app import (
 )
 from ensue.cli.data import TolerantOptions
 from ensue.cli.reading import shown_while
-from ensue.cli.request import FILES_HELP, Request, Said, check, configured, requested
+from ensue.cli.request import FILES_HELP, Request, FurtherOptions, check, configured, requested
 from ensue.cli.streams import input_lines, nobody_reads
-from ensue.cli.task_options import Given, as_asked, with_task_options
+from ensue.cli.task_options import OptionValues, as_asked, with_task_options
 from ensue.cli.trusting import TrustCell, trusted
 from ensue.data.rows import Tally, watch_reading
 from ensue.errors import OptionError
@@ -58,15 +58,15 @@ On = Annotated[
 
 @app.command()
 @requested
-def init(wanted: Request, said: Said) -> None:
+def init(request: Request, further: FurtherOptions) -> None:
     """Write the complete configuration of a run, without training."""
-    check(wanted, said)
+    check(request, further)
     from ensue.runs.train import complete, settle
     from ensue.training import RunFolder
 
-    folder = RunFolder(wanted.run)
+    folder = RunFolder(request.run)
     with folder.locked():
-        config = complete(configured(wanted, said, teller()), teller())
+        config = complete(configured(request, further, teller()), teller())
         settle(folder, config, say=teller())
     report(str(folder.config))
 
@@ -102,50 +102,50 @@ class TrainOptions(Request):
     """
 )
 @requested
-def train(wanted: TrainOptions, said: Said) -> None:
+def train(options: TrainOptions, further: FurtherOptions) -> None:
     """Train a model on your files, or resume an interrupted run.
 
     What is not given is inferred from the data and printed. The same command resumes a run;
     `ensue evaluate RUN` tests the model.
     """
-    run_training(wanted, said)
+    run_training(options, further)
 
 
-def run_training(wanted: TrainOptions, said: Said) -> None:
+def run_training(options: TrainOptions, further: FurtherOptions) -> None:
     """Trains as a command says, or tells what it would train."""
-    check(wanted, said)
+    check(options, further)
     with shown_while(LOADING):
         from ensue.runs.train import attempted, complete, suggest_rate, train_run
         from ensue.tasks.fitting import holding
         from ensue.training import Display, RunFolder, processes
 
     team = processes.begin()
-    tell, allow = teller(wanted.quiet, silent=not team.first), wanted.allow or []
-    folder = RunFolder(wanted.run)
-    looks_only = wanted.dry_run or wanted.find_rate
+    tell, allow = teller(options.quiet, silent=not team.first), options.allow or []
+    folder = RunFolder(options.run)
+    looks_only = options.dry_run or options.find_rate
     try:
         with nullcontext() if looks_only else holding(folder):
-            config = configured(wanted, said, tell, wanted.trust_cell)
-            if wanted.workers is not None or wanted.on != HERE:
+            config = configured(options, further, tell, options.trust_cell)
+            if options.workers is not None or options.on != HERE:
                 from ensue.runs.dealt_members import members_elsewhere, refuse_one_network
 
                 refuse_one_network(config)
-            if wanted.dry_run:
+            if options.dry_run:
                 answer(complete(config, tell).text_of(), end="")
                 return
-            if wanted.find_rate:
+            if options.find_rate:
                 answer(str(suggest_rate(config, tell)))
                 return
-            watchers = [Display(config.train.watch, quiet=wanted.quiet)]
-            on = elsewhere(wanted)
+            watchers = [Display(config.train.watch, quiet=options.quiet)]
+            on = elsewhere(options)
             first = None if on is None else members_elsewhere(folder, config, on, tell, allow)
             with attempted(folder) if team.first else nullcontext():
                 trained = train_run(config, folder, watchers, tell, allow, first)
         if team.first:
-            report(f"{wanted.run}: {trained.best()}")
-            if not wanted.quiet:
+            report(f"{options.run}: {trained.best()}")
+            if not options.quiet:
                 test = "" if config.data.has_test else " --test FILE"
-                run = in_shell(wanted.run)
+                run = in_shell(options.run)
                 say(f"next: ensue evaluate {run}{test}    ensue predict {run} FILE")
     finally:
         processes.end()
@@ -193,7 +193,7 @@ class EvaluateOptions(TolerantOptions):
 @app.command()
 @with_task_options(EVALUATE)
 @grouped
-def evaluate(options: EvaluateOptions, given: Given) -> None:
+def evaluate(options: EvaluateOptions, option_values: OptionValues) -> None:
     """Test a trained model: scores, intervals, baselines, mistakes.
 
     Prints scores with intervals, baselines, classes and the worst mistakes, and keeps them in the
@@ -207,30 +207,32 @@ def evaluate(options: EvaluateOptions, given: Given) -> None:
 
     check_files(None, options.picture)
     folder = RunFolder(options.run)
-    asked = as_asked(given, EVALUATE, RunConfig.of_run(folder).task) if given else {}
+    options_of_task = (
+        as_asked(option_values, EVALUATE, RunConfig.of_run(folder).task) if option_values else {}
+    )
     request = evaluation.EvaluationRequest(
         "validation" if options.validation else "test",
         options.test or [],
         options.as_data(),
-        asked,
+        options_of_task,
         options.picture is not None,
         loading(options),
     )
-    found = evaluation.evaluate_run(folder, request, teller())
+    evaluated = evaluation.evaluate_run(folder, request, teller())
     if options.picture is not None:
-        write_picture(options.picture, found.svg, options.dark)
+        write_picture(options.picture, evaluated.svg, options.dark)
     if options.as_json:
-        facts = {"opened": found.by_all, "opened_by_this_run": found.by_this_run}
-        answer(as_json_text({**found.evaluation.as_json(), **facts}))
+        facts = {"opened": evaluated.by_all, "opened_by_this_run": evaluated.by_this_run}
+        answer(as_json_text({**evaluated.evaluation.as_json(), **facts}))
     else:
-        answer(found.evaluation.as_text())
+        answer(evaluated.evaluation.as_text())
         if not options.validation:
-            times = "once" if found.by_all == 1 else f"{found.by_all} times"
-            by_others = found.by_all - found.by_this_run
+            times = "once" if evaluated.by_all == 1 else f"{evaluated.by_all} times"
+            by_others = evaluated.by_all - evaluated.by_this_run
             others = f", {by_others} of them by other runs" if by_others else ""
             answer(f"\nThis test part has been opened {times}{others}.")
-    if found.not_kept is not None:
-        raise found.not_kept
+    if evaluated.not_kept is not None:
+        raise evaluated.not_kept
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,7 +266,7 @@ class PredictOptions(TolerantOptions):
 @app.command()
 @with_task_options(PREDICT)
 @grouped
-def predict(options: PredictOptions, given: Given) -> None:
+def predict(options: PredictOptions, option_values: OptionValues) -> None:
     """Answer for every row of files, or every line of standard input.
 
     Prints a line for each: label, probability and text with tabs between, token/LABEL for each
@@ -290,7 +292,7 @@ def predict(options: PredictOptions, given: Given) -> None:
         refuse_read_files(options.out, [*(options.files or []), *run.config.data.all_files()])
     if options.picture is not None and model.abilities.draws is None:
         raise OptionError(f"--picture: a run to {model.task.name} has no picture")
-    prediction, bad = Prediction(model, as_asked(given, PREDICT, model.task.name)), Tally()
+    prediction, bad = Prediction(model, as_asked(option_values, PREDICT, model.task.name)), Tally()
     for line in prediction.lines_before():
         say(line)
     answers = _replies(options, run, prediction, data, bad)
@@ -339,8 +341,8 @@ def _replies(
 
 def _print_answers(answers: "Iterable[Reply]", as_json: bool, to_the_end: bool) -> None:
     """to_the_end: also where nobody reads them any more."""
-    for own in answers:
-        answer(as_json_text(own.value) if as_json else own.value)
+    for row_answer in answers:
+        answer(as_json_text(row_answer.value) if as_json else row_answer.value)
         if nobody_reads() and not to_the_end:
             return
 
@@ -350,6 +352,6 @@ def _write_answers(
 ) -> None:
     from ensue.runs.answer_table import KeptColumns, table_rows, write_table
 
-    kept = KeptColumns(files, data, [name.strip() for name in keep.split(",") if name.strip()])
-    count = write_table(path, table_rows(answers, kept))
+    columns = KeptColumns(files, data, [name.strip() for name in keep.split(",") if name.strip()])
+    count = write_table(path, table_rows(answers, columns))
     say(f"wrote {path}: {count:,} rows")

@@ -69,10 +69,10 @@ class ReadingLine:
 
     def _text(self) -> str:
         text = f"reading {self._name}: {self._rows:,} row{'s' * (self._rows != 1)}"
-        taken = sum(position for position, _ in self._positions.values())
+        count = sum(position for position, _ in self._positions.values())
         total = sum(size for _, size in self._positions.values())
         if total and len(self._positions) <= MOST_FILES:
-            text += f", {taken / MB:,.1f} of {total / MB:,.1f} MB ({100 * taken / total:.0f} %)"
+            text += f", {count / MB:,.1f} of {total / MB:,.1f} MB ({100 * count / total:.0f} %)"
         return text
 
 

@@ -36,11 +36,17 @@ def with_words(command: Callable[..., None]) -> Callable[..., None]:
     """The command with an option for each word: what was given of them is its argument `words`."""
 
     @wraps(command)
-    def filled(**given: Any) -> None:
-        said = {name: given.pop(PREFIX + name) for name in WORDS}
-        command(**given, words={name: own for name, own in said.items() if own is not None})
+    def filled(**arguments: Any) -> None:
+        values = {name: arguments.pop(PREFIX + name) for name in WORDS}
+        command(
+            **arguments, words={name: value for name, value in values.items() if value is not None}
+        )
 
-    plain = [own for own in signature(command).parameters.values() if own.name != "words"]
+    plain = [
+        parameter
+        for parameter in signature(command).parameters.values()
+        if parameter.name != "words"
+    ]
     more = [_parameter(word) for word in WORDS.values()]
     filled.__signature__ = Signature([*more, *plain])  # type: ignore[attr-defined]
     return filled
@@ -49,14 +55,14 @@ def with_words(command: Callable[..., None]) -> Callable[..., None]:
 def _parameter(word: Word) -> Parameter:
     mark = f"@{word.name}"
     FILLED_IN[mark] = partial(meaning, word)
-    shown = typer.Option(
+    declared = typer.Option(
         *word.flags, metavar=word.metavar, help=mark, rich_help_panel=SETTINGS, show_default=False
     )
     return Parameter(
         PREFIX + word.name,
         Parameter.KEYWORD_ONLY,
         default=None,
-        annotation=Annotated[TYPES[word.kind], shown],
+        annotation=Annotated[TYPES[word.kind], declared],
     )
 
 
@@ -64,17 +70,17 @@ def meaning(word: Word) -> str:
     """What a word sets, with its default for every task: "Learning rate. [0.001; 0.002 for image,
     table]"."""
     known = {task: known_settings(task) for task in TASKS}
-    having = [task for task, own in known.items() if word.name in own.words]
-    told = word.help or dict(known[having[0]])[word.key].meaning
-    return f"{told} [{by_task({task: default(word, known[task]) for task in having})}]"
+    having = [task for task, value in known.items() if word.name in value.words]
+    text = word.help or dict(known[having[0]])[word.key].meaning
+    return f"{text} [{by_task({task: default(word, known[task]) for task in having})}]"
 
 
 def default(word: Word, settings: TaskSettings) -> str:
     """What a word is if it is not given: one value, or a/b/c where it stands for several settings
     that differ."""
     values = dict(settings)
-    shown = [shown_value(values[key].default) for key in settings.words[word.name]]
-    return shown[0] if len({*shown}) == 1 else "/".join(shown)
+    defaults = [shown_value(values[key].default) for key in settings.words[word.name]]
+    return defaults[0] if len({*defaults}) == 1 else "/".join(defaults)
 
 
 def refuse_clashes(
@@ -84,8 +90,8 @@ def refuse_clashes(
     keys they stand for; task: "" while it is not known."""
     flags = dict(options)
     for name in words:
-        for own in [task] if task else TASKS:
-            flags |= dict.fromkeys(known_settings(own).words.get(name, ()), WORDS[name].flag)
+        for task_name in [task] if task else TASKS:
+            flags |= dict.fromkeys(known_settings(task_name).words.get(name, ()), WORDS[name].flag)
     for key in map(_key, settings):
         if key in flags:
             raise OptionError(
@@ -183,15 +189,15 @@ class Request(TolerantOptions):
     def keys(self) -> dict[str, Any]:
         """The keys of [data] that were given, the files to train on aside."""
         names = ("image", "tree", "label", "validation", "test", "separator", "sequence", "group")
-        given = {name: getattr(self, name) for name in names}
+        values = {name: getattr(self, name) for name in names}
         texts = self.text or []
-        given["text"] = texts if len(texts) > 1 else "".join(texts)
-        given["features"] = names_of(self.features)
-        return {key: value for key, value in given.items() if value} | self.as_data()
+        values["text"] = texts if len(texts) > 1 else "".join(texts)
+        values["features"] = names_of(self.features)
+        return {key: value for key, value in values.items() if value} | self.as_data()
 
 
 @dataclass(frozen=True)
-class Said:
+class FurtherOptions:
     """What was said beside the request. words: values of words that stand for settings; options:
     values of the tasks' own options."""
 
@@ -204,31 +210,37 @@ class Said:
 
 def requested(command: Callable[..., None]) -> Callable[..., None]:
     """The command with the options of its first argument, a `Request`; what was given of the words
-    and of the tasks' own options is its second, `said`."""
+    and of the tasks' own options is its second, `further`."""
     grouping = grouped(command)
 
     @wraps(grouping)
-    def joined(**given: Any) -> None:
-        said = Said(given.pop("words"), given.pop("given"))
-        grouping(**given, said=said)
+    def joined(**arguments: Any) -> None:
+        further = FurtherOptions(arguments.pop("words"), arguments.pop("option_values"))
+        grouping(**arguments, further=further)
 
-    plain = [own for own in signature(grouping).parameters.values() if own.name != "said"]
+    plain = [
+        parameter
+        for parameter in signature(grouping).parameters.values()
+        if parameter.name != "further"
+    ]
     joined.__signature__ = Signature(plain)  # type: ignore[attr-defined]
     return with_task_options(TRAIN)(with_words(joined))
 
 
-def check(wanted: Request, said: Said) -> None:
+def check(request: Request, further: FurtherOptions) -> None:
     """What can be seen to be wrong at once, before torch is loaded and files are read."""
-    recipe = wanted.recipe
-    if not wanted.files:
-        _refuse_resuming(wanted, said, recipe)
+    recipe = request.recipe
+    if not request.files:
+        _refuse_resuming(request, further, recipe)
         return
-    task = task_of(said.options, TRAIN, wanted.task)
-    refuse_clashes(said.words, _keys(wanted, said), wanted.settings or [], task)
+    task = task_of(further.options, TRAIN, request.task)
+    refuse_clashes(further.words, _keys(request, further), request.settings or [], task)
     if task:
-        known_settings(task).as_settings(said.words)
-    more = [path for own, paths in said.options.items() if own.kind == "files" for path in paths]
-    _refuse_missing([*wanted.files, *(wanted.validation or []), *more])
+        known_settings(task).as_settings(further.words)
+    more = [
+        path for name, paths in further.options.items() if name.kind == "files" for path in paths
+    ]
+    _refuse_missing([*request.files, *(request.validation or []), *more])
 
 
 def _refuse_missing(paths: Sequence[str]) -> None:
@@ -240,35 +252,37 @@ def _refuse_missing(paths: Sequence[str]) -> None:
             open_file(path)  # the error names the nearest file that there is
 
 
-def _refuse_resuming(wanted: Request, said: Said, recipe: str) -> None:
+def _refuse_resuming(request: Request, further: FurtherOptions, recipe: str) -> None:
     from ensue.files.run_folder import RunFolder
 
-    path = RunFolder(wanted.run).config
+    path = RunFolder(request.run).config
     if not path.exists():
         raise OptionError(
-            f"{wanted.run}: there is no run here; name the files to train on: "
+            f"{request.run}: there is no run here; name the files to train on: "
             "ensue train reviews.csv --text review --label stars --run r1"
         )
-    if wanted.settings or wanted.task or wanted.keys() or wanted.base or said or recipe:
+    if request.settings or request.task or request.keys() or request.base or further or recipe:
         raise OptionError(
-            f"{wanted.run}: without files the run goes on as {path} says; "
+            f"{request.run}: without files the run goes on as {path} says; "
             f"change that file, name the files too, or resume it: `ensue train --run "
-            f"{in_shell(wanted.run)}`"
+            f"{in_shell(request.run)}`"
         )
 
 
-def _keys(wanted: Request, said: Said) -> dict[str, str]:
+def _keys(request: Request, further: FurtherOptions) -> dict[str, str]:
     """The options that stand for a setting, by its key."""
-    data = wanted.keys()
-    given = {f"data.{key}": f"--{key.replace('_', '-')}" for key in data}
-    given |= {option.key: option.flag for option in said.options}
-    given["data.train"] = "the files"
-    given |= {"task": "--task"} if wanted.task else {}
-    given |= {"base.path": "--base"} if wanted.base else {}
-    return given | ({"train.device": "--device"} if wanted.device else {})
+    data = request.keys()
+    flags = {f"data.{key}": f"--{key.replace('_', '-')}" for key in data}
+    flags |= {option.key: option.flag for option in further.options}
+    flags["data.train"] = "the files"
+    flags |= {"task": "--task"} if request.task else {}
+    flags |= {"base.path": "--base"} if request.base else {}
+    return flags | ({"train.device": "--device"} if request.device else {})
 
 
-def configured(wanted: Request, said: Said, say: Say, trust_cell: str = "") -> RunConfig:
+def configured(
+    request: Request, further: FurtherOptions, say: Say, trust_cell: str = ""
+) -> RunConfig:
     """What the command says, or what the folder holds if it names no files. say: is told what was
     found out from the data; trust_cell: which files of cells that the folder names may run."""
     from ensue.files.attempt import add_note
@@ -277,17 +291,17 @@ def configured(wanted: Request, said: Said, say: Say, trust_cell: str = "") -> R
     from ensue.runs.infer import infer
     from ensue.runs.messages import Message
 
-    if not wanted.files:
-        config = RunConfig.of_run(RunFolder(wanted.run))
-        config = config.with_trusted_cells(RunFolder(wanted.run), trusted(trust_cell))
-        return _on_device(config, wanted.device)
-    task = task_of(said.options, TRAIN, wanted.task)
-    data = {**wanted.keys(), **_resolved(wanted)}
-    settings = [*as_settings(said.options), *_own_settings(wanted), *(wanted.settings or [])]
-    implied = bool(task and not wanted.task)  # nobody has named it but the options
-    flags = ", ".join(own.flag for own in said.options)
+    if not request.files:
+        config = RunConfig.of_run(RunFolder(request.run))
+        config = config.with_trusted_cells(RunFolder(request.run), trusted(trust_cell))
+        return _on_device(config, request.device)
+    task = task_of(further.options, TRAIN, request.task)
+    data = {**request.keys(), **_resolved(request)}
+    settings = [*as_settings(further.options), *_own_settings(request), *(request.settings or [])]
+    implied = bool(task and not request.task)  # nobody has named it but the options
+    flags = ", ".join(each.flag for each in further.options)
     try:
-        config, messages = infer(data, task or None, settings, said.words, wanted.recipe)
+        config, messages = infer(data, task or None, settings, further.words, request.recipe)
     except EnsueError as problem:
         if implied:
             add_note(
@@ -296,17 +310,17 @@ def configured(wanted: Request, said: Said, say: Say, trust_cell: str = "") -> R
                 "without it the task is inferred",
             )
         raise
-    check_owned(said.options, TRAIN, config.task, f"one to {config.task}")
+    check_owned(further.options, TRAIN, config.task, f"one to {config.task}")
     for message in [*[Message(f"task: {task} ({flags})")] * implied, *messages]:
         say(message)
     return config.with_named_cells()
 
 
-def _own_settings(wanted: Request) -> list[str]:
+def _own_settings(request: Request) -> list[str]:
     """The settings that options of the request stand for."""
-    found = [f"train.device={wanted.device}"] if wanted.device else []
-    paths = [str(Path(path).resolve()) for path in wanted.base or []]
-    return [*found, f"base.path={json.dumps(paths)}"] if paths else found
+    settings = [f"train.device={request.device}"] if request.device else []
+    paths = [str(Path(path).resolve()) for path in request.base or []]
+    return [*settings, f"base.path={json.dumps(paths)}"] if paths else settings
 
 
 def _on_device(config: RunConfig, device: str) -> RunConfig:
@@ -318,11 +332,11 @@ def _on_device(config: RunConfig, device: str) -> RunConfig:
     return replace(config, train=TrainSettings.of({**config.train.table(), "device": device}))
 
 
-def _resolved(wanted: Request) -> dict[str, list[str]]:
+def _resolved(request: Request) -> dict[str, list[str]]:
     """The files of each part, by their full paths."""
     from ensue.data.parallel import BETWEEN, sides_of
 
-    paths = {"train": wanted.files, "validation": wanted.validation, "test": wanted.test}
+    paths = {"train": request.files, "validation": request.validation, "test": request.test}
     return {
         key: [BETWEEN.join(str(Path(side).resolve()) for side in sides_of(p)) for p in files]
         for key, files in paths.items()

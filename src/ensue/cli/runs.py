@@ -48,14 +48,14 @@ def runs(
             report(f"{printable(name)}: {count:,} points")
         say(f"next: tensorboard --logdir {in_shell(tensorboard)}")
         return
-    found = list_runs(folder)
+    listed = list_runs(folder)
     if as_json:
-        answer(as_json_text(found.as_json()))
-    elif found.runs:
-        answer(found.as_text())
+        answer(as_json_text(listed.as_json()))
+    elif listed.runs:
+        answer(listed.as_text())
     else:
         answer(f"{printable(str(folder))}: no run in it or below it")
-    for line in found.broken:
+    for line in listed.broken:
         say(line)
 
 
@@ -87,5 +87,5 @@ def compare(
         say(f"evaluating the validation part of {folder.path}")
         evaluate_validation(folder, Loading(trusted(trust_cell), device), teller())
 
-    found = compare_runs(runs, "validation" if validation else "test", evaluate)
-    answer(as_json_text(found.as_json()) if as_json else found.as_text())
+    comparison = compare_runs(runs, "validation" if validation else "test", evaluate)
+    answer(as_json_text(comparison.as_json()) if as_json else comparison.as_text())

@@ -19,7 +19,7 @@ from ensue.cli.app import (
     write_picture,
 )
 from ensue.cli.learning import HERE, On
-from ensue.cli.request import Request, Said, check, configured, requested
+from ensue.cli.request import Request, FurtherOptions, check, configured, requested
 from ensue.errors import OptionError
 from ensue.escape import in_shell
 
@@ -87,7 +87,7 @@ class SelectOptions(Request):
 
     def refuse_clashes(self) -> None:
         """What cannot be said beside models that are named."""
-        given = {
+        flags = {
             "--trials": self.trials is not None,
             "--minutes": self.minutes is not None,
             "--workers": self.workers != 1,
@@ -96,16 +96,16 @@ class SelectOptions(Request):
         }
         if self.trials is not None and self.minutes is not None:
             raise OptionError("--trials and --minutes: expected one of them; leave one out")
-        if self.models and (said := [flag for flag, own in given.items() if own]):
+        if self.models and (clashing := [flag for flag, value in flags.items() if value]):
             raise OptionError(
-                f"--models and {said[0]}: models that are named are all trained, one after "
+                f"--models and {clashing[0]}: models that are named are all trained, one after "
                 f"another; leave one of them out"
             )
 
 
 @app.command("select")
 @requested
-def select_command(wanted: SelectOptions, said: Said) -> None:
+def select_command(options: SelectOptions, further: FurtherOptions) -> None:
     """Find the best model and settings for these files.
 
     Searches the families and settings of the task, the default first: trials that lag behind are
@@ -114,53 +114,61 @@ def select_command(wanted: SelectOptions, said: Said) -> None:
     beside selection.json and selection.svg. The same command resumes an interrupted selection.
     """
     began = time.time()  # loading torch is part of the time that there is
-    check_files(None, wanted.picture)
-    if not wanted.files:
+    check_files(None, options.picture)
+    if not options.files:
         raise OptionError(
             "select: name the files to learn from: "
-            f"`ensue select FILE --run {in_shell(wanted.run)}`"
+            f"`ensue select FILE --run {in_shell(options.run)}`"
         )
-    wanted.refuse_clashes()
-    check(wanted, said)
-    tell = say if not wanted.quiet else lambda line: None
+    options.refuse_clashes()
+    check(options, further)
+    tell = say if not options.quiet else lambda line: None
     tell(
-        f"selecting a model{' among ' + wanted.models if wanted.models else ''}"
+        f"selecting a model{' among ' + options.models if options.models else ''}"
     )  # torch takes seconds to load
     from ensue.study.selection.kept import FILE, PICTURE
 
-    request = _request(wanted, began)  # refused before any file is read
-    config = configured(wanted, said, teller(wanted.quiet))
-    found = _compared(wanted, config) if wanted.models else _searched(wanted, config, request)
-    answer(as_json_text(found.as_json()) if wanted.as_json else str(found))
-    tell(f"wrote {wanted.run / FILE}, {wanted.run / PICTURE}")
-    if wanted.picture is not None and found.winner:
-        write_picture(wanted.picture, found.picture(), wanted.dark)
-    if found.winner:
-        tell(f"next: ensue predict {in_shell(wanted.run / found.winner.folder)} FILE")
+    request = _request(options, began)  # refused before any file is read
+    config = configured(options, further, teller(options.quiet))
+    selection = (
+        _compared(options, config) if options.models else _searched(options, config, request)
+    )
+    answer(as_json_text(selection.as_json()) if options.as_json else str(selection))
+    tell(f"wrote {options.run / FILE}, {options.run / PICTURE}")
+    if options.picture is not None and selection.winner:
+        write_picture(options.picture, selection.picture(), options.dark)
+    if selection.winner:
+        tell(f"next: ensue predict {in_shell(options.run / selection.winner.folder)} FILE")
 
 
-def _compared(wanted: SelectOptions, config: "RunConfig") -> "Selection":
+def _compared(options: SelectOptions, config: "RunConfig") -> "Selection":
     """The models that were named."""
     from ensue.study.selection.selection import select_among
     from ensue.training import Display
 
     def watchers(config: "RunConfig") -> "list[Watcher]":
-        return [Display(config.train.watch, quiet=wanted.quiet)]
+        return [Display(config.train.watch, quiet=options.quiet)]
 
-    return select_among(config, wanted.models, wanted.run, teller(wanted.quiet), watchers)
+    return select_among(config, options.models, options.run, teller(options.quiet), watchers)
 
 
-def _request(wanted: SelectOptions, began: float) -> "SearchRequest":
+def _request(options: SelectOptions, began: float) -> "SearchRequest":
     from ensue.study.selection.search import TRIALS, SearchRequest
 
-    trials = TRIALS if wanted.trials is None else wanted.trials
+    trials = TRIALS if options.trials is None else options.trials
     return SearchRequest(
-        trials, wanted.workers, wanted.minutes, wanted.storage, wanted.together, wanted.on, began
+        trials,
+        options.workers,
+        options.minutes,
+        options.storage,
+        options.together,
+        options.on,
+        began,
     )
 
 
-def _searched(wanted: SelectOptions, config: "RunConfig", request: "SearchRequest") -> "Selection":
+def _searched(options: SelectOptions, config: "RunConfig", request: "SearchRequest") -> "Selection":
     """The task's search space."""
     from ensue.study.selection.search import search
 
-    return search(config, wanted.run, request, teller(wanted.quiet))
+    return search(config, options.run, request, teller(options.quiet))

@@ -52,14 +52,17 @@ def settings(
         _show(as_json_text(sentences) if as_json else tasks_page(sentences))
         return
     known = known_settings(task)
-    found = chosen(known, key)
+    matching = chosen(known, key)
     if as_json:
-        facts = {name: {k: v for k, v in asdict(own).items() if k != "key"} for name, own in found}
+        facts = {
+            name: {k: v for k, v in asdict(setting).items() if k != "key"}
+            for name, setting in matching
+        }
         _show(as_json_text(facts))
-    elif len(list(found)) == 1:
-        _show(setting_page(known, *next(iter(found))))
+    elif len(list(matching)) == 1:
+        _show(setting_page(known, *next(iter(matching))))
     else:
-        _show(settings_page(found))
+        _show(settings_page(matching))
 
 
 def _show(page: Page | str) -> None:
@@ -70,18 +73,18 @@ def _show(page: Page | str) -> None:
 def chosen(known: TaskSettings, key: str) -> TaskSettings:
     """Those of a table, with a key, or with a key that contains what was given; "" is all."""
     tests: tuple[Callable[[str, str], bool], ...] = (
-        lambda table, own: key in ("", table),
-        lambda table, own: key in (own, full_key(table, own)),
-        lambda table, own: key in full_key(table, own),
+        lambda table, name: key in ("", table),
+        lambda table, name: key in (name, full_key(table, name)),
+        lambda table, name: key in full_key(table, name),
     )
     for test in tests:
-        kept = {
-            name: {own: setting for own, setting in table.items() if test(name, own)}
+        tables = {
+            name: {key_name: setting for key_name, setting in table.items() if test(name, key_name)}
             for name, table in known.tables.items()
         }
-        if any(kept.values()):
-            return replace(known, tables={name: own for name, own in kept.items() if own})
-    near = get_close_matches(key, [own for full, s in known for own in (full, s.key)], n=1)
+        if any(tables.values()):
+            return replace(known, tables={name: value for name, value in tables.items() if value})
+    near = get_close_matches(key, [word for full, s in known for word in (full, s.key)], n=1)
     guess = f"did you mean {near[0]}? " if near else ""
     raise OptionError(
         f"{known.task} has no setting {key!r}: {guess}`ensue settings {known.task}` lists them"
@@ -95,26 +98,27 @@ def tasks_page(sentences: Mapping[str, str]) -> Page:
     return page
 
 
-def settings_page(found: TaskSettings) -> Page:
+def settings_page(known: TaskSettings) -> Page:
     """A list for each table."""
     page = Page()
-    page.heading(f"{found.task}:", found.sentence)
+    page.heading(f"{known.task}:", known.sentence)
     page.paragraphs(HOW)
-    flags = flags_of(found)
+    flags = flags_of(known)
     rows = {
         name: [
-            (_named(own), _told(own, flags.get(full_key(name, key)))) for key, own in table.items()
+            (_named(value), _told(value, flags.get(full_key(name, key))))
+            for key, value in table.items()
         ]
-        for name, table in found.tables.items()
+        for name, table in known.tables.items()
     }
-    column = widest(own for listed in rows.values() for own in listed)
-    if found.recipes and len(found.tables) > 1:
+    column = widest(text for listed in rows.values() for text in listed)
+    if known.recipes and len(known.tables) > 1:
         page.heading("Recipes", "what --quick and --best set, unless it is given otherwise")
         page.entries(
-            [(asked_by(name), as_words(own)) for name, own in found.recipes.items()], column
+            [(asked_by(name), as_words(recipe)) for name, recipe in known.recipes.items()], column
         )
     for name, listed in rows.items():
-        page.heading(f"[{name}]" if name else "Above all tables", found.about[name])
+        page.heading(f"[{name}]" if name else "Above all tables", known.about[name])
         page.entries(listed, column)
     return page
 
@@ -148,8 +152,8 @@ def as_words(recipe: Mapping[str, object]) -> str:
 
 
 def _named(setting: Setting) -> str:
-    shown = shown_value(setting.default)
-    return f"{setting.key} = {cut(shown, LONGEST)}" if shown else setting.key
+    default = shown_value(setting.default)
+    return f"{setting.key} = {cut(default, LONGEST)}" if default else setting.key
 
 
 def _told(setting: Setting, flag: str | None) -> str:

@@ -128,19 +128,19 @@ def load_cells(names: str) -> dict[str, "Cell"]:
     """By the names they are shown under: of `mine.py:Mine` that is Mine, if no other has it."""
     from ensue.cells.load import load_cell
 
-    given = [name.strip() for name in names.split(",") if name.strip()]
-    if not given:
+    listed = [name.strip() for name in names.split(",") if name.strip()]
+    if not listed:
         raise OptionError("--cells: expected names such as GRU,LSTM, got none")
-    found: dict[str, Cell] = {}
-    for name in dict.fromkeys(given):
+    cells: dict[str, Cell] = {}
+    for name in dict.fromkeys(listed):
         short = name.rpartition(":")[2]
-        found[name if short in found else short] = load_cell(name)
-    return found
+        cells[name if short in cells else short] = load_cell(name)
+    return cells
 
 
-def write_json(path: Path, found: dict[str, object]) -> None:
+def write_json(path: Path, facts: dict[str, object]) -> None:
     """Write the file and say so on stderr."""
-    write_file(path, json.dumps(found, ensure_ascii=False, indent=1) + "\n")
+    write_file(path, json.dumps(facts, ensure_ascii=False, indent=1) + "\n")
 
 
 # --- of a run ----------------------------------------------------------------------
@@ -187,7 +187,7 @@ def labels_command(options: LabelOptions) -> None:
     place = options.folder or options.run.resolve().with_name(
         f"{options.run.resolve().name}-labels"
     )
-    found = label_curve(
+    curve = label_curve(
         options.run,
         place,
         _counts(options.labels),
@@ -196,10 +196,10 @@ def labels_command(options: LabelOptions) -> None:
         teller(options.quiet),
         trusted(options.trust_cell),
     )
-    answer(as_json_text(found.as_json()) if options.as_json else found.as_text())
-    if options.picture is not None and (found.of(True) or found.of(False)):
-        write_picture(options.picture, draw(found), options.dark)
-    if not found.of(True) and not found.of(False):
+    answer(as_json_text(curve.as_json()) if options.as_json else curve.as_text())
+    if options.picture is not None and (curve.of(True) or curve.of(False)):
+        write_picture(options.picture, draw(curve), options.dark)
+    if not curve.of(True) and not curve.of(False):
         raise RunError("no run of the study came to its end; the table says why")
 
 

@@ -21,7 +21,7 @@ NAMES = "@tasks"  # in a help text: the tasks that there are when it is read
 FILLED_IN[NAMES] = lambda: ", ".join(TASKS)
 
 
-Given = Mapping[Option, Any]  # the tasks' own options that were given
+OptionValues = Mapping[Option, Any]  # the tasks' own options that were given
 
 
 def _as_given(value: Any) -> Any:
@@ -50,12 +50,12 @@ _COMMANDS: list[tuple[Callable[..., None], str]] = []  # those that have such op
 
 def options_by_task(verb: str) -> dict[Option, list[str]]:
     """Every option of a verb, and the tasks that have it."""
-    found: dict[Option, list[str]] = {}
+    owners: dict[Option, list[str]] = {}
     for name in TASKS:
         for option in TASKS.options(name):
             if verb in option.verbs:
-                found.setdefault(option, []).append(name)
-    return found
+                owners.setdefault(option, []).append(name)
+    return owners
 
 
 def task_options() -> tuple[tuple[Option, str], ...]:
@@ -65,21 +65,23 @@ def task_options() -> tuple[tuple[Option, str], ...]:
 
 def with_task_options(verb: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """The command with the tasks' options after its own: what was given of them is its last
-    argument, `given`, by option."""
+    argument, `option_values`, by option."""
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
-        def filled(**given: Any) -> None:
-            values = {name: given.pop(name) for name in list(given) if name.startswith(PREFIX)}
-            options = {PREFIX + own.name: own for own in options_by_task(verb)}
-            said = {
+        def filled(**arguments: Any) -> None:
+            values = {
+                name: arguments.pop(name) for name in list(arguments) if name.startswith(PREFIX)
+            }
+            options = {PREFIX + option.name: option for option in options_by_task(verb)}
+            option_values = {
                 options[n]: KINDS[options[n].kind].value(v)
                 for n, v in values.items()
                 if _was_given(v)
             }
-            command(**given, given=said)
+            command(**arguments, option_values=option_values)
 
-        plain = [p for p in signature(command).parameters.values() if p.name != "given"]
+        plain = [p for p in signature(command).parameters.values() if p.name != "option_values"]
         filled.__signature__ = Signature(plain)  # type: ignore[attr-defined]
         _COMMANDS.append((filled, verb))
         return filled
@@ -91,17 +93,17 @@ def offer_task_options() -> None:
     """Gives every command the options of the tasks that there are now."""
     for command, verb in _COMMANDS:
         plain = [
-            own
-            for own in command.__signature__.parameters.values()  # type: ignore[attr-defined]
-            if not own.name.startswith(PREFIX)
+            parameter
+            for parameter in command.__signature__.parameters.values()  # type: ignore[attr-defined]
+            if not parameter.name.startswith(PREFIX)
         ]
-        more = [_parameter(own, names) for own, names in options_by_task(verb).items()]
+        more = [_parameter(name, names) for name, names in options_by_task(verb).items()]
         command.__signature__ = Signature([*plain, *more])  # type: ignore[attr-defined]
 
 
 def _parameter(option: Option, names: list[str]) -> Parameter:
     kind = KINDS[option.kind]
-    shown = typer.Option(
+    declared = typer.Option(
         option.flag,
         metavar=kind.metavar,
         help=option.help,
@@ -112,7 +114,7 @@ def _parameter(option: Option, names: list[str]) -> Parameter:
         PREFIX + option.name,
         Parameter.KEYWORD_ONLY,
         default=kind.default,
-        annotation=Annotated[kind.type, shown],
+        annotation=Annotated[kind.type, declared],
     )
 
 
@@ -122,37 +124,37 @@ def _was_given(value: Any) -> bool:
     return not (value is None or value is False or value == [])
 
 
-def task_of(given: Given, verb: str, task: str) -> str:
+def task_of(option_values: OptionValues, verb: str, task: str) -> str:
     """The task that the options tell, if it is one; an error where they do not fit the one that
     was named."""
     owners = options_by_task(verb)
-    possible = [name for name in TASKS if all(name in owners[own] for own in given)]
+    possible = [name for name in TASKS if all(name in owners[option] for option in option_values)]
     if task:
         if task not in TASKS:
             raise ConfigError(str(unknown("task", task, TASKS)))
-        check_owned(given, verb, task, f"--task {task}")
+        check_owned(option_values, verb, task, f"--task {task}")
         return task
-    if given and not possible:
-        flags = ", ".join(own.flag for own in given)
+    if option_values and not possible:
+        flags = ", ".join(option.flag for option in option_values)
         raise OptionError(f"{flags}: expected options of one task, got those of several")
-    return possible[0] if given and len(possible) == 1 else ""
+    return possible[0] if option_values and len(possible) == 1 else ""
 
 
-def check_owned(given: Given, verb: str, task: str, got: str) -> None:
+def check_owned(option_values: OptionValues, verb: str, task: str, got: str) -> None:
     owners = options_by_task(verb)
-    strange = [own for own in given if task not in owners[own]]
+    strange = [option for option in option_values if task not in owners[option]]
     if strange:
-        names = dict.fromkeys(name for own in strange for name in owners[own])
-        flags = ", ".join(own.flag for own in strange)
+        names = dict.fromkeys(name for option in strange for name in owners[option])
+        flags = ", ".join(option.flag for option in strange)
         raise OptionError(f"{flags}: expected a run to {' or '.join(names)}, got {got}")
 
 
-def as_settings(given: Given) -> list[str]:
+def as_settings(option_values: OptionValues) -> list[str]:
     """Options of training as settings, `model.horizon=12`."""
-    return [f"{own.key}={json.dumps(value)}" for own, value in given.items()]
+    return [f"{name.key}={json.dumps(value)}" for name, value in option_values.items()]
 
 
-def as_asked(given: Given, verb: str, task: str) -> dict[str, Any]:
+def as_asked(option_values: OptionValues, verb: str, task: str) -> dict[str, Any]:
     """Options of a question, by their words; an error where the run's task has not got them."""
-    check_owned(given, verb, task, f"one to {task}")
-    return {own.word: value for own, value in given.items()}
+    check_owned(option_values, verb, task, f"one to {task}")
+    return {name.word: value for name, value in option_values.items()}

@@ -28,14 +28,14 @@ def type_with_suggestions(suggestions: Callable[[str], Sequence[Suggestion]]) ->
     try:
         tty.setraw(handle)
         while True:
-            found = suggestions(text)
-            _draw(text, found)
+            likely = suggestions(text)
+            _draw(text, likely)
             key = _key(handle)
             if key in ENTER or key == END_OF_INPUT:
                 return text
             if key == INTERRUPT:
                 raise KeyboardInterrupt
-            text = _typed(text, key, found)
+            text = _typed(text, key, likely)
     finally:
         termios.tcsetattr(handle, termios.TCSADRAIN, before)
         sys.stdout.write("\r\x1b[J")
@@ -63,26 +63,26 @@ def _key(handle: int) -> str:
             data += os.read(handle, 1)
 
 
-def _typed(text: str, key: str, found: Sequence[Suggestion]) -> str:
+def _typed(text: str, key: str, likely: Sequence[Suggestion]) -> str:
     """The line after a key; Tab replaces a word that is begun by the first suggestion."""
     if key in ERASE:
         return text[:-1]
     if key == TAB:
-        if not found:
+        if not likely:
             return text
-        return f"{text[: text.rfind(' ') + 1]}{found[0].token} "
+        return f"{text[: text.rfind(' ') + 1]}{likely[0].token} "
     return text + key if key.isprintable() else text
 
 
 def _draw(text: str, suggestions: Sequence[Suggestion]) -> None:
     """The line, and under it a bar for each suggestion; the cursor stays at its end."""
     width = shutil.get_terminal_size().columns
-    shown = text[-(width - 3) :]
-    found = [(printable(token), p) for token, p in suggestions]
-    longest = max([len(token) for token, _ in found], default=0)
+    end_of_text = text[-(width - 3) :]
+    rows = [(printable(token), p) for token, p in suggestions]
+    longest = max([len(token) for token, _ in rows], default=0)
     room = max(10, width - longest - 12)
-    lines = [f"  {token:<{longest}}  {p:6.1%} {'█' * round(p * room)}" for token, p in found]
+    lines = [f"  {token:<{longest}}  {p:6.1%} {'█' * round(p * room)}" for token, p in rows]
     below = "".join(f"\r\n{line[: width - 1]}" for line in lines)
     up = f"\x1b[{len(lines)}A" if lines else ""
-    sys.stdout.write(f"\r\x1b[J> {shown}{below}{up}\r\x1b[{len(shown) + 2}C")
+    sys.stdout.write(f"\r\x1b[J> {end_of_text}{below}{up}\r\x1b[{len(end_of_text) + 2}C")
     sys.stdout.flush()

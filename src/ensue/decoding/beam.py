@@ -94,7 +94,7 @@ def traced(layers: list[Layer], ended: Ended, end: int) -> list[list[Hypothesis]
         return []
     lengths, at, last = ended.ends.unbind(2)  # (sentences, n)
     check_same_shape([layer.watched for layer in layers if layer.watched is not None])
-    words, seen = [], []
+    words, watched_steps = [], []
     for number, layer in reversed(list(enumerate(layers, 1))):
         place = layer.places(len(lengths))
         inner = lengths > number  # those of which this layer's word is not the last
@@ -103,15 +103,15 @@ def traced(layers: list[Layer], ended: Ended, end: int) -> list[list[Hypothesis]
         at = layer.parents[place, slot].where(inner, at)
         if layer.watched is not None:
             row = place * layer.before + at.where(lengths >= number, 0)
-            seen.append(layer.watched[row])
-    watched = None if layers[0].watched is None else torch.stack(seen[::-1], 2)
+            watched_steps.append(layer.watched[row])
+    watched = None if layers[0].watched is None else torch.stack(watched_steps[::-1], 2)
     return _hypotheses(ended, torch.stack(words[::-1], 2), watched, end)
 
 
 def _hypotheses(
     ended: Ended, words: Tensor, watched: Tensor | None, end: int
 ) -> list[list[Hypothesis]]:
-    found = []
+    hypotheses = []
     rows = zip(
         ended.scores.tolist(),
         ended.log_probs.tolist(),
@@ -120,14 +120,14 @@ def _hypotheses(
         strict=True,
     )
     for k, row in enumerate(rows):
-        own = []
+        of_row = []
         for j, (score, log_prob, length, tokens) in enumerate(zip(*row, strict=True)):
             if length:
-                seen = None if watched is None else watched[k, j, :length]
+                watched_steps = None if watched is None else watched[k, j, :length]
                 tokens = tuple(tokens[:length])
-                own.append(Hypothesis(tokens, log_prob, score, tokens[-1] == end, seen))
-        found.append(own)
-    return found
+                of_row.append(Hypothesis(tokens, log_prob, score, tokens[-1] == end, watched_steps))
+        hypotheses.append(of_row)
+    return hypotheses
 
 
 @dataclass(frozen=True)
@@ -183,9 +183,9 @@ def beam(
     [((0, 0), -1.386), ((2,), -1.609)]
     """
     _check(how.width, how.n_best)
-    given = setting(step, start, state, end, most_steps, reorder, watch)
+    search = setting(step, start, state, end, most_steps, reorder, watch)
     ranking = penalty(how.length_penalty, how.alpha)
-    return _Search(given, how.width, how.n_best, ranking, how.stop_early).run()
+    return _Search(search, how.width, how.n_best, ranking, how.stop_early).run()
 
 
 def _check(width: int, n_best: int) -> None:
@@ -198,34 +198,34 @@ def _check(width: int, n_best: int) -> None:
 class _Search:
     def __init__(
         self,
-        given: Setting,
+        search: Setting,
         width: int,
         n_best: int,
         divisor: Callable[[Tensor], Tensor],
         stop_early: bool,
     ) -> None:
-        self.given, self.width, self.divisor = given, width, divisor
+        self.given, self.width, self.divisor = search, width, divisor
         self.stop_early = stop_early
-        self.ended = Ended.none(len(given.tokens), n_best, given.tokens.device)
+        self.ended = Ended.none(len(search.tokens), n_best, search.tokens.device)
         self.layers: list[Layer] = []
 
     @torch.no_grad()
     def run(self) -> list[list[Hypothesis]]:
-        given = self.given
-        tokens, state = given.tokens, given.state
+        search = self.given
+        tokens, state = search.tokens, search.state
         sentences = torch.arange(len(tokens), device=tokens.device)
         scores = torch.zeros(len(tokens), 1, dtype=torch.float64, device=tokens.device)
         while len(sentences):
             before = scores.shape[1]
-            log_probs, state = given.ask(tokens, state)
-            watched = given.watched(state, len(tokens))
+            log_probs, state = search.ask(tokens, state)
+            watched = search.watched(state, len(tokens))
             scores, parents, chosen = self._lengthened(sentences, scores, log_probs)
             self.layers.append(Layer(sentences, before, parents, chosen, watched))
-            kept = self._kept(sentences, scores)
-            rows = (parents[kept] + before * kept[:, None]).flatten()
-            sentences, scores, tokens = sentences[kept], scores[kept], chosen[kept].flatten()
-            state = given.reorder(state, rows) if len(rows) else state
-        return traced(self.layers, self.ended, given.end)
+            best = self._kept(sentences, scores)
+            rows = (parents[best] + before * best[:, None]).flatten()
+            sentences, scores, tokens = sentences[best], scores[best], chosen[best].flatten()
+            state = search.reorder(state, rows) if len(rows) else state
+        return traced(self.layers, self.ended, search.end)
 
     def _lengthened(
         self, sentences: Tensor, scores: Tensor, log_probs: Tensor
@@ -234,12 +234,12 @@ class _Search:
         on (sentences, width): log p, beginning, word. What is over goes to the ended ones."""
         number = len(self.layers) + 1
         # No beginning has more than `width` words to give that go on, and the end.
-        found, words = largest(log_probs, min(self.width + 1, log_probs.shape[1]))
-        check_greatest(found[:, 0])
+        values, words = largest(log_probs, min(self.width + 1, log_probs.shape[1]))
+        check_greatest(values[:, 0])
         shape = (*scores.shape, -1)
-        totals = scores[:, :, None] + found.double().clamp(max=0).view(shape)
+        totals = scores[:, :, None] + values.double().clamp(max=0).view(shape)
         totals, order = totals.flatten(1).sort(dim=1, descending=True, stable=True)
-        parents = order // found.shape[1]
+        parents = order // values.shape[1]
         words = words.view(len(scores), -1).gather(1, order)
         over = (words == self.given.end) | (self.given.limits[sentences] == number)[:, None]
         self._end(sentences, number, over, totals, parents, words)

@@ -53,7 +53,7 @@ def exact(
     """
     if most_expansions < 1:
         raise OptionError(f"most_expansions: expected a number ≥ 1, got {most_expansions}")
-    given = setting(step, start, state, end, most_steps, reorder, watch)
+    search = setting(step, start, state, end, most_steps, reorder, watch)
     known = beam(
         step,
         start,
@@ -65,8 +65,8 @@ def exact(
         watch=watch,
     )
     return [
-        _best(given, row, found[0] if found else None, most_expansions)
-        for row, found in enumerate(known)
+        _best(search, row, hypotheses[0] if hypotheses else None, most_expansions)
+        for row, hypotheses in enumerate(known)
     ]
 
 
@@ -79,10 +79,10 @@ class _Beginning(NamedTuple):
 
 
 @torch.no_grad()
-def _best(given: Setting, row: int, known: Hypothesis | None, most_expansions: int) -> Hypothesis:
-    start = given.tokens[row : row + 1]
-    limit = int(given.limits[row])
-    state = given.reorder(given.state, start.new_tensor([row]))
+def _best(search: Setting, row: int, known: Hypothesis | None, most_expansions: int) -> Hypothesis:
+    start = search.tokens[row : row + 1]
+    limit = int(search.limits[row])
+    state = search.reorder(search.state, start.new_tensor([row]))
     order = count()  # of equals the one found first
     waiting = [(0.0, next(order), _Beginning((), state, ()))]
     for used in count():
@@ -91,20 +91,25 @@ def _best(given: Setting, row: int, known: Hypothesis | None, most_expansions: i
             break
         if used == most_expansions:
             raise _uncertain(most_expansions, row, limit)
-        cost, _, (words, state, seen) = heappop(waiting)
-        log_probs, state = given.ask(start.new_tensor(words[-1:]) if words else start, state)
+        cost, _, (words, state, watched_steps) = heappop(waiting)
+        log_probs, state = search.ask(start.new_tensor(words[-1:]) if words else start, state)
         check_greatest(log_probs.max())
-        watched = given.watched(state, 1)
-        seen = seen if watched is None else (*seen, watched)
+        watched = search.watched(state, 1)
+        watched_steps = watched_steps if watched is None else (*watched_steps, watched)
         costs = cost - log_probs[0].double().clamp(max=0)
         better = (costs < best).nonzero()[:, 0]
-        for word, own in zip(better.tolist(), costs[better].tolist(), strict=True):
+        for word, cost_of_word in zip(better.tolist(), costs[better].tolist(), strict=True):
             longer = (*words, word)
-            if word != given.end and len(longer) < limit:
-                heappush(waiting, (own, next(order), _Beginning(longer, state, seen)))
-            elif own < best:
-                whole = torch.cat(seen) if seen else None
-                best, known = own, Hypothesis(longer, -own, -own, word == given.end, whole)
+            if word != search.end and len(longer) < limit:
+                heappush(
+                    waiting, (cost_of_word, next(order), _Beginning(longer, state, watched_steps))
+                )
+            elif cost_of_word < best:
+                whole = torch.cat(watched_steps) if watched_steps else None
+                best, known = (
+                    cost_of_word,
+                    Hypothesis(longer, -cost_of_word, -cost_of_word, word == search.end, whole),
+                )
     if known is None:
         raise OptionError(
             f"exact: no sequence of row {row} is possible; every beginning comes to where the "

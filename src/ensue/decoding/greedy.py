@@ -35,42 +35,46 @@ class Taken(NamedTuple):
 
 
 @torch.no_grad()
-def walk(given: Setting, choose: Choose) -> Iterator[Taken]:
+def walk(search: Setting, choose: Choose) -> Iterator[Taken]:
     """Steps until every row is over; a row that is over is no longer asked."""
-    tokens, state, limits = given.tokens, given.state, given.limits
+    tokens, state, limits = search.tokens, search.state, search.limits
     rows = torch.arange(len(tokens), device=tokens.device)
     number = 0
     while len(rows):
-        log_probs, state = given.ask(tokens, state)
+        log_probs, state = search.ask(tokens, state)
         tokens = choose(log_probs, rows, number)
-        taken = log_probs.gather(1, tokens[:, None])[:, 0].double().clamp(max=0)
-        yield Taken(rows, tokens, taken, given.watched(state, len(rows)))
+        chosen = log_probs.gather(1, tokens[:, None])[:, 0].double().clamp(max=0)
+        yield Taken(rows, tokens, chosen, search.watched(state, len(rows)))
         number += 1
-        over = (tokens == given.end) | (limits == number)
+        over = (tokens == search.end) | (limits == number)
         if bool(over.any()):
-            kept = (~over).nonzero()[:, 0]
-            rows, tokens, limits = rows[kept], tokens[kept], limits[kept]
-            state = given.reorder(state, kept) if len(kept) else state
+            rest = (~over).nonzero()[:, 0]
+            rows, tokens, limits = rows[rest], tokens[rest], limits[rest]
+            state = search.reorder(state, rest) if len(rest) else state
 
 
-def hypotheses(given: Setting, steps: Iterator[Taken]) -> list[Hypothesis]:
+def hypotheses(search: Setting, steps: Iterator[Taken]) -> list[Hypothesis]:
     """What was taken, row by row."""
-    taken = list(steps)
-    if not taken:
+    walked = list(steps)
+    if not walked:
         return []
-    rows = torch.cat([one.rows for one in taken])
+    rows = torch.cat([one.rows for one in walked])
     order = rows.argsort(stable=True)
-    counts = rows.bincount(minlength=len(given.tokens)).tolist()
-    tokens = torch.cat([one.tokens for one in taken])[order].split_with_sizes(counts)
+    counts = rows.bincount(minlength=len(search.tokens)).tolist()
+    tokens = torch.cat([one.tokens for one in walked])[order].split_with_sizes(counts)
     log_probs = torch.zeros(len(counts), dtype=torch.float64, device=rows.device)
-    log_probs.index_add_(0, rows, torch.cat([one.log_probs for one in taken]))
-    seen = [one.watched for one in taken if one.watched is not None]
-    check_same_shape(seen)
-    watched = torch.cat(seen)[order].split_with_sizes(counts) if seen else [None] * len(counts)
+    log_probs.index_add_(0, rows, torch.cat([one.log_probs for one in walked]))
+    watched_rows = [one.watched for one in walked if one.watched is not None]
+    check_same_shape(watched_rows)
+    watched = (
+        torch.cat(watched_rows)[order].split_with_sizes(counts)
+        if watched_rows
+        else [None] * len(counts)
+    )
     return [
-        Hypothesis(tuple(words), total, total, words[-1] == given.end, own)
-        for words, total, own in zip(
-            (own.tolist() for own in tokens), log_probs.tolist(), watched, strict=True
+        Hypothesis(tuple(words), total, total, words[-1] == search.end, watched_steps)
+        for words, total, watched_steps in zip(
+            (token.tolist() for token in tokens), log_probs.tolist(), watched, strict=True
         )
     ]
 
@@ -102,5 +106,5 @@ def greedy(
     >>> greedy(step, start, None, end=2, most_steps=3)[0].tokens
     (0, 0, 0)
     """
-    given = setting(step, start, state, end, most_steps, reorder, watch)
-    return hypotheses(given, walk(given, most_probable))
+    search = setting(step, start, state, end, most_steps, reorder, watch)
+    return hypotheses(search, walk(search, most_probable))

@@ -40,9 +40,9 @@ def seeds(seed: int, rows: int) -> list[int]:
     return [int(one) for one in _mixed(start + counts * GOLDEN)]
 
 
-def uniform(own: NDArray[np.uint64], number: int) -> NDArray[np.float64]:
+def uniform(states: NDArray[np.uint64], number: int) -> NDArray[np.float64]:
     """(rows,) in [0, 1): the draw of each seed at step `number`, with 53 bits."""
-    bits = _mixed(_mixed(own) + np.full(1, number + 1, dtype=np.uint64) * GOLDEN)
+    bits = _mixed(_mixed(states) + np.full(1, number + 1, dtype=np.uint64) * GOLDEN)
     return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
@@ -91,9 +91,9 @@ def sample(
     >>> found[0] == found[1]
     True
     """
-    given = setting(step, start, state, end, most_steps, reorder, watch)
+    search = setting(step, start, state, end, most_steps, reorder, watch)
     choose = _chooser(len(start), how)
-    return hypotheses(given, walk(given, choose))
+    return hypotheses(search, walk(search, choose))
 
 
 def stream(
@@ -114,11 +114,11 @@ def stream(
     >>> list(stream(step, start, None, Sampling(seed=7, temperature=0), end=2, most_steps=3))
     [0, 0, 0]
     """
-    given = setting(step, start, state, end, most_steps, reorder)
+    search = setting(step, start, state, end, most_steps, reorder)
     if len(start) != 1:
         raise OptionError(f"start: expected one row to stream, got {len(start)}; use sample")
     choose = _chooser(1, how)
-    return (int(taken.tokens) for taken in walk(given, choose))
+    return (int(step_taken.tokens) for step_taken in walk(search, choose))
 
 
 def candidates(
@@ -130,12 +130,12 @@ def candidates(
     one, the fewest most probable that together have top_p, the one that reaches it included."""
     words = log_probs.shape[1]
     if top_k is None and top_p is None:
-        found, order = log_probs, torch.arange(words, device=log_probs.device)
+        values, order = log_probs, torch.arange(words, device=log_probs.device)
         order = order.expand(log_probs.shape)
     else:
-        found, order = largest(log_probs, words if top_k is None else min(top_k, words))
-    found = found.double()
-    probs = ((found - found.amax(1, keepdim=True)) / temperature).softmax(1)
+        values, order = largest(log_probs, words if top_k is None else min(top_k, words))
+    values = values.double()
+    probs = ((values - values.amax(1, keepdim=True)) / temperature).softmax(1)
     if top_p is not None:
         before = probs.cumsum(1) - probs
         # The first always stays; so rounding in the sum cannot leave a row with nothing.
@@ -147,10 +147,10 @@ def candidates(
 
 def _chooser(rows: int, how: Sampling) -> Choose:
     seed, temperature, top_k, top_p = how.seed, how.temperature, how.top_k, how.top_p
-    own = seeds(seed, rows) if isinstance(seed, int) else list(seed)
+    states = seeds(seed, rows) if isinstance(seed, int) else list(seed)
     problems = []
-    if len(own) != rows:
-        problems.append(f"seed: expected one, or one for each of {rows} rows, got {len(own)}")
+    if len(states) != rows:
+        problems.append(f"seed: expected one, or one for each of {rows} rows, got {len(states)}")
     if not 0 <= temperature < float("inf"):
         problems.append(f"temperature: expected a number ≥ 0, got {temperature}")
     if top_k is not None and top_k < 1:
@@ -161,7 +161,7 @@ def _chooser(rows: int, how: Sampling) -> Choose:
         raise OptionError("\n".join(problems))
     if temperature == 0:
         return most_probable
-    kinds = np.array([one % WORD for one in own], dtype=np.uint64)
+    kinds = np.array([one % WORD for one in states], dtype=np.uint64)
 
     def drawn(log_probs: Tensor, rows: Tensor, number: int) -> Tensor:
         check_possible(log_probs.amax(1))

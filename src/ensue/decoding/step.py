@@ -91,13 +91,13 @@ class Shared:
 
     def reordered(self, order: Tensor) -> Shared:
         owners = order // self.each
-        kept, counts = torch.unique_consecutive(owners, return_counts=True)
-        each = len(order) // max(len(kept), 1)
+        owners_left, counts = torch.unique_consecutive(owners, return_counts=True)
+        each = len(order) // max(len(owners_left), 1)
         if not bool((counts == each).all()):
-            kept, each = owners, 1
-        same = len(kept) == len(self.values) and bool((kept.diff() > 0).all())
-        kept = kept.to(self.values.device)
-        return Shared(self.values if same else self.values.index_select(0, kept), each)
+            owners_left, each = owners, 1
+        same = len(owners_left) == len(self.values) and bool((owners_left.diff() > 0).all())
+        owners_left = owners_left.to(self.values.device)
+        return Shared(self.values if same else self.values.index_select(0, owners_left), each)
 
 
 def reordered(state: State, order: Tensor) -> State:
@@ -156,10 +156,10 @@ class Setting:
     def watched(self, state: State, rows: int) -> Tensor | None:
         if self.watch is None:
             return None
-        seen = self.watch(state)
-        if len(seen) != rows:
-            raise ShapeError(f"watch: expected {rows} rows, one for each word, got {len(seen)}")
-        return seen
+        tensors = self.watch(state)
+        if len(tensors) != rows:
+            raise ShapeError(f"watch: expected {rows} rows, one for each word, got {len(tensors)}")
+        return tensors
 
 
 def setting(
@@ -221,9 +221,9 @@ def check_possible(greatest: Tensor) -> None:
         )
 
 
-def check_same_shape(seen: list[Tensor]) -> None:
+def check_same_shape(tensors: list[Tensor]) -> None:
     """Of what was watched, step by step (rows, …), which would not fit together otherwise."""
-    shapes = {tuple(one.shape[1:]) for one in seen}
+    shapes = {tuple(one.shape[1:]) for one in tensors}
     if len(shapes) > 1:
         raise ShapeError(f"watch: expected the same shape at every step, got {sorted(shapes)}")
 
@@ -261,17 +261,17 @@ def score(
             f"lengths: expected one for each of {rows} rows, from 0 to {longest}, "
             f"got {lengths.tolist()}"
         )
-    given = setting(step, start, state, None, 1, reorder)
-    found = torch.zeros(longest, rows, dtype=torch.float64, device=tokens.device)
-    kept = torch.arange(rows, device=tokens.device)
+    search = setting(step, start, state, None, 1, reorder)
+    scores = torch.zeros(longest, rows, dtype=torch.float64, device=tokens.device)
+    rows_left = torch.arange(rows, device=tokens.device)
     before = start
     for number in range(longest):
-        going = (lengths[kept] > number).nonzero()[:, 0]
+        going = (lengths[rows_left] > number).nonzero()[:, 0]
         if not len(going):
             break
-        if len(going) < len(kept):
-            kept, before, state = kept[going], before[going], reorder(state, going)
-        log_probs, state = given.ask(before, state)
-        before = tokens[number, kept]
-        found[number, kept] = log_probs.gather(1, before[:, None])[:, 0].double()
-    return found
+        if len(going) < len(rows_left):
+            rows_left, before, state = rows_left[going], before[going], reorder(state, going)
+        log_probs, state = search.ask(before, state)
+        before = tokens[number, rows_left]
+        scores[number, rows_left] = log_probs.gather(1, before[:, None])[:, 0].double()
+    return scores

@@ -82,9 +82,9 @@ class _Walk:
         self.blocks = Blocks(self.equations, parameters)
         derivative = self.equations.derivative
         self.derivative, self.outers = derivative, derivative.outers()
-        wanted = [derivative.x, *derivative.state.values(), *derivative.vectors.values()]
-        wanted += [node for _, adjoint, operand in self.outers for node in (adjoint, operand)]
-        self.wanted = [node for node in wanted if node is not None]
+        outputs = [derivative.x, *derivative.state.values(), *derivative.vectors.values()]
+        outputs += [node for _, adjoint, operand in self.outers for node in (adjoint, operand)]
+        self.wanted = [node for node in outputs if node is not None]
         self.sums = {key: torch.zeros_like(b) for key, b in self._all_blocks().items()}
         self.shapes = {name: (p, cell.parameters[name].gates) for name, p in parameters.items()}
 
@@ -145,8 +145,8 @@ class _ExplicitBPTT(torch.autograd.Function):
     def backward(ctx: Any, *adjoints: Tensor) -> tuple[Any, ...]:
         x, *rest = ctx.saved_tensors
         recurrence = ctx.constants.recurrence(x, tuple(rest))
-        found = backpropagate(recurrence, adjoints[0], adjoints[1:])
-        return None, found.x, *found.state, *found.parameters.values()
+        slopes = backpropagate(recurrence, adjoints[0], adjoints[1:])
+        return None, slopes.x, *slopes.state, *slopes.parameters.values()
 
 
 def explicit(recurrence: Recurrence) -> tuple[Tensor, State]:
@@ -175,10 +175,10 @@ _unrolled: ContextVar[list[Unrolled] | None] = ContextVar("recurrences unrolled"
 def recording() -> Iterator[list[Unrolled]]:
     """Every recurrence that runs inside runs eagerly and is kept; its states are those that
     autograd knows."""
-    found: list[Unrolled] = []
-    token = _unrolled.set(found)
+    runs: list[Unrolled] = []
+    token = _unrolled.set(runs)
     try:
-        yield found
+        yield runs
     finally:
         _unrolled.reset(token)
 
@@ -188,13 +188,13 @@ def recorder() -> list[Unrolled] | None:
     return _unrolled.get()
 
 
-def record(recurrence: Recurrence, kept: list[Unrolled]) -> tuple[Tensor, State]:
+def record(recurrence: Recurrence, runs: list[Unrolled]) -> tuple[Tensor, State]:
     """Runs a recurrence and keeps it: outputs and final state, as of every engine. x is one that
     autograd knows: a state may be nothing but the x before."""
     if not recurrence.x.requires_grad:
         recurrence = recurrence._replace(x=recurrence.x.detach().requires_grad_())
     ordered, rows = sort_rows(recurrence.forwards())
     made = tuple(steps(ordered, rows))
-    kept.append(Unrolled(ordered, rows, made))
+    runs.append(Unrolled(ordered, rows, made))
     y, final = assembled(ordered, rows, made)
     return (reverse_time(y, recurrence.lengths) if recurrence.reverse else y), final

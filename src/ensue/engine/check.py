@@ -20,20 +20,20 @@ def under_autocast(v: Tensor) -> bool:
     return torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
 
 
-def check_tensors(given: Mapping[str, object]) -> None:
+def check_tensors(values: Mapping[str, object]) -> None:
     """Raises unless each of these, by its name, is a tensor."""
-    for name, own in given.items():
-        if not isinstance(own, Tensor):
-            raise ShapeError(f"{name}: expected a torch tensor, got {type(own).__name__}")
+    for name, value in values.items():
+        if not isinstance(value, Tensor):
+            raise ShapeError(f"{name}: expected a torch tensor, got {type(value).__name__}")
 
 
-def check_same_kind(name: str, given: Tensor, weight: Tensor) -> None:
+def check_same_kind(name: str, value: Tensor, weight: Tensor) -> None:
     """Raises unless torch can multiply the two: numbers of one type, on one device."""
-    if given.device == weight.device and (given.dtype == weight.dtype or under_autocast(given)):
+    if value.device == weight.device and (value.dtype == weight.dtype or under_autocast(value)):
         return
     raise ShapeError(
         f"{name}: expected {_kind(weight.dtype, weight.device)} as the weights, "
-        f"got {_kind(given.dtype, given.device)}"
+        f"got {_kind(value.dtype, value.device)}"
     )
 
 
@@ -42,36 +42,41 @@ def check_given(equations: Equations, recurrence: Recurrence) -> None:
     _, parameters, x, state, _, masks, _ = recurrence
     batch, dtype, device = x.shape[1], x.dtype, x.device
     for name, shape in equations.shapes.items():
-        given = parameters.get(name)
-        if given is None or given.shape != shape or given.dtype != dtype or given.device != device:
-            raise _wrong("parameter", name, given, shape, x)
+        value = parameters.get(name)
+        if value is None or value.shape != shape or value.dtype != dtype or value.device != device:
+            raise _wrong("parameter", name, value, shape, x)
     if len(state) != len(equations.old):
         parts = ", ".join(equations.old)
         raise ShapeError(f"state: expected {len(equations.old)} parts ({parts}), got {len(state)}")
-    for (part, leaf), given in zip(equations.old.items(), state, strict=True):
+    for (part, leaf), value in zip(equations.old.items(), state, strict=True):
         shape = (batch, leaf.width)
-        if given.shape != shape or given.dtype != dtype or given.device != device:
-            raise _wrong("state", part, given, shape, x)
+        if value.shape != shape or value.dtype != dtype or value.device != device:
+            raise _wrong("state", part, value, shape, x)
     for name in equations.masks if masks is not None else ():
         mask = equations.declarations[name]
         assert isinstance(mask, Mask)
         steps = (x.shape[0],) if mask.over == "step" else ()
-        wanted = (*steps, batch, equations.graph.width(mask.size))
-        given = masks.get(name)  # type: ignore[union-attr]
-        if given is None or given.shape != wanted or given.dtype != dtype or given.device != device:
-            raise _wrong("mask", name, given, wanted, x)
+        expected = (*steps, batch, equations.graph.width(mask.size))
+        value = masks.get(name)  # type: ignore[union-attr]
+        if (
+            value is None
+            or value.shape != expected
+            or value.dtype != dtype
+            or value.device != device
+        ):
+            raise _wrong("mask", name, value, expected, x)
 
 
 def _wrong(
-    kind: str, name: str, given: Tensor | None, shape: tuple[int, ...], x: Tensor
+    kind: str, name: str, value: Tensor | None, shape: tuple[int, ...], x: Tensor
 ) -> ShapeError:
-    if given is None:
+    if value is None:
         return ShapeError(f"{kind} {name}: expected a tensor of shape {shape}, got none")
-    if given.shape != shape:
-        return ShapeError(f"{kind} {name}: expected shape {shape}, got {tuple(given.shape)}")
+    if value.shape != shape:
+        return ShapeError(f"{kind} {name}: expected shape {shape}, got {tuple(value.shape)}")
     return ShapeError(
         f"{kind} {name}: expected {_kind(x.dtype, x.device)} as x, "
-        f"got {_kind(given.dtype, given.device)}"
+        f"got {_kind(value.dtype, value.device)}"
     )
 
 

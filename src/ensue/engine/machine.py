@@ -22,22 +22,24 @@ WITHOUT_TILES = "ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16"
 
 def machine_facts() -> dict[str, str]:
     """The engine that a CPU runs by default, its compiler and flags, and the CPU itself."""
-    found = {"engine": "eager", "cpu": _cpu()}
+    facts = {"engine": "eager", "cpu": _cpu()}
     if why_not_native(CPU, torch.float32):
-        return found
+        return facts
     try:
         version = compiler_version().partition("\n")[0]
     except NoCompiler:
-        return found
-    return {**found, "engine": "native", "compiler": version, "flags": " ".join(flags())}
+        return facts
+    return {**facts, "engine": "native", "compiler": version, "flags": " ".join(flags())}
 
 
 def _cpu() -> str:
     """Its name, and a digest of what it can do."""
-    told = processor()
-    names = [line.partition(":")[2].strip() for line in told.splitlines() if "model name" in line]
+    cpu_name = processor()
+    names = [
+        line.partition(":")[2].strip() for line in cpu_name.splitlines() if "model name" in line
+    ]
     name = names[0] if names else platform.machine()
-    return f"{name} ({sha256(told.encode()).hexdigest()[:8]})"
+    return f"{name} ({sha256(cpu_name.encode()).hexdigest()[:8]})"
 
 
 @cache

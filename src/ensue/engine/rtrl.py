@@ -38,11 +38,11 @@ def jacobian(
     directions = torch.eye(wrt.width, dtype=like.dtype, device=like.device)[:, None, :]
     needed = [m for m in moved if m is not None]
     value = evaluate(needed, {**leaves, tangent: directions}, blocks) if needed else {}
-    found = []
+    rows = []
     for node, m in zip(equations.roots, moved, strict=True):
         change = like.new_zeros(()) if m is None else value[m]
-        found.append(change.expand(wrt.width, like.shape[0], node.width).permute(1, 2, 0))
-    return torch.cat(found, 1)
+        rows.append(change.expand(wrt.width, like.shape[0], node.width).permute(1, 2, 0))
+    return torch.cat(rows, 1)
 
 
 @dataclass
@@ -59,11 +59,11 @@ class _Layer:
 
     def columns(self) -> dict[str, int]:
         """The first column of each of its parameters, the starts after the cell's own."""
-        at, found = self.first, {}
+        at, parts = self.first, {}
         for name, p in self.learned.items():
-            found[name] = at
+            parts[name] = at
             at += p.numel()
-        return found
+        return parts
 
     @property
     def learned(self) -> Tensors:
@@ -96,9 +96,9 @@ class RTRL:
         self.layers: list[_Layer] = []
         first = 0
         for (cell, parameters), begun, parts in zip(layers, starts, state, strict=True):
-            own, begin = ({n: p.detach() for n, p in of.items()} for of in (parameters, begun))
+            detached, begin = ({n: p.detach() for n, p in of.items()} for of in (parameters, begun))
             parts = tuple(s.detach() for s in parts)
-            self.layers.append(_Layer(cell, own, begin, parts, first, parts[0].new_zeros(())))
+            self.layers.append(_Layer(cell, detached, begin, parts, first, parts[0].new_zeros(())))
             first += sum(p.numel() for p in self.layers[-1].learned.values())
         self.total = first
         for layer in self.layers:
@@ -123,16 +123,16 @@ class RTRL:
         if self._output_influence is None:
             raise RuntimeError("RTRL.gradient: call step first; the gradient is that of its output")
         flat = torch.einsum("bm,bmp->p", d_output, self._output_influence)
-        found = []
+        parts = []
         for layer in self.layers:
             columns = layer.columns()
-            found.append(
+            parts.append(
                 {
                     name: flat[columns[name] : columns[name] + p.numel()].view_as(p)
                     for name, p in layer.learned.items()
                 }
             )
-        return found
+        return parts
 
     def _advance(
         self, layer: _Layer, x: Tensor, x_influence: Tensor | None, masks: Tensors | None

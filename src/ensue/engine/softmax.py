@@ -39,10 +39,10 @@ def softmax_cost(
     low = under_autocast(h)
     with torch.autocast(h.device.type, enabled=False):
         h = h.to(weight.dtype)
-        found = _SoftmaxCost.apply(  # type: ignore[no-untyped-call]
+        total_cost = _SoftmaxCost.apply(  # type: ignore[no-untyped-call]
             h, weight, bias, targets, smoothing, low, torch.is_grad_enabled()
         )
-    cost: Tensor = found
+    cost: Tensor = total_cost
     return cost
 
 
@@ -56,11 +56,11 @@ def softmax_costs(h: Tensor, weight: Tensor, bias: Tensor | None, targets: Tenso
         if not low and _is_native(h):
             return softmax_of_rows(h, weight, bias, targets)
         operand = weight.bfloat16() if low else weight
-        found = [
+        costs = [
             _costs(_scores(h[piece], operand, bias), targets[piece], False)
             for piece in _pieces(h, weight)
         ]
-    return torch.cat(found) if found else h.new_zeros(0)
+    return torch.cat(costs) if costs else h.new_zeros(0)
 
 
 class _SoftmaxCost(torch.autograd.Function):
@@ -76,7 +76,11 @@ class _SoftmaxCost(torch.autograd.Function):
         derive: bool,
     ) -> Tensor:
         ctx.save_for_backward(h, weight, bias, targets)
-        ctx.how = (smoothing, low, [derive and asked for asked in ctx.needs_input_grad[:3]])
+        ctx.how = (
+            smoothing,
+            low,
+            [derive and needs_slope for needs_slope in ctx.needs_input_grad[:3]],
+        )
         total, ctx.gradients = _computed(h, weight, bias, targets, *ctx.how)
         return total.to(h.dtype)
 
@@ -85,11 +89,11 @@ class _SoftmaxCost(torch.autograd.Function):
     def backward(ctx: Any, *adjoint: Tensor) -> tuple[Tensor | None, ...]:
         """The gradients are multiplied where they stand, and given away: who asks a second time
         has them computed again."""
-        found, ctx.gradients = ctx.gradients, None
-        if found is None:
-            found = _computed(*ctx.saved_tensors, *ctx.how)[1]
+        gradients, ctx.gradients = ctx.gradients, None
+        if gradients is None:
+            gradients = _computed(*ctx.saved_tensors, *ctx.how)[1]
         nothing = (None,) * 4
-        return (*(None if d is None else d.mul_(adjoint[0]) for d in found), *nothing)
+        return (*(None if d is None else d.mul_(adjoint[0]) for d in gradients), *nothing)
 
 
 def _computed(
@@ -99,13 +103,13 @@ def _computed(
     targets: Tensor,
     smoothing: float,
     low: bool,
-    asked: Sequence[bool],
+    needs: Sequence[bool],
 ) -> tuple[Tensor, Asked]:
     """The cost, float64, and the gradients that are asked for, of (h, weight, bias)."""
     gradients = Asked(
         *(
             None if v is None or not want else v.new_empty(v.shape)
-            for v, want in zip((h, weight, bias), asked, strict=True)
+            for v, want in zip((h, weight, bias), needs, strict=True)
         )
     )
     if len(h) and not low and _is_native(h):
@@ -133,15 +137,15 @@ def _by_torch(
     for sums in (gradients.weight, gradients.bias):
         if sums is not None:
             sums.zero_()
-    derive = any(asked is not None for asked in gradients)
+    derive = any(gradient is not None for gradient in gradients)
     for piece in _pieces(h, operand):
-        z, wanted = _scores(h[piece], operand, bias), targets[piece]
+        z, piece_targets = _scores(h[piece], operand, bias), targets[piece]
         if smoothing:
-            there = z.gather(1, wanted[:, None])[:, 0]
-            total += smoothing * (there - z.mean(1)).sum(dtype=torch.float64)
-        total += _costs(z, wanted, derive).sum(dtype=torch.float64)
+            target_scores = z.gather(1, piece_targets[:, None])[:, 0]
+            total += smoothing * (target_scores - z.mean(1)).sum(dtype=torch.float64)
+        total += _costs(z, piece_targets, derive).sum(dtype=torch.float64)
         if smoothing and derive:
-            z[torch.arange(len(z), device=z.device), wanted] += smoothing
+            z[torch.arange(len(z), device=z.device), piece_targets] += smoothing
             z -= smoothing / z.shape[1]
         if gradients.h is not None:
             _product(z, operand, gradients.h[piece])

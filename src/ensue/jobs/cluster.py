@@ -37,11 +37,11 @@ class Ray:
 
     @contextmanager
     def pool(self, on_progress: OnProgress, queued: int) -> Iterator[RayPool]:
-        found = RayPool(_connected(), self, on_progress, queued)
+        ray_pool = RayPool(_connected(), self, on_progress, queued)
         try:
-            yield found
+            yield ray_pool
         finally:
-            found.close()
+            ray_pool.close()
 
 
 def _connected() -> Any:
@@ -54,8 +54,8 @@ def _connected() -> Any:
         try:
             ray.init(address="auto", log_to_driver=False, logging_level="ERROR")
         except (ConnectionError, RuntimeError, ValueError) as problem:
-            told = os.environ.get(ADDRESS)
-            named = f"{ADDRESS}={told}" if told else "this machine has none"
+            address = os.environ.get(ADDRESS)
+            named = f"{ADDRESS}={address}" if address else "this machine has none"
             why = str(problem).partition("\n")[0].rstrip(".")
             raise OptionError(
                 f"ray: expected a cluster, {named}: {why}. Start one with `ray start --head`, or "
@@ -74,8 +74,8 @@ class Mailbox:
         self._waiting.append((number, progress))
 
     def take(self) -> list[tuple[int, Any]]:
-        found, self._waiting = self._waiting, []
-        return found
+        results, self._waiting = self._waiting, []
+        return results
 
 
 def work_on(message: bytes, number: int, mailbox: Any, folder: str) -> bytes:

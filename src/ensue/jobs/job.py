@@ -29,7 +29,7 @@ class Work(Protocol):
     __module__: str
     __qualname__: str
 
-    def __call__(self, *given: Any, **arguments: Any) -> Any: ...
+    def __call__(self, *positional: Any, **arguments: Any) -> Any: ...
 
 
 def work(function: Work) -> Work:
@@ -87,9 +87,9 @@ def of_json(data: bytes) -> Any:
 def called(message: bytes, tell: Tell) -> dict[str, Any]:
     """Runs the job of a message: {"value": …} or {"error": …}. Raises Stopped where a signal has
     ended it at a checkpoint."""
-    wanted = of_json(message)
+    message_facts = of_json(message)
     try:
-        return {"value": _function(wanted["function"])(tell, **wanted["arguments"])}
+        return {"value": _function(message_facts["function"])(tell, **message_facts["arguments"])}
     except Stopped:
         raise
     except Exception as problem:
@@ -98,15 +98,15 @@ def called(message: bytes, tell: Tell) -> dict[str, Any]:
 
 def _function(reference: str) -> Work:
     module, _, name = reference.partition(":")
-    found = getattr(import_module(module), name, None)
-    if not getattr(found, MARK, False):
-        raise JobError(f"{reference}: expected a function that is marked as work, got {found!r}")
-    return cast(Work, found)
+    function = getattr(import_module(module), name, None)
+    if not getattr(function, MARK, False):
+        raise JobError(f"{reference}: expected a function that is marked as work, got {function!r}")
+    return cast(Work, function)
 
 
 def _described(problem: Exception) -> dict[str, Any]:
     """ours: the class of an error that a person can put right; "" for a mistake of Ensue's own."""
-    ours = next((own.__name__ for own in type(problem).__mro__ if _is_ours(own)), "")
+    ours = next((base.__name__ for base in type(problem).__mro__ if _is_ours(base)), "")
     return {
         "ours": ours,
         "message": str(problem) if ours else f"{type(problem).__name__}: {problem}",
@@ -125,14 +125,14 @@ def problem_of(job: Job, described: Mapping[str, Any]) -> EnsueError:
     message = described["message"]
     if described["ours"]:
         kind: type[EnsueError] = getattr(errors, described["ours"])
-        found = kind.__new__(kind)
-        EnsueError.__init__(found, message)
+        error = kind.__new__(kind)
+        EnsueError.__init__(error, message)
     else:
-        found = JobError(f"{job.name}: {message}")
+        error = JobError(f"{job.name}: {message}")
     for note in (*described["notes"], described["trace"].rstrip()):
         if note:
-            found.add_note(note)
-    return found
+            error.add_note(note)
+    return error
 
 
 AHEAD = 4  # jobs for each worker that may be finished before one that comes first
@@ -214,16 +214,16 @@ def in_order(
     """The results of jobs in the order of the jobs. Few are asked for ahead of the one whose
     result comes next, so that the list may be endless. queued: see Machines; 1 for jobs that take
     less than a second."""
-    feed, found, passed = _Feed(jobs), dict[int, JobResult](), 0
+    feed, results, passed = _Feed(jobs), dict[int, JobResult](), 0
     ahead = (AHEAD + queued) * on.workers
     with on.pool(on_progress, queued) as pool:
         while True:
             feed.fill(pool, passed + ahead)
             if passed == feed.begun:
                 break
-            found.update(pool.wait())
-            while passed in found:
-                yield found.pop(passed)
+            results.update(pool.wait())
+            while passed in results:
+                yield results.pop(passed)
                 passed += 1
                 feed.fill(pool, passed + ahead)
     if feed.problem is not None:

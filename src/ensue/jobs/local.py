@@ -43,11 +43,11 @@ class Local:
 
     @contextmanager
     def pool(self, on_progress: OnProgress, queued: int) -> Iterator[LocalPool]:
-        found = LocalPool(self, on_progress, queued)
+        worker_pool = LocalPool(self, on_progress, queued)
         try:
-            yield found
+            yield worker_pool
         finally:
-            found.close()
+            worker_pool.close()
 
 
 def check_counts(on: Machines) -> None:
@@ -73,7 +73,7 @@ class Worker:
         with its:
             environment = {k: v for k, v in os.environ.items() if k not in OF_TORCHRUN}
             environment |= dict.fromkeys(THREADS, str(threads))
-            path = [os.path.abspath(own) for own in sys.path]
+            path = [os.path.abspath(folder) for folder in sys.path]
             self.process = subprocess.Popen(
                 [sys.executable, "-P", "-c", START, str(its.fileno()), *path],
                 env=environment,
@@ -116,33 +116,33 @@ class LocalPool:
         self._workers: list[Worker] = []
 
     def room(self) -> int:
-        taken = sum(len(own.jobs) for own in self._workers)
-        return self._on.workers * self._at_once - taken
+        busy = sum(len(worker.jobs) for worker in self._workers)
+        return self._on.workers * self._at_once - busy
 
     def begin(self, number: int, job: Job) -> None:
         self._give(Begun(number, job))
 
     def _give(self, begun: Begun) -> None:
         """To the worker with the fewest jobs; a new one where all have some and more may be."""
-        free = min(self._workers, key=lambda own: len(own.jobs), default=None)
+        free = min(self._workers, key=lambda worker: len(worker.jobs), default=None)
         if free is None or (free.jobs and len(self._workers) < self._on.workers):
             free = Worker(self._on.threads)
             self._workers.append(free)
         free.take(begun)
 
     def wait(self) -> list[tuple[int, JobResult]]:
-        found: list[tuple[int, JobResult]] = []
-        while not found:
-            by_connection = {own.connection: own for own in self._workers if own.jobs}
+        results: list[tuple[int, JobResult]] = []
+        while not results:
+            by_connection = {worker.connection: worker for worker in self._workers if worker.jobs}
             for ready in wait(list(by_connection)):
                 worker = by_connection[ready]  # type: ignore[index]
                 try:
                     message = worker.connection.recv_bytes()
                 except (EOFError, OSError):
-                    found += self._replaced(worker)
+                    results += self._replaced(worker)
                 else:
-                    found += self._heard(worker, of_json(message))
-        return found
+                    results += self._heard(worker, of_json(message))
+        return results
 
     def _heard(self, worker: Worker, message: dict[str, object]) -> list[tuple[int, JobResult]]:
         begun = worker.jobs[0]

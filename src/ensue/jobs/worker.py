@@ -41,9 +41,9 @@ class Inbox:
     def next(self) -> bytes | None:
         """None: there will be no further one."""
         self._working = False
-        found = self._jobs.get()
+        job = self._jobs.get()
         self._working = True
-        return found
+        return job
 
 
 def main() -> None:

@@ -34,29 +34,29 @@ def hold_out(labels: RowLabels, fraction: float, seed: int) -> tuple[RowNumbers,
     class, and never the last row with a label. None are held out where they would be fewer than
     LEAST_HELD."""
     everything, nothing = np.arange(len(labels)), np.zeros(0, np.int64)
-    wanted, held = round(fraction * len(labels)), list[int]()
+    count, rows = round(fraction * len(labels)), list[int]()
     left = Counter(chain.from_iterable(labels))
     for row in _in_equal_shares(labels, seed):
-        if len(held) == wanted:
+        if len(rows) == count:
             break
         if all(left[label] > 1 for label in labels[row]):
-            held.append(int(row))
+            rows.append(int(row))
             left.subtract(labels[row])
-    if len(held) < LEAST_HELD:
+    if len(rows) < LEAST_HELD:
         return everything, nothing
-    return np.setdiff1d(everything, held), np.sort(held)
+    return np.setdiff1d(everything, rows), np.sort(rows)
 
 
 def _in_equal_shares(labels: RowLabels, seed: int) -> RowNumbers:
     """The rows in a random order, each beginning of which has the same share of every class."""
     order = np.random.RandomState(seed).permutation(len(labels))
-    classes = [next(iter(own)) if len(own) == 1 else None for own in labels]
-    total, seen = Counter(classes), Counter[Hashable]()
+    classes = [next(iter(label)) if len(label) == 1 else None for label in labels]
+    total, held_out = Counter(classes), Counter[Hashable]()
     shares = []
     for row in order:
-        own = classes[row]
-        shares.append((seen[own] + 0.5) / total[own])
-        seen[own] += 1
+        label = classes[row]
+        shares.append((held_out[label] + 0.5) / total[label])
+        held_out[label] += 1
     return np.asarray(order[np.argsort(shares, kind="stable")], np.int64)
 
 
@@ -91,7 +91,7 @@ class Estimator(BaseEstimator, ABC):
     settings: Mapping[str, Any] | None
     model_: AnyModel
 
-    def __new__(cls, *given: Any, **parameters: Any) -> Self:
+    def __new__(cls, *positional: Any, **parameters: Any) -> Self:
         """A parameter that there is not is told by the class that was named."""
         known = cls._get_param_names()
         for name in parameters:
@@ -104,43 +104,43 @@ class Estimator(BaseEstimator, ABC):
         made: Self = super().__new__(cls)
         return made
 
-    def _store(self, given: Mapping[str, Any]) -> None:
-        """given: what a constructor was called with, by name."""
-        self.__dict__.update({name: value for name, value in given.items() if name != "self"})
+    def _store(self, parameters: Mapping[str, Any]) -> None:
+        """parameters: what a constructor was called with, by name."""
+        self.__dict__.update({name: value for name, value in parameters.items() if name != "self"})
 
     # ------------------------------------------------------------- learning
     def _learn(
         self,
         take: Callable[[RowNumbers], Any],
         labels: RowLabels,
-        found: Mapping[str, Any] | None = None,
+        inferred: Mapping[str, Any] | None = None,
         **columns: Any,
     ) -> Self:
         """take: rows by their numbers, as the task's `fit` reads them; labels: of each row;
-        found: settings that follow from the data."""
+        inferred: settings that follow from the data."""
         seed = _seed(self.random_state)
-        train, held = hold_out(labels, self._fraction(), seed)
-        settings = {**self._values(), "train.seed": seed, **(found or {})}
-        model = self._new_model(settings if len(held) else {**settings, **ALL_EPOCHS})
+        train, validation = hold_out(labels, self._fraction(), seed)
+        settings = {**self._values(), "train.seed": seed, **(inferred or {})}
+        model = self._new_model(settings if len(validation) else {**settings, **ALL_EPOCHS})
         rows = take(train)
-        model.fit(rows, take(held) if len(held) else rows, watchers=[], **columns)
+        model.fit(rows, take(validation) if len(validation) else rows, watchers=[], **columns)
         self.model_ = model
         return self
 
     def _values(self) -> dict[str, Any]:
         """Settings by `table.key`: those of the parameters, and those of `settings`."""
         names = {key: name for name, keys in self._keys.items() for key in keys}
-        own = {} if self.settings is None else self.settings
-        if not isinstance(own, Mapping):
+        settings = {} if self.settings is None else self.settings
+        if not isinstance(settings, Mapping):
             raise OptionError(
-                f'settings: expected a dictionary such as {{"train.clip": 0.5}}, got {own!r}'
+                f'settings: expected a dictionary such as {{"train.clip": 0.5}}, got {settings!r}'
             )
-        for key in own:
+        for key in settings:
             if why := self._refused(str(key), {**names, "train.seed": "random_state"}):
                 raise OptionError(f"settings: {why}")
-        given = {key: getattr(self, name) for key, name in names.items()}
-        found = {**self._defaults, **given, **own, **self._fixed}
-        return {key: _plain(value) for key, value in found.items()}
+        values = {key: getattr(self, name) for key, name in names.items()}
+        settings_by_key = {**self._defaults, **values, **settings, **self._fixed}
+        return {key: _plain(value) for key, value in settings_by_key.items()}
 
     def _refused(self, key: str, names: Mapping[str, str]) -> str:
         """Why a setting cannot be given by its key; "" where it can. names: of parameters."""
@@ -178,8 +178,8 @@ class Estimator(BaseEstimator, ABC):
 
     def _answers(self, X: Any) -> list[Any]:
         check_is_fitted(self, "model_")
-        found: list[Any] = self.model_.predict(self._inputs(X))
-        return found
+        answers: list[Any] = self.model_.predict(self._inputs(X))
+        return answers
 
     # ------------------------------------------------------------- pickled
     def __getstate__(self) -> dict[str, Any]:
@@ -229,7 +229,7 @@ class ClassEstimator(ClassifierMixin, Estimator):
         """(rows, classes): probabilities, in the order of `classes_`."""
         answers = self._answers(X)
         names = class_names(self.classes_)
-        return np.array([[own.probabilities[name] for name in names] for own in answers])
+        return np.array([[answer.probabilities[name] for name in names] for answer in answers])
 
     def predict(self, X: Any) -> NDArray[Any]:
         """(rows,): the most probable class of each."""
@@ -242,12 +242,12 @@ class NumberEstimator(RegressorMixin, Estimator):
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """(rows,): the expected value of each."""
-        return np.array([own.value for own in self._answers(X)])
+        return np.array([answer.value for answer in self._answers(X)])
 
 
 def class_names(classes: NDArray[Any]) -> list[str]:
     """What classes are called in a model, whose labels are texts."""
-    return [str(own) for own in classes.tolist()]
+    return [str(name) for name in classes.tolist()]
 
 
 def _seed(random_state: Any) -> int:
@@ -261,4 +261,4 @@ def _plain(value: Any) -> Any:
     """A value as settings take it: grids hold tuples, and numbers of numpy."""
     if isinstance(value, np.generic):
         return value.item()
-    return [_plain(own) for own in value] if isinstance(value, tuple | np.ndarray) else value
+    return [_plain(item) for item in value] if isinstance(value, tuple | np.ndarray) else value

@@ -32,10 +32,10 @@ class Sequences(NamedTuple):
 
 def sequences_of(X: Any) -> Sequences:
     """Of texts, lists of tokens, arrays (time, features) or one array (row, time, features)."""
-    values = [_value(own, row) for row, own in enumerate(_rows(X))]
+    values = [_value(sequence, row) for row, sequence in enumerate(_rows(X))]
     if not values:
         raise DataError("X: expected at least 1 sequence, got an empty X with 0 sample(s)")
-    kinds = [own.shape[1] if isinstance(own, np.ndarray) else None for own in values]
+    kinds = [value.shape[1] if isinstance(value, np.ndarray) else None for value in values]
     for row, kind in enumerate(kinds):
         if kind != kinds[0]:
             raise DataError(
@@ -83,44 +83,41 @@ def _rows_of_array(X: NDArray[Any]) -> Sequence[Any]:
     )
 
 
-def _value(own: Any, row: int) -> Value:
-    if isinstance(own, str):
-        return str(own)
-    if not isinstance(own, list | tuple) and hasattr(own, "__array__"):
-        own = np.asarray(own)
-        if own.dtype.kind in "biuf":
-            return _vectors(own, row)
-    if isinstance(own, list | tuple | np.ndarray):
-        if all(isinstance(token, str) for token in own):
-            return [str(token) for token in own]
-        return _vectors(own, row)
+def _value(sequence: Any, row: int) -> Value:
+    if isinstance(sequence, str):
+        return str(sequence)
+    if not isinstance(sequence, list | tuple) and hasattr(sequence, "__array__"):
+        sequence = np.asarray(sequence)
+        if sequence.dtype.kind in "biuf":
+            return _vectors(sequence, row)
+    if isinstance(sequence, list | tuple | np.ndarray):
+        if all(isinstance(token, str) for token in sequence):
+            return [str(token) for token in sequence]
+        return _vectors(sequence, row)
     raise DataError(
         f"X: row {row}: expected a text, a list of tokens, or an array (time, features), "
-        f"got {own!r}"[:200]
+        f"got {sequence!r}"[:200]
     )
 
 
-def _vectors(own: Any, row: int) -> NDArray[np.float32]:
+def _vectors(sequence: Any, row: int) -> NDArray[np.float32]:
     try:
-        found = np.asarray(own, np.float32)
+        vectors = np.asarray(sequence, np.float32)
     except (TypeError, ValueError):
+        expected = "a list of tokens, or numbers (time, features)"
+        raise DataError(f"X: row {row}: expected {expected}, got {sequence!r}"[:200]) from None
+    if vectors.ndim != 2:
+        hint = "; for one number a step write row[:, None]" if vectors.ndim == 1 else ""
         raise DataError(
-            f"X: row {row}: expected a list of tokens, or numbers (time, features), got {own!r}"[
-                :200
-            ]
-        ) from None
-    if found.ndim != 2:
-        hint = "; for one number a step write row[:, None]" if found.ndim == 1 else ""
-        raise DataError(
-            f"X: row {row}: expected an array (time, features), got shape {found.shape}{hint}"
+            f"X: row {row}: expected an array (time, features), got shape {vectors.shape}{hint}"
         )
-    if not np.isfinite(found).all():
-        step = int(np.flatnonzero(~np.isfinite(found).all(1))[0])
+    if not np.isfinite(vectors).all():
+        step = int(np.flatnonzero(~np.isfinite(vectors).all(1))[0])
         raise DataError(
             f"X: row {row}, step {step}: expected finite numbers, got NaN or infinity; fill "
             "the gaps first"
         )
-    return found
+    return vectors
 
 
 def _described(features: int | None) -> str:
@@ -143,27 +140,28 @@ class SequenceEstimator(Estimator):
 
     def _sequences(self, X: Any) -> list[Value]:
         """X of `fit`."""
-        found = self._checked(sequences_of(X))
-        if found.features is not None:
-            self.n_features_in_ = found.features
+        sequences = self._checked(sequences_of(X))
+        if sequences.features is not None:
+            self.n_features_in_ = sequences.features
         elif hasattr(self, "n_features_in_"):
             del self.n_features_in_
-        return found.values
+        return sequences.values
 
-    def _checked(self, found: Sequences) -> Sequences:
-        return found
+    def _checked(self, sequences: Sequences) -> Sequences:
+        return sequences
 
     def _inputs(self, X: Any) -> list[Value]:
-        found = self._checked(sequences_of(X))
+        sequences = self._checked(sequences_of(X))
         expected = getattr(self, "n_features_in_", None)
-        if found.features == expected:
-            return found.values
-        if None in (found.features, expected):
+        if sequences.features == expected:
+            return sequences.values
+        if None in (sequences.features, expected):
             kinds = ("texts or tokens", "vectors")
-            wanted, got = kinds if expected is None else kinds[::-1]
-            raise DataError(f"X: expected {wanted}, as in fit, got {got}")
+            expected_kind, got = kinds if expected is None else kinds[::-1]
+            raise DataError(f"X: expected {expected_kind}, as in fit, got {got}")
         raise DataError(
-            f"X has {found.features} features, but {type(self).__name__} is expecting {expected} "
+            f"X has {sequences.features} features, but {type(self).__name__} is expecting "
+            f"{expected} "
             "features as input"
         )
 
@@ -243,7 +241,7 @@ class SequenceClassifier(ClassEstimator, AnswerEstimator):
         sequences = self._sequences(X)
         classes = self._class_names(validate_data(self, y=y))
         check_consistent_length(sequences, classes)
-        return self._learn_pairs(sequences, classes, [{own} for own in classes])
+        return self._learn_pairs(sequences, classes, [{label} for label in classes])
 
 
 class SequenceRegressor(NumberEstimator, AnswerEstimator):
@@ -323,30 +321,30 @@ class SequenceLabeller(SequenceEstimator):
             raise DataError(f"y: expected at least 2 different labels, got {classes.tolist()}")
         self.classes_ = classes
         names, every = class_names(classes), iter(numbers)
-        named = [[names[next(every)] for _ in own] for own in labels]
-        return self._learn_pairs(sequences, named, [set(own) for own in named])
+        named = [[names[next(every)] for _ in label] for label in labels]
+        return self._learn_pairs(sequences, named, [set(labels) for labels in named])
 
     def predict(self, X: Any) -> list[list[Any]]:
         """For each row a list with a label for each step."""
         answers = self._answers(X)
         known = dict(zip(class_names(self.classes_), self.classes_.tolist(), strict=True))
-        return [[known[label] for label in own.labels] for own in answers]
+        return [[known[label] for label in answer.labels] for answer in answers]
 
     def score(self, X: Any, y: Any) -> float:
         """The share of steps with the right label."""
-        found = self.predict(X)
-        labels = _labels_of_steps(found, y)
-        pairs = zip(chain.from_iterable(found), chain.from_iterable(labels), strict=True)
+        answers = self.predict(X)
+        labels = _labels_of_steps(answers, y)
+        pairs = zip(chain.from_iterable(answers), chain.from_iterable(labels), strict=True)
         return float(np.mean([guess == gold for guess, gold in pairs]))
 
-    def _checked(self, found: Sequences) -> Sequences:
-        for row, own in enumerate(found.values):
-            if isinstance(own, str):
+    def _checked(self, sequences: Sequences) -> Sequences:
+        for row, value in enumerate(sequences.values):
+            if isinstance(value, str):
                 raise DataError(
                     f"X: row {row}: expected a list of tokens, each of which has a label, got a "
                     "text; cut it first, such as text.split()"
                 )
-        return found
+        return sequences
 
 
 def _labels_of_steps(sequences: Sequence[Any], y: Any) -> list[list[Any]]:
@@ -354,15 +352,17 @@ def _labels_of_steps(sequences: Sequence[Any], y: Any) -> list[list[Any]]:
     if y is None:
         raise DataError("y: expected a list of labels for each row, got None")
     check_consistent_length(sequences, y)
-    found = []
-    for row, (steps, own) in enumerate(zip(sequences, y, strict=True)):
-        if not isinstance(own, list | tuple | np.ndarray):
+    labels = []
+    for row, (steps, labels_of_row) in enumerate(zip(sequences, y, strict=True)):
+        if not isinstance(labels_of_row, list | tuple | np.ndarray):
+            expected = "a list of labels, one for each step"
+            raise DataError(f"y: row {row}: expected {expected}, got {labels_of_row!r}"[:200])
+        if len(labels_of_row) != len(steps):
             raise DataError(
-                f"y: row {row}: expected a list of labels, one for each step, got {own!r}"[:200]
+                f"y: row {row}: expected {len(steps)} labels, one for each step, got "
+                f"{len(labels_of_row)}"
             )
-        if len(own) != len(steps):
-            raise DataError(
-                f"y: row {row}: expected {len(steps)} labels, one for each step, got {len(own)}"
-            )
-        found.append(own.tolist() if isinstance(own, np.ndarray) else list(own))
-    return found
+        labels.append(
+            labels_of_row.tolist() if isinstance(labels_of_row, np.ndarray) else list(labels_of_row)
+        )
+    return labels

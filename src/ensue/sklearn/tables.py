@@ -49,7 +49,7 @@ def refuse_times(X: Any) -> None:
     kinds = {"X": str(getattr(X, "dtype", ""))}
     if hasattr(X, "columns"):
         columns = zip(X.columns, X.dtypes, strict=True)
-        kinds = {f"X: column {name!r}": str(own) for name, own in columns}
+        kinds = {f"X: column {name!r}": str(kind) for name, kind in columns}
     for place, kind in kinds.items():
         if kind.lower().startswith(TIMES):
             raise DataError(
@@ -63,20 +63,20 @@ def table_cells(array: NDArray[Any], names: Sequence[str], dtypes: Any = None) -
     if len(set(names)) < len(names):
         twice = next(name for name in names if list(names).count(name) > 1)
         raise DataError(f"X: expected columns of different names, got {twice!r} twice")
-    kinds = [""] * len(names) if dtypes is None else [str(own).lower() for own in dtypes]
+    kinds = [""] * len(names) if dtypes is None else [str(dtype).lower() for dtype in dtypes]
     columns = {name: _cells(array[:, k], name) for k, name in enumerate(names)}
     plain = array.dtype.kind in "US"  # a list of lists of numbers and texts: all became texts
     categorical = [
         name
         for name, kind in zip(names, kinds, strict=True)
         if kind.startswith(CATEGORIES)
-        or (not plain and any(isinstance(own, str) for own in columns[name]))
+        or (not plain and any(isinstance(column, str) for column in columns[name]))
     ]
     return TableCells(columns, tuple(categorical))
 
 
 def _cells(column: NDArray[Any], name: str) -> list[Any]:
-    return [_cell(own, name, row) for row, own in enumerate(column.tolist())]
+    return [_cell(value, name, row) for row, value in enumerate(column.tolist())]
 
 
 def _cell(value: Any, name: str, row: int) -> Any:
@@ -161,10 +161,10 @@ class TableEstimator(Estimator):
     def _cells(self, X: Any, array: NDArray[Any]) -> TableCells:
         default = [f"x{k}" for k in range(array.shape[1])]
         names = [str(name) for name in getattr(self, "feature_names_in_", default)]
-        found = table_cells(array, names, getattr(X, "dtypes", None))
+        cells = table_cells(array, names, getattr(X, "dtypes", None))
         if self.missing != "indicator":
-            found.refuse_gaps()
-        return found
+            cells.refuse_gaps()
+        return cells
 
     def _learn_table(self, cells: TableCells, y: list[Any], labels: RowLabels) -> Self:
         target = TARGET
@@ -175,10 +175,10 @@ class TableEstimator(Estimator):
         def take(rows: RowNumbers) -> dict[str, list[Any]]:
             return {name: [column[row] for row in rows] for name, column in columns.items()}
 
-        given = self._values()
-        named = {*given.get("model.categorical", []), *cells.categorical}
-        found = {"model.categorical": sorted(named - {*given.get("model.numeric", [])})}
-        return self._learn(take, labels, found, target=target)
+        values = self._values()
+        named = {*values.get("model.categorical", []), *cells.categorical}
+        settings = {"model.categorical": sorted(named - {*values.get("model.numeric", [])})}
+        return self._learn(take, labels, settings, target=target)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -217,7 +217,7 @@ class TableClassifier(ClassEstimator, TableEstimator):
         """Learns from rows X and y, a class for each row."""
         cells, y = self._table(X, y)
         classes = self._class_names(y)
-        return self._learn_table(cells, classes, [{own} for own in classes])
+        return self._learn_table(cells, classes, [{label} for label in classes])
 
 
 class TableRegressor(NumberEstimator, TableEstimator):

@@ -117,7 +117,7 @@ def _network(options: BackpropOptions) -> None:
     from ensue.study.foundations.backprop import NetworkWalk
     from ensue.study.foundations.backprop_report import as_json, as_page, as_text, network_picture
 
-    found = NetworkWalk(
+    walked = NetworkWalk(
         widths=whole_numbers("--widths", options.widths),
         activation=options.activation,
         output=options.output or "logistic",
@@ -129,16 +129,16 @@ def _network(options: BackpropOptions) -> None:
         rate=0.5 if options.rate is None else options.rate,
         seed=options.seed,
     ).walked()
-    answer(as_json_text(as_json(found)) if options.as_json else as_text(found))
-    _write(options, lambda: as_page(found), lambda: network_picture(found))
+    answer(as_json_text(as_json(walked)) if options.as_json else as_text(walked))
+    _write(options, lambda: as_page(walked), lambda: network_picture(walked))
 
 
 def _through_time(options: BackpropOptions) -> None:
     from ensue.study.foundations.bptt_report import as_json, as_page, as_text, unrolled_picture
 
-    found = _walked(options)
-    answer(as_json_text(as_json(found)) if options.as_json else as_text(found))
-    _write(options, lambda: as_page(found), lambda: unrolled_picture(found))
+    walked = _walked(options)
+    answer(as_json_text(as_json(walked)) if options.as_json else as_text(walked))
+    _write(options, lambda: as_page(walked), lambda: unrolled_picture(walked))
 
 
 def _walked(options: BackpropOptions) -> "BpttWalk":
@@ -185,9 +185,9 @@ def _listed(option: str, text: str) -> list[float] | None:
 
 def _span(text: str) -> tuple[int, int]:
     """ "2:4", or "4" alone."""
-    found = re.fullmatch(r"(\d+)(?::(\d+))?", text)
-    if found is None:
+    match = re.fullmatch(r"(\d+)(?::(\d+))?", text)
+    if match is None:
         raise OptionError(
             f"--cost: with --cell, expected the steps whose outputs cost, such as 2:4, got {text!r}"
         )
-    return int(found[1]), int(found[2] or found[1])
+    return int(match[1]), int(match[2] or match[1])

@@ -36,7 +36,7 @@ class ExpressionCommand(Command):
     """A command whose argument may begin with a minus: "-log(x)" is no option."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        known = {own for param in self.get_params(ctx) for own in param.opts}
+        known = {opt for param in self.get_params(ctx) for opt in param.opts}
         minus = [word for word in args if re.match(r"-[^-]", word) and word not in known]
         if minus and "--" not in args:
             args = [*(word for word in args if word not in minus), "--", *minus]
@@ -72,25 +72,29 @@ def graph(
     from ensue.study.foundations.expression_report import document, draw
 
     check_files(None, picture)
-    found = _examined(expression, shaped_assignments("--at", at) if at else {})
+    expression_result = _examined(expression, shaped_assignments("--at", at) if at else {})
     if as_json:
-        second = {f"{a},{b}": value for (a, b), value in found.second.items()}
-        nodes = [asdict(own) for own in found.nodes]
-        facts = {"value": found.value, "derivatives": found.derivatives(), "second": second}
-        answer(as_json_text({"expression": found.text, **facts, "nodes": nodes}))
+        second = {f"{a},{b}": value for (a, b), value in expression_result.second.items()}
+        nodes = [asdict(node) for node in expression_result.nodes]
+        facts = {
+            "value": expression_result.value,
+            "derivatives": expression_result.derivatives(),
+            "second": second,
+        }
+        answer(as_json_text({"expression": expression_result.text, **facts, "nodes": nodes}))
     else:
-        answer(as_text(document(found)))
+        answer(as_text(document(expression_result)))
     if picture is not None:
-        write_picture(picture, draw(found), dark)
+        write_picture(picture, draw(expression_result), dark)
 
 
-def _examined(expression: str, given: Mapping[str, Any]) -> "Expression":
+def _examined(expression: str, values: Mapping[str, Any]) -> "Expression":
     """At the values that are given; a number that is not given is 1."""
     from ensue.study.foundations.expression import examine, of_numbers, variables
 
-    if of_numbers(expression) and not any(isinstance(own, list) for own in given.values()):
-        given = dict.fromkeys(variables(expression), 1.0) | dict(given)
-    return examine(expression, given)
+    if of_numbers(expression) and not any(isinstance(value, list) for value in values.values()):
+        values = dict.fromkeys(variables(expression), 1.0) | dict(values)
+    return examine(expression, values)
 
 
 @app.command()
@@ -120,22 +124,22 @@ def lab(
     check_files(json_file, picture)
     if p or q:
         return _diverge(p, q, json_file)
-    found = run_lab(seed, tuple(positive_numbers("--rates", rates)))
-    answer(as_text(document(found)))
+    results = run_lab(seed, tuple(positive_numbers("--rates", rates)))
+    answer(as_text(document(results)))
     if json_file is not None:
-        write_json(json_file, as_json(found))
+        write_json(json_file, as_json(results))
     if picture is not None:
-        write_picture(picture, draw(found), dark)
+        write_picture(picture, draw(results), dark)
 
 
 def _diverge(p: str, q: str, json_file: Path | None) -> None:
     from ensue.study.foundations.lab import divergence
     from ensue.study.foundations.lab_report import divergence_text
 
-    found = divergence(numbers("--p", p), numbers("--q", q))
-    answer(divergence_text(found))
+    result = divergence(numbers("--p", p), numbers("--q", q))
+    answer(divergence_text(result))
     if json_file is not None:
-        write_json(json_file, asdict(found))
+        write_json(json_file, asdict(result))
 
 
 @app.command(
@@ -160,11 +164,11 @@ def positions(
     from ensue.study.foundations.positions import positions as table
 
     check_files(None, picture)
-    found = table(steps, width)
+    positions_table = table(steps, width)
     if as_json:
-        answer(as_json_text(asdict(found)))
+        answer(as_json_text(asdict(positions_table)))
     else:
         colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-        answer(as_text(found, shutil.get_terminal_size().columns, colour), styled=colour)
+        answer(as_text(positions_table, shutil.get_terminal_size().columns, colour), styled=colour)
     if picture is not None:
-        write_picture(picture, draw(found), dark)
+        write_picture(picture, draw(positions_table), dark)

@@ -112,14 +112,16 @@ def flow(options: FlowOptions) -> None:
 
     check_files(options.html, options.picture)
     if (options.run is None) == (not options.cell):
-        given = "both" if options.cell else "none"
-        raise OptionError(f"flow: expected a run folder, or --cell such as GRU; got {given}")
-    found = _of_cell(options) if options.run is None else _of_run(options, options.run)
-    answer(as_json_text(as_json(found)) if options.as_json else as_text(document(found)))
+        default = "both" if options.cell else "none"
+        raise OptionError(f"flow: expected a run folder, or --cell such as GRU; got {default}")
+    flow_result = _of_cell(options) if options.run is None else _of_run(options, options.run)
+    answer(
+        as_json_text(as_json(flow_result)) if options.as_json else as_text(document(flow_result))
+    )
     if options.html is not None:
-        write_file(options.html, as_page(document(found)))
+        write_file(options.html, as_page(document(flow_result)))
     if options.picture is not None:
-        write_picture(options.picture, draw(found), options.dark)
+        write_picture(options.picture, draw(flow_result), options.dark)
 
 
 def _of_cell(options: FlowOptions) -> "Flow":

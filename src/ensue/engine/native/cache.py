@@ -42,8 +42,12 @@ class NoCompiler(EnsueError):
 
 def cache_folder() -> Path:
     """Where kernels are kept: $XDG_CACHE_HOME/ensue, or ~/.cache/ensue."""
-    given = os.environ.get("XDG_CACHE_HOME", "")
-    root = Path(given) if given.startswith("/") else Path(os.path.expanduser("~")) / ".cache"
+    folder_name = os.environ.get("XDG_CACHE_HOME", "")
+    root = (
+        Path(folder_name)
+        if folder_name.startswith("/")
+        else Path(os.path.expanduser("~")) / ".cache"
+    )
     return root / "ensue"
 
 
@@ -77,17 +81,21 @@ def usable_folder() -> Path:
 @functools.cache
 def compiler() -> tuple[str, ...]:
     """The compiler's command: $CXX, c++, g++, clang++, or zig from the `ziglang` wheel."""
-    given = os.environ.get("CXX")
-    for name in [given] if given else ["c++", "g++", "clang++"]:
+    compiler_name = os.environ.get("CXX")
+    for name in [compiler_name] if compiler_name else ["c++", "g++", "clang++"]:
         with contextlib.suppress(ValueError):  # a quotation mark that is not closed
             command = shlex.split(name or "")
             if command and shutil.which(command[0]):
                 return tuple(command)
     if importlib.util.find_spec("ziglang"):  # importing would run a file of this folder
         return (sys.executable, "-P", "-m", "ziglang", "c++")  # -P: neither does the command
-    asked = f"$CXX is {given!r}, which is not found" if given else "no C++ compiler is found"
+    reason = (
+        f"$CXX is {compiler_name!r}, which is not found"
+        if compiler_name
+        else "no C++ compiler is found"
+    )
     raise NoCompiler(
-        f"native engine: {asked} — install one (Debian: apt-get install g++; "
+        f"native engine: {reason} — install one (Debian: apt-get install g++; "
         "or pip install ziglang) or use engine='eager'"
     )
 
@@ -202,9 +210,9 @@ def _build(folder: Path, name: str, source: str, options: list[str]) -> Path:
 def is_whole(library: Path) -> bool:
     """Whether the file is there, the user's own, and what was written."""
     try:
-        wanted = library.with_suffix(".sha256").read_text()
+        expected = library.with_suffix(".sha256").read_text()
         mine = library.lstat().st_uid == os.getuid() and not library.is_symlink()
-        return mine and hashlib.sha256(library.read_bytes()).hexdigest() == wanted
+        return mine and hashlib.sha256(library.read_bytes()).hexdigest() == expected
     except (OSError, UnicodeDecodeError):
         return False
 
@@ -237,12 +245,12 @@ def _compile(library: Path, source: str, options: list[str]) -> None:
         ]
         done = _run(command)
         if done.returncode or not made.exists():
-            said = "\n".join(done.stderr.splitlines()[-8:])
+            message = "\n".join(done.stderr.splitlines()[-8:])
             if shutil.disk_usage(library.parent).free < 1 << 20:
                 raise OSError(f"no space left in {library.parent}")
             raise NoCompiler(
                 f"native engine: {compiler()[0]} failed with exit code {done.returncode}; "
-                f"use engine='eager', or set CXX to another compiler\n{said}"
+                f"use engine='eager', or set CXX to another compiler\n{message}"
             )
         digest = Path(work) / "digest"
         digest.write_text(hashlib.sha256(made.read_bytes()).hexdigest())

@@ -67,7 +67,7 @@ class GradientProducts:
         self.program = program
         self.runs = first_writes(program.backward.products)
         operands = (run.operand for run in program.forward.products)
-        self._shifted = {own.part for own in operands if own.part is not None}
+        self._shifted = {operand.part for operand in operands if operand.part is not None}
         self._carries = {part: carries_of(program, part) for part in program.forward.state}
         self.sums = sum(_rounded(n.width) for n in program.backward.vectors.values())
         self.vectors = self._vector_sums()
@@ -94,32 +94,32 @@ class GradientProducts:
     def _vector_sums(self) -> list[VectorSum]:
         """Neighbouring gates whose sums are neighbours are one. A sum that several vectors share
         stands at the first."""
-        found: list[VectorSum] = []
-        seen: dict[Node, int] = {}
+        sums: list[VectorSum] = []
+        numbers: dict[Node, int] = {}
         at = 0
         for ref, node in self.program.backward.vectors.items():
-            column = at if node.size == ONE else seen.setdefault(node, at)
+            column = at if node.size == ONE else numbers.setdefault(node, at)
             at += _rounded(node.width)
             rows = gate_rows(self.program.equations, ref)
-            last = found[-1] if found else VectorSum("", 0, 0, 0)
+            last = sums[-1] if sums else VectorSum("", 0, 0, 0)
             end = last.column + last.last - last.first
             if (last.vector, last.last, end) == (ref.name, rows[0], column):
-                found[-1] = last._replace(last=rows[1])
+                sums[-1] = last._replace(last=rows[1])
             else:
-                found.append(VectorSum(ref.name, *rows, column))
-        return found
+                sums.append(VectorSum(ref.name, *rows, column))
+        return sums
 
     # ---------------------------------------------------------------- by x and the old state
     def shifted(self, memory: Memory, parameters: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Vᵀδ of each part that is the x before, a row for every step."""
-        found: dict[str, Tensor] = {}
+        moved: dict[str, Tensor] = {}
         for part in self._shifted:
             for d, weight in self._products_of(part, memory, parameters):
-                if part in found:
-                    found[part].addmm_(d, weight)
+                if part in moved:
+                    moved[part].addmm_(d, weight)
                 else:
-                    found[part] = torch.mm(d, weight, out=d.new_empty(len(d), weight.shape[1]))
-        return found
+                    moved[part] = torch.mm(d, weight, out=d.new_empty(len(d), weight.shape[1]))
+        return moved
 
     def x(
         self,
@@ -165,17 +165,17 @@ class GradientProducts:
         memory: Memory,
         parameters: Mapping[str, Tensor],
         plan: Plan,
-        wanted: Collection[str],
+        collection: Collection[str],
     ) -> dict[str, Tensor]:
-        found = {name: self._empty(name, parameters[name]) for name in wanted}
+        tensors = {name: self._empty(name, parameters[name]) for name in collection}
         for run, first in self.runs:
-            if run.matrix not in found:
+            if run.matrix not in tensors:
                 continue
-            rows = found[run.matrix][run.first : run.last]
+            rows = tensors[run.matrix][run.first : run.last]
             for k, (adjoint, operand) in enumerate(self._pairs(memory, run, plan)):
                 add_outer(adjoint, operand, rows, fresh=first and k == 0)
-        self._copy_vectors(memory[SUMS], found)
-        return found
+        self._copy_vectors(memory[SUMS], tensors)
+        return tensors
 
     def _empty(self, name: str, like: Tensor) -> Tensor:
         """For a parameter's gradient: zeros unless every gate of it is going to be written."""
@@ -198,23 +198,23 @@ class GradientProducts:
             return [(d[:cut], states[n:]), (d[cut:], begin[:n])]
         return [(d[n:], states[: plan.rows - n]), (d[:n], begin[:n])]
 
-    def _copy_vectors(self, sums: Tensor, found: dict[str, Tensor]) -> None:
+    def _copy_vectors(self, sums: Tensor, gradients: dict[str, Tensor]) -> None:
         """sums: a row for each thread, in whose second half the sums of its steps stand."""
         of_threads = sums[:, self.sums :]
         total = of_threads[0] if len(of_threads) == 1 else of_threads.sum(0)
         for vector, first, last, column in self.vectors:
-            if vector in found:
-                found[vector][first:last].copy_(total[column : column + last - first])
+            if vector in gradients:
+                gradients[vector][first:last].copy_(total[column : column + last - first])
 
 
 def first_writes(runs: list[GateRun]) -> list[tuple[GateRun, bool]]:
     """Each run, and whether it is the first to write its gates: the others add to them."""
     written: set[tuple[str, int]] = set()
-    found = []
+    first = []
     for run in runs:
-        found.append((run, not run.blocks & written))
+        first.append((run, not run.blocks & written))
         written |= run.blocks
-    return found
+    return first
 
 
 def carries_of(program: Program, part: str) -> tuple[Buffer, ...]:

@@ -136,8 +136,8 @@ class Kernel:
         for part in self.parts:
             states, begin = self.layout.states[part], memory[self._initial[part]]
             if packed or part != self.output_part:
-                kept = max(rows - plan.began if packed else rows, capacity)
-                memory[states] = x.new_empty(kept, self.layout.widths[states])
+                capacity_left = max(rows - plan.began if packed else rows, capacity)
+                memory[states] = x.new_empty(capacity_left, self.layout.widths[states])
             memory[self._final[part]] = begin.clone() if packed else begin
         shape = (plan.steps, plan.batch, self.layout.output_size)
         y = x.new_zeros(shape) if packed else x.new_empty(shape)
@@ -195,7 +195,7 @@ class Kernel:
         parameters: Tensors,
         y: Tensor,
         adjoints: Adjoints,
-        wanted: Wanted,
+        needed: Wanted,
         spend: bool = True,
     ) -> Derivatives:
         """The derivatives that are wanted. The tape is written over if it may be spent."""
@@ -205,12 +205,12 @@ class Kernel:
             self._run_backward(memory, plan, memory[X], True)
         shifted = self.gradients.shifted(memory, parameters)
         state = [
-            self.gradients.state(memory, part, plan, shifted) if asked else None
-            for part, asked in zip(self.parts, wanted.state, strict=True)
+            self.gradients.state(memory, part, plan, shifted) if is_needed else None
+            for part, is_needed in zip(self.parts, needed.state, strict=True)
         ]
-        x = self.gradients.x(memory, parameters, plan, shifted) if wanted.x else None
-        found = self.gradients.parameters(memory, parameters, plan, wanted.parameters)
-        return Derivatives(x, state, found)
+        x = self.gradients.x(memory, parameters, plan, shifted) if needed.x else None
+        gradients = self.gradients.parameters(memory, parameters, plan, needed.parameters)
+        return Derivatives(x, state, gradients)
 
     def _add_adjoints(
         self, memory: dict[Buffer, Tensor], plan: Plan, y: Tensor, adjoints: Adjoints, spend: bool

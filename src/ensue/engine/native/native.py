@@ -164,19 +164,19 @@ class _Native(torch.autograd.Function):
         tape, ctx.tape = ctx.tape, None
         if tape is None:
             _, _, tape = kernel.run(recurrence, True)
-        want_x, *wanted = ctx.needs_input_grad[2:]
+        want_x, *rest_needed = ctx.needs_input_grad[2:]
         known = kernel.program.equations.shapes
-        named = zip(names, wanted[parts:], strict=True)
+        named = zip(names, rest_needed[parts:], strict=True)
         of_parameters = tuple(n for n, needed in named if needed and n in known)
         d_y, *d_final = (None if d is None else d.resolve_neg() for d in adjoints)
-        found = kernel.backward(
+        slopes = kernel.backward(
             tape,
             recurrence.parameters,
             y,
             Adjoints(d_y, d_final),
-            Wanted(want_x, tuple(wanted[:parts]), of_parameters),
+            Wanted(want_x, tuple(rest_needed[:parts]), of_parameters),
         )
-        return None, None, found.x, *found.state, *(found.parameters.get(n) for n in names)
+        return None, None, slopes.x, *slopes.state, *(slopes.parameters.get(n) for n in names)
 
 
 def _differentiably(
@@ -190,9 +190,9 @@ def _differentiably(
     lengths, reverse = recurrence.lengths, recurrence.reverse
     if reverse:
         d_y = reverse_time(d_y, lengths)
-    found = backpropagate(recurrence.forwards(), d_y, tuple(d_final))
-    d_x = reverse_time(found.x, lengths) if reverse else found.x
-    return [d_x, *found.state, *(found.parameters[n] for n in recurrence.parameters)]
+    slopes = backpropagate(recurrence.forwards(), d_y, tuple(d_final))
+    d_x = reverse_time(slopes.x, lengths) if reverse else slopes.x
+    return [d_x, *slopes.state, *(slopes.parameters[n] for n in recurrence.parameters)]
 
 
 def native(recurrence: Recurrence) -> tuple[Tensor, State]:

@@ -72,8 +72,8 @@ def recurrence(
     kernel = _kernel(cell, x, hidden, masks)
     lengths = check_lengths(lengths, x.shape[0], x.shape[1])
     plan = kernel.plan(x.shape[0], x.shape[1], lengths, reverse)
-    given = _given([x, *state, *parameters, *masks], lengths, cell, reverse)
-    y, final, tape = kernel.forward(given, plan, True, capacity=x.shape[0] * x.shape[1])
+    run = _given([x, *state, *parameters, *masks], lengths, cell, reverse)
+    y, final, tape = kernel.forward(run, plan, True, capacity=x.shape[0] * x.shape[1])
     return [y, *final, *(tape.memory[buffer] for buffer in kernel.layout.returned(lengths))]
 
 
@@ -108,25 +108,25 @@ def recurrence_backward(
 ) -> list[Tensor]:
     """[∂x, *∂initial states, *∂parameters]. inputs: x, the state, the parameters, the masks;
     returned: what `recurrence` gave; adjoints: of the output and of the final states."""
-    given = _given(inputs, lengths, cell, reverse)
-    x, parts = given.x, len(given.state)
-    kernel = _kernel(cell, x, hidden, list((given.masks or {}).values()))
+    run = _given(inputs, lengths, cell, reverse)
+    x, parts = run.x, len(run.state)
+    kernel = _kernel(cell, x, hidden, list((run.masks or {}).values()))
     plan = kernel.plan(x.shape[0], x.shape[1], lengths, reverse)
     y, final, tape = returned[0], returned[1 : 1 + parts], returned[1 + parts :]
-    memory = kernel.inputs(given, plan)
+    memory = kernel.inputs(run, plan)
     memory |= dict(zip(kernel.layout.returned(lengths), tape, strict=True))
     for part, end in zip(kernel.parts, final, strict=True):
         ended = end if plan.order is None else end.index_select(0, plan.order)
         memory[buffers.final(part)] = ended
-    found = kernel.backward(
+    slopes = kernel.backward(
         Tape(plan, memory),
-        given.parameters,
+        run.parameters,
         y,
         Adjoints(adjoints[0], adjoints[1:]),
-        Wanted(True, (True,) * parts, tuple(given.parameters)),
+        Wanted(True, (True,) * parts, tuple(run.parameters)),
         spend=False,
     )
-    derivatives = [found.x, *found.state, *(found.parameters[n] for n in given.parameters)]
+    derivatives = [slopes.x, *slopes.state, *(slopes.parameters[n] for n in run.parameters)]
     assert all(d is not None for d in derivatives)
     return [d for d in derivatives if d is not None]
 
@@ -141,8 +141,8 @@ def _(
     returned: list[Tensor],
     adjoints: list[Tensor],
 ) -> list[Tensor]:
-    given = _given(inputs, lengths, cell, reverse)
-    return [given.x.new_empty(t.shape) for t in given.tensors]
+    run = _given(inputs, lengths, cell, reverse)
+    return [run.x.new_empty(t.shape) for t in run.tensors]
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: list[Tensor]) -> None:
@@ -159,16 +159,16 @@ def _differentiate(ctx: Any, adjoints: list[Tensor | None]) -> tuple[Any, ...]:
         torch.zeros_like(v) if d is None else d
         for v, d in zip(returned[: 1 + states], adjoints[: 1 + states], strict=True)
     ]
-    d_x, *found = recurrence_backward(list(inputs), *ctx.rest, list(returned), arriving)
-    return d_x, found[:states], found[states:], [None] * masks, None, None, None, None
+    d_x, *slopes = recurrence_backward(list(inputs), *ctx.rest, list(returned), arriving)
+    return d_x, slopes[:states], slopes[states:], [None] * masks, None, None, None, None
 
 
 recurrence.register_autograd(_differentiate, setup_context=_keep)
 
 
-def operate(given: Recurrence, number: int) -> tuple[Tensor, State]:
+def operate(run: Recurrence, number: int) -> tuple[Tensor, State]:
     """The cell over x, as one operator. number: that of the cell."""
-    cell, parameters, x, state, lengths, masks, reverse = given
+    cell, parameters, x, state, lengths, masks, reverse = run
     ordered = [parameters[name] for name in cell.parameters]
     listed = [] if masks is None else [masks[name] for name in cell.masks]
     hidden = hidden_size(cell, parameters)

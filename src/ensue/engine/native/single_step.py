@@ -159,8 +159,8 @@ class StepFunction:
         """(numbers in all, [(number of a buffer, where it begins)])"""
         if batch not in self._work_spaces:
             total, starts = self._space.layout(batch)
-            found = [(self.at[buffer], start) for buffer, start in starts.items()]
-            self._work_spaces[batch] = total, found
+            addresses = [(self.at[buffer], start) for buffer, start in starts.items()]
+            self._work_spaces[batch] = total, addresses
         return self._work_spaces[batch]
 
     def __call__(
@@ -190,17 +190,17 @@ def multiply_with_torch(products: Sequence[StepProduct], memory: Mapping[Buffer,
     """The products, by torch: into given tensors, whose type autocast leaves alone."""
     for kind, to, to_at, source, from_at, by, by_at, n, k, fresh in products:
         out, operand = memory[to], memory[by]
-        given = memory[source] if kind == FORTH else memory[source][:, from_at : from_at + n]
+        matrix = memory[source] if kind == FORTH else memory[source][:, from_at : from_at + n]
         if kind == FORTH:
-            torch.mm(given, operand[by_at : by_at + n].t(), out=out[:, to_at : to_at + n])
+            torch.mm(matrix, operand[by_at : by_at + n].t(), out=out[:, to_at : to_at + n])
         elif kind == BACK and fresh:
-            torch.mm(given, operand[by_at : by_at + n], out=out)
+            torch.mm(matrix, operand[by_at : by_at + n], out=out)
         elif kind == BACK:
-            out.addmm_(given, operand[by_at : by_at + n])
+            out.addmm_(matrix, operand[by_at : by_at + n])
         elif kind == OUTER:
-            add_outer(given, operand[:, by_at : by_at + k], out[to_at : to_at + n], fresh)
+            add_outer(matrix, operand[:, by_at : by_at + k], out[to_at : to_at + n], fresh)
         else:
-            torch.sum(given, 0, out=out[to_at : to_at + n])
+            torch.sum(matrix, 0, out=out[to_at : to_at + n])
 
 
 ELEMENTWISE = 5  # flops of a product in the time of one elsewhere: functions take many
@@ -245,9 +245,9 @@ class SingleStep:
         self._outside, self._inside = flops_of_row(self.program)
         self._list_buffers()
         widths, more = dict(equations.graph.sizes), map(buffers.gradient, self._parameters)
-        given = (self._strides, widths, dtype)
-        self._forward = StepFunction(self.source, self.library, "forward", [], *given)
-        self._backward = StepFunction(self.source, self.library, "backward", [*more], *given)
+        layout = (self._strides, widths, dtype)
+        self._forward = StepFunction(self.source, self.library, "forward", [], *layout)
+        self._backward = StepFunction(self.source, self.library, "backward", [*more], *layout)
         self._at = [self._forward.at[buffer] for buffer in (*self._taped, self._y)]
         self._before = [
             StepProduct(
@@ -271,13 +271,13 @@ class SingleStep:
     def _list_buffers(self) -> None:
         """What is given, what is made beside the output, and the output; the first two are kept
         for the backward pass."""
-        given = [X, *map(buffers.initial, self.parts)]
-        given += map(buffers.parameter, self._parameters)
-        given += map(buffers.mask, self._masks)
+        listed_names = [X, *map(buffers.initial, self.parts)]
+        listed_names += map(buffers.parameter, self._parameters)
+        listed_names += map(buffers.mask, self._masks)
         apart = [part for part in self.parts if part != self.output_part]
         saved = [b for b in (PRODUCTS, NUMBERS_SAVED) if b in self.program.forward.columns]
         self._made = [*map(buffers.states, apart), *saved]
-        self._taped = [*given, *self._made]
+        self._taped = [*listed_names, *self._made]
         self._y = Y if self.output_part is None else buffers.states(self.output_part)
         self._final_at = {p: apart.index(p) if p in apart else -1 for p in self.parts}
         self._carries = {part: carries_of(self.program, part) for part in self.parts}
@@ -322,19 +322,19 @@ class SingleStep:
         self, listed: Sequence[Buffer], tensors: Sequence[Tensor]
     ) -> dict[Buffer, Tensor]:
         """Tensors by buffer, each with rows and columns."""
-        found = dict(zip(listed, tensors, strict=True))
-        found[X] = found[X].view(-1, self._input_size)
-        return found
+        by_buffer = dict(zip(listed, tensors, strict=True))
+        by_buffer[X] = by_buffer[X].view(-1, self._input_size)
+        return by_buffer
 
     # ---------------------------------------------------------------- backward
     @alone_in_a_child
     def backward(
-        self, tape: list[Tensor], parameters: Tensors, y: Tensor, adjoints: Adjoints, wanted: Wanted
+        self, tape: list[Tensor], parameters: Tensors, y: Tensor, adjoints: Adjoints, needed: Wanted
     ) -> Derivatives:
         """As `Kernel.backward`."""
         y = y.contiguous()  # a hook on saved tensors may have given it another layout
         batch = y.shape[1]
-        call = self._backward_call(wanted)
+        call = self._backward_call(needed)
         new = [y.new_empty(batch, self._strides[buffer]) for buffer in call.new]
         if call.x_is_unread:
             new[0].zero_()
@@ -342,11 +342,11 @@ class SingleStep:
             new.append(tape[self._products_at])
         threads = thread_count(batch, batch * self._inside)
         sums = y.new_zeros(threads, self._strides[SUMS])
-        found = {
+        slopes = {
             name: parameters[name].new_empty(shape) if whole else parameters[name].new_zeros(shape)
             for name, shape, whole in call.gradients
         }
-        tensors = [*tape, y, *self._arriving(y, adjoints), *new, sums, *found.values()]
+        tensors = [*tape, y, *self._arriving(y, adjoints), *new, sums, *slopes.values()]
         small = batch > 0 and self._is_small(batch) and self._outside <= CACHED
         if batch:
             table = call.table if small else self._no_products
@@ -356,74 +356,77 @@ class SingleStep:
             multiply_with_torch(call.products, self._by_buffer(call.buffers, tensors))
         d_x = None if call.x_at is None else tensors[call.x_at].view(1, batch, self._input_size)
         d_state = [None if k is None else tensors[k] for k in call.state_at]
-        return Derivatives(d_x, d_state, found)
+        return Derivatives(d_x, d_state, slopes)
 
     def _arriving(self, y: Tensor, adjoints: Adjoints) -> list[Tensor]:
         """The adjoints of the output and of the new state, in memory that may be written."""
         d_y, batch = adjoints.output, y.shape[1]
         arriving = [y.new_zeros(y.shape) if d_y is None else d_y.contiguous()]
         for part, d in zip(self.parts, adjoints.final, strict=True):
-            given = y.new_zeros(batch, self._part_widths[part]) if d is None else d.contiguous()
+            arrived = y.new_zeros(batch, self._part_widths[part]) if d is None else d.contiguous()
             if len(self._carries[part]) > 1:
-                arriving += [given, torch.empty_like(given)]
+                arriving += [arrived, torch.empty_like(arrived)]
             else:  # the new adjoint comes over the old one
-                arriving.append(given if d is None else given.clone())
+                arriving.append(arrived if d is None else arrived.clone())
         return arriving
 
-    def _backward_call(self, wanted: Wanted) -> BackwardCall:
-        if wanted not in self._backward_calls:
-            self._backward_calls[wanted] = self._make_backward_call(wanted)
-        return self._backward_calls[wanted]
+    def _backward_call(self, needed: Wanted) -> BackwardCall:
+        if needed not in self._backward_calls:
+            self._backward_calls[needed] = self._make_backward_call(needed)
+        return self._backward_calls[needed]
 
-    def _make_backward_call(self, wanted: Wanted) -> BackwardCall:
+    def _make_backward_call(self, needed: Wanted) -> BackwardCall:
         backward, equations = self.program.backward, self.program.equations
-        products = self.products_after(wanted)
-        new = [D_X] if wanted.x or backward.x is not None else []
+        products = self.products_after(needed)
+        new = [D_X] if needed.x or backward.x is not None else []
         if backward.adjoints and not backward.overlay:
             new.append(ADJOINTS)
         listed = [*self._taped, self._y, D_Y]
         for carries in self._carries.values():
             listed += carries
         listed += [*new, *([ADJOINTS] if backward.overlay else []), SUMS]
-        listed += map(buffers.gradient, wanted.parameters)
+        listed += map(buffers.gradient, needed.parameters)
         reached = backward.x is not None or any(product.to == D_X for product in products)
         shapes, whole = equations.shapes, self.gradients.written
-        of_state = zip(self.parts, wanted.state, strict=True)
+        of_state = zip(self.parts, needed.state, strict=True)
         return BackwardCall(
             listed,
             [self._backward.at[buffer] for buffer in listed],
             new,
-            listed.index(D_X) if wanted.x else None,
-            [listed.index(self._carries[p][-1]) if asked else None for p, asked in of_state],
-            wanted.x and not reached,
-            [(name, shapes[name], name in whole) for name in wanted.parameters],
+            listed.index(D_X) if needed.x else None,
+            [
+                listed.index(self._carries[p][-1]) if is_needed else None
+                for p, is_needed in of_state
+            ],
+            needed.x and not reached,
+            [(name, shapes[name], name in whole) for name in needed.parameters],
             products,
             self._backward.table((), products),
         )
 
-    def products_after(self, wanted: Wanted) -> list[StepProduct]:
+    def products_after(self, needed: Wanted) -> list[StepProduct]:
         """The products after the step, for the derivatives that are wanted."""
-        parts = [p for p, asked in zip(self.parts, wanted.state, strict=True) if asked]
-        found: list[StepProduct] = []
+        parts = [p for p, is_needed in zip(self.parts, needed.state, strict=True) if is_needed]
+        products: list[StepProduct] = []
         fresh_x = self.program.backward.x is None
         for run, fresh in self.gradients.runs:
             (operand, column, k, part), n = run.operand, run.height
             adjoint, matrix = (ADJOINTS, run.column), (buffers.parameter(run.matrix), run.first)
-            if run.matrix in wanted.parameters:
+            if run.matrix in needed.parameters:
                 to, by = buffers.gradient(run.matrix), (operand, column)
-                found.append(StepProduct(OUTER, to, run.first, *adjoint, *by, n, k, fresh))
-            if operand == X and wanted.x:
-                found.append(StepProduct(BACK, D_X, 0, *adjoint, *matrix, n, k, fresh_x))
+                products.append(StepProduct(OUTER, to, run.first, *adjoint, *by, n, k, fresh))
+            if operand == X and needed.x:
+                products.append(StepProduct(BACK, D_X, 0, *adjoint, *matrix, n, k, fresh_x))
                 fresh_x = False
             elif part is not None and part in parts:
                 to = self._carries[part][-1]
-                found.append(StepProduct(BACK, to, 0, *adjoint, *matrix, n, k, False))
+                products.append(StepProduct(BACK, to, 0, *adjoint, *matrix, n, k, False))
         for vector, first, last, column in self.gradients.vectors:
-            if vector in wanted.parameters:
+            if vector in needed.parameters:
                 to, source = buffers.gradient(vector), (SUMS, self.gradients.sums + column)
                 n = last - first
-                found.append(StepProduct(SUMMED, to, first, *source, SUMS, 0, n, 0, True))
-        return found
+                products.append(StepProduct(SUMMED, to, first, *source, SUMS, 0, n, 0, True))
+        return products
 
 
 def strides_of(program: Program, sums: int) -> dict[Buffer, int]:

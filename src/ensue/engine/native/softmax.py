@@ -80,9 +80,9 @@ def softmax_of_rows(
     (rows,); the gradients of their sum are written where they are asked for."""
     (rows, width), classes = h.shape, len(weight)
     costs = h.new_empty(rows)
-    given = [None if v is None else v.contiguous() for v in (h, weight, bias, targets)]
+    tensors = [None if v is None else v.contiguous() for v in (h, weight, bias, targets)]
     call = SoftmaxCost(
-        *(None if v is None else v.data_ptr() for v in given),
+        *(None if v is None else v.data_ptr() for v in tensors),
         rows, width, classes, _piece(rows, classes), smoothing, costs.data_ptr(),
         *(None if v is None else v.data_ptr() for v in gradients),
     )  # fmt: skip

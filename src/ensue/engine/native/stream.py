@@ -64,12 +64,12 @@ class NativeStep:
 
     def _strides(self) -> list[int]:
         """Numbers from row to row of each buffer."""
-        found = {b: v.stride(0) for b, v in self._memory.items() if v.dim() == 2}
-        found |= {X: self.input_size, Y: self.output_size}
+        strides = {b: v.stride(0) for b, v in self._memory.items() if v.dim() == 2}
+        strides |= {X: self.input_size, Y: self.output_size}
         for part, size in zip(self.parts, self.state_sizes, strict=True):
             of_part = (buffers.states(part), buffers.initial(part), buffers.final(part))
-            found |= dict.fromkeys(of_part, size)
-        return [found.get(buffer, 0) for buffer in self._function.buffers]
+            strides |= dict.fromkeys(of_part, size)
+        return [strides.get(buffer, 0) for buffer in self._function.buffers]
 
     def _prepare(self, sizes: list[int]) -> None:
         """The call, filled in but for what changes; packs the weights."""
@@ -114,8 +114,8 @@ class NativeStep:
             raise ShapeError(
                 f"step: state: expected {len(self.parts)} parts ({parts}), got {len(state)}"
             )
-        wanted = [(self.batch, n) for n in (self.input_size, *self.state_sizes)]
-        for name, tensor, shape in zip(("x", *self.parts), (x, *state), wanted, strict=True):
+        expected = [(self.batch, n) for n in (self.input_size, *self.state_sizes)]
+        for name, tensor, shape in zip(("x", *self.parts), (x, *state), expected, strict=True):
             if tuple(tensor.shape) != shape or tensor.dtype != self.dtype:
                 raise ShapeError(
                     f"step: {name}: expected {shape} of {self.dtype}, "

@@ -82,9 +82,9 @@ def single_gate(
 
 def join_neighbours(single: Iterable[GateRun]) -> list[GateRun]:
     """Runs of one gate each, in order: neighbours become one."""
-    found: list[GateRun] = []
+    joined: list[GateRun] = []
     for run in single:
-        last = found[-1] if found else None
+        last = joined[-1] if joined else None
         if last is not None and run == last._replace(
             first_gate=last.first_gate + last.gates,
             gates=1,
@@ -92,10 +92,10 @@ def join_neighbours(single: Iterable[GateRun]) -> list[GateRun]:
             last=run.last,
             column=last.column + last.height,
         ):
-            found[-1] = last._replace(gates=last.gates + 1, last=run.last)
+            joined[-1] = last._replace(gates=last.gates + 1, last=run.last)
         else:
-            found.append(run)
-    return found
+            joined.append(run)
+    return joined
 
 
 @dataclass(frozen=True, eq=False, slots=True)

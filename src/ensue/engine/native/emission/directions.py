@@ -102,8 +102,8 @@ def forward_direction(forward: Forward) -> Direction:
     for node in forward.saved:
         if node.op != "product":
             location = forward.locations[node]
-            kept = location.buffer != NUMBERS_SAVED and node in read_again
-            stores.setdefault(node, []).append(Store(location, "" if kept else TRAINING))
+            is_saved = location.buffer != NUMBERS_SAVED and node in read_again
+            stores.setdefault(node, []).append(Store(location, "" if is_saved else TRAINING))
     # saved numbers are read from the numbers of the step, which are there when none are saved
     locations = {n: at for n, at in forward.locations.items() if at.buffer != NUMBERS_SAVED}
     return _direction("forward", forward, forward.schedule, locations, stores, {}, [])
@@ -147,8 +147,8 @@ def _direction(
         if node not in locations and _is_read(node, schedule)
     ]
     scratch = list(dict.fromkeys(scratch))
-    found = [node for stage in schedule.stages for node in stage.scalars]
-    numbers = {node: k for k, node in enumerate(dict.fromkeys(found))}
+    scalars = [node for stage in schedule.stages for node in stage.scalars]
+    numbers = {node: k for k, node in enumerate(dict.fromkeys(scalars))}
     every = side_by_side(NUMBERS, "batch", list(numbers)) | locations
     every |= side_by_side(SCRATCH, "batch", scratch)
     panels = _panels(name, schedule, every)
@@ -170,20 +170,20 @@ def _is_read(node: Node, schedule: Schedule) -> bool:
 
 
 def _panels(name: str, schedule: Schedule, locations: Locations) -> dict[Group, Panels]:
-    found: dict[Group, Panels] = {}
+    panels: dict[Group, Panels] = {}
     for phase in schedule.phases:
         together = f"blocks_for({max(map(len, phase.groups), default=0)})"
         for dots in phase.groups:
             order = _in_memory_order([locations[operand] for operand in dots[0].args])
-            found[group_of(phase, dots)] = Panels(
-                buffers.packed(name, len(found)),
+            panels[group_of(phase, dots)] = Panels(
+                buffers.packed(name, len(panels)),
                 dots[0].size,
                 len(dots),
                 [(gate, dot.attr[k]) for k in order for gate, dot in enumerate(dots)],
                 [dots[0].args[k] for k in order],
                 together,
             )
-    return found
+    return panels
 
 
 def _in_memory_order(locations: list[Location]) -> list[int]:
@@ -199,13 +199,13 @@ def _in_memory_order(locations: list[Location]) -> list[int]:
 def _buffers(forward: Forward, backward: bool, doubled: list[str]) -> list[Buffer]:
     """All buffers of one direction but its packed matrices, in the order of a call."""
     declared = forward.equations.declarations
-    found = [buffers.parameter(n) for n, d in declared.items() if not isinstance(d, Mask)]
-    found += [buffer for buffer in forward.columns if buffer != ADJOINTS]
+    listed = [buffers.parameter(n) for n, d in declared.items() if not isinstance(d, Mask)]
+    listed += [buffer for buffer in forward.columns if buffer != ADJOINTS]
     for part in forward.state:
-        found += [buffers.states(part), buffers.initial(part), buffers.final(part)]
-    found += [SCRATCH, REDUCED, NUMBERS, Y]
+        listed += [buffers.states(part), buffers.initial(part), buffers.final(part)]
+    listed += [SCRATCH, REDUCED, NUMBERS, Y]
     if backward:
-        found += [D_Y, ADJOINTS, D_X, SUMS]
+        listed += [D_Y, ADJOINTS, D_X, SUMS]
         for part in forward.state:
-            found += buffers.carry_pair(part) if part in doubled else [buffers.carry(part)]
-    return found
+            listed += buffers.carry_pair(part) if part in doubled else [buffers.carry(part)]
+    return listed

@@ -277,9 +277,11 @@ class Emitter:
     def _prefetch(self, phase: Phase) -> list[str]:
         """Asks for what the equations will read, before the products that they wait for."""
         far = ("step", "time", "old", "new")
-        found = [self.direction.locations.get(n) for n in phase.loads if n.size != ONE]
+        locations = [self.direction.locations.get(n) for n in phase.loads if n.size != ONE]
         self.values.begin_rows()
-        addresses = [self.values.address(at) for at in found if at is not None and at.row in far]
+        addresses = [
+            self.values.address(at) for at in locations if at is not None and at.row in far
+        ]
         lines = [f"__builtin_prefetch({a} + c);" for a in dict.fromkeys(addresses)]
         if not lines:
             return []

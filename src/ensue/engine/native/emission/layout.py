@@ -70,8 +70,8 @@ class LoweredStep:
     @property
     def hoisted(self) -> list[Node]:
         """The products before the loop, in the order of the declared matrices."""
-        found = filter(self.is_hoisted, below(self.roots))
-        return sorted(found, key=lambda n: (declared_order(self.equations, n.attr), n.number))
+        nodes = filter(self.is_hoisted, below(self.roots))
+        return sorted(nodes, key=lambda n: (declared_order(self.equations, n.attr), n.number))
 
 
 @dataclass(frozen=True)
@@ -97,25 +97,27 @@ class LoweredDerivative:
         return [*self.state.values(), *x, *self.vectors.values(), *self.adjoints]
 
 
-def lower_step(equations: Equations, given: Given = of_nothing) -> LoweredStep:
+def lower_step(equations: Equations, is_given: Given = of_nothing) -> LoweredStep:
     """The step by itself, without its derivative."""
-    return _step(equations, lower(equations.roots, given), given)
+    return _step(equations, lower(equations.roots, is_given), is_given)
 
 
-def lower_both(equations: Equations, given: Given = of_x) -> tuple[LoweredStep, LoweredDerivative]:
+def lower_both(
+    equations: Equations, is_given: Given = of_x
+) -> tuple[LoweredStep, LoweredDerivative]:
     """The step and its derivative, which share values."""
     derivative = equations.derive(equations.graph.copy)
     outers = [Outer(*outer) for outer in derivative.outers()]
-    outside = [outer for outer in outers if given(outer.operand)]
+    outside = [outer for outer in outers if is_given(outer.operand)]
     rest_of_x = _without_products(derivative.x, equations.x, outside)
     rest = {
         part: _without_products(d, equations.old[part], outside)
         for part, d in derivative.state.items()
     }
-    wanted = [*rest.values(), *derivative.vectors.values(), rest_of_x]
-    wanted += [node for outer in outers for node in (outer.adjoint, outer.operand)]
-    low = lower([*equations.roots, *(n for n in wanted if n is not None)], given)
-    step = _step(equations, low, given)
+    roots = [*rest.values(), *derivative.vectors.values(), rest_of_x]
+    roots += [node for outer in outers for node in (outer.adjoint, outer.operand)]
+    low = lower([*equations.roots, *(n for n in roots if n is not None)], is_given)
+    step = _step(equations, low, is_given)
     state = {
         part: _zeros(equations.graph, equations.old[part].size) if d is None else low[d]
         for part, d in rest.items()
@@ -138,9 +140,9 @@ def _in_order(equations: Equations, vectors: dict[VectorRef, Node]) -> list[tupl
     return sorted(vectors.items(), key=lambda item: declared_order(equations, item[0]))
 
 
-def _step(equations: Equations, low: dict[Node, Node], given: Given) -> LoweredStep:
+def _step(equations: Equations, low: dict[Node, Node], is_given: Given) -> LoweredStep:
     state = {part: _computed(low[node]) for part, node in equations.state.items()}
-    return LoweredStep(equations, given, _computed(low[equations.output]), state)
+    return LoweredStep(equations, is_given, _computed(low[equations.output]), state)
 
 
 def _distinct_adjoints(equations: Equations, outers: list[Outer]) -> list[Node]:
@@ -258,8 +260,8 @@ def find_overlay(
         return None
     overlay = Overlay(sizes, written, last_read)
     same = all(n.size == size for n, size in zip(hoisted, sizes, strict=False))
-    kept = [(n, k) for k, n in enumerate(hoisted) if n in saved]
-    return overlay if same and all(overlay.admits(n, k) for n, k in kept) else None
+    candidates = [(n, k) for k, n in enumerate(hoisted) if n in saved]
+    return overlay if same and all(overlay.admits(n, k) for n, k in candidates) else None
 
 
 def place_saved(
@@ -297,8 +299,8 @@ def place_saved(
             columns.append(node.size)
     if overlay is not None:  # as wide as the wider of the two
         columns += overlay.sizes[len(columns) :]
-    found = {PRODUCTS: columns, NUMBERS_SAVED: numbers}
-    return {buffer: sizes for buffer, sizes in found.items() if sizes}, locations
+    places = {PRODUCTS: columns, NUMBERS_SAVED: numbers}
+    return {buffer: sizes for buffer, sizes in places.items() if sizes}, locations
 
 
 def _phases_of(
@@ -322,7 +324,7 @@ def make_layout(
     overlay: Overlay | None,
 ) -> Layout:
     """The layout of a kernel for both passes."""
-    columns, given = layout_of_inputs(step.equations)
+    columns, input_places = layout_of_inputs(step.equations)
     more, stored = place_saved(step, forward, saved, overlay)
     adjoints = side_by_side(ADJOINTS, "step", derivative.adjoints)
     columns |= more
@@ -331,7 +333,7 @@ def make_layout(
     seeds: Locations = {derivative.seeds[0]: Location(D_Y, "time")}
     for part, seed in zip(step.state, derivative.seeds[1:], strict=True):
         seeds[seed] = Location(buffers.carry(part), "batch")
-    known = given | stored | seeds
+    known = input_places | stored | seeds
     backward = dict(known)
     for part, node in step.state.items():
         backward.setdefault(node, Location(buffers.states(part), "new"))

@@ -122,13 +122,13 @@ def single_step_program(equations: Equations) -> Program:
     return _program(equations, lambda leaf: leaf.op in ("x", "state"))
 
 
-def _program(equations: Equations, given: Given) -> Program:
-    step, derivative = lower_both(equations, given)
+def _program(equations: Equations, is_given: Given) -> Program:
+    step, derivative = lower_both(equations, is_given)
     operands = {outer.operand for outer in derivative.outers if not outer.operand.is_leaf}
     saved = saved_values(step, derivative, operands)
     forward = Schedule([*step.roots, *saved], step.is_hoisted)
-    held = {*saved, *step.state.values()}
-    backward = Schedule(derivative.roots, held.__contains__)
+    stored = {*saved, *step.state.values()}
+    backward = Schedule(derivative.roots, stored.__contains__)
     overlay = find_overlay(derivative, backward, step.hoisted, saved, operands)
     layout = make_layout(step, derivative, forward, saved, overlay)
     return Program(
@@ -186,13 +186,13 @@ def _doubled_parts(
     step: LoweredStep, derivative: LoweredDerivative, backward: Schedule
 ) -> list[str]:
     """The parts of the state whose old adjoint is still read once the new one is being written."""
-    found, phases = [], backward.phases
+    doubled, phases = [], backward.phases
     for part, seed in zip(step.state, derivative.seeds[1:], strict=True):
         writes = [k for k, phase in enumerate(phases) if derivative.state[part] in phase.stores]
         reads = [k for k, phase in enumerate(phases) if seed in phase.loads]
         if not writes or max(reads, default=-1) > writes[0]:
-            found.append(part)
-    return found
+            doubled.append(part)
+    return doubled
 
 
 # ---------------------------------------------------------------- products outside the loop

@@ -107,11 +107,11 @@ def _declarations(buffers: list[Buffer], sizes: list[str], mentioned: set[str]) 
 
 
 def _entries(names: Iterable[str]) -> list[str]:
-    lines, given = ['extern "C" {'], "const Call* c, const Threads* t"
+    lines, arguments = ['extern "C" {'], "const Call* c, const Threads* t"
     for name in names:
         lines += [
-            f"void pack_{name}({given}) {{ together(*c, *t, {name}_pack); }}",
-            f"void run_{name}({given}) {{ together(*c, *t, {name}_rows); }}",
-            f"void {name}({given}) {{ pack_{name}(c, t), run_{name}(c, t); }}",
+            f"void pack_{name}({arguments}) {{ together(*c, *t, {name}_pack); }}",
+            f"void run_{name}({arguments}) {{ together(*c, *t, {name}_rows); }}",
+            f"void {name}({arguments}) {{ pack_{name}(c, t), run_{name}(c, t); }}",
         ]
     return [*lines, "}"]
