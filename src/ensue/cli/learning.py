@@ -28,7 +28,7 @@ from ensue.cli.app import (
 )
 from ensue.cli.data import TolerantOptions
 from ensue.cli.reading import shown_while
-from ensue.cli.request import FILES_HELP, Request, FurtherOptions, check, configured, requested
+from ensue.cli.request import FILES_HELP, FurtherOptions, Request, check, configured, requested
 from ensue.cli.streams import input_lines, nobody_reads
 from ensue.cli.task_options import OptionValues, as_asked, with_task_options
 from ensue.cli.trusting import TrustCell, trusted

@@ -19,7 +19,7 @@ from ensue.cli.app import (
     write_picture,
 )
 from ensue.cli.learning import HERE, On
-from ensue.cli.request import Request, FurtherOptions, check, configured, requested
+from ensue.cli.request import FurtherOptions, Request, check, configured, requested
 from ensue.errors import OptionError
 from ensue.escape import in_shell
 
