@@ -118,7 +118,7 @@ def test_a_cell_in_a_notebook(row: Row) -> None:
     assert isinstance(cell, Cell)
     html = cell._repr_html_()
     tree = check_page(html)
-    equations = cell._shown()
+    equations = cell._displayed_equations()
     assert {"math", "svg"} <= {own.tag for own in tree.iter()}
     shown = words(tree)
     assert equations.title in shown

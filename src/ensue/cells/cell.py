@@ -200,7 +200,7 @@ class Cell(ABC):
         """The number of parameters."""
         return sum(math.prod(s) for s in self.shapes(input_size, hidden_size).values())
 
-    def _shown(self) -> Equations:
+    def _displayed_equations(self) -> Equations:
         """Those that a notebook shows: with fewer inputs than units, unless x and the state are
         added and must be alike."""
         try:
@@ -214,10 +214,10 @@ class Cell(ABC):
 
         text = inspect.cleandoc(type(self).__dict__.get("__doc__") or "")
         about = " ".join(text.partition("\n\n")[0].split())
-        return as_block(equations_document(self._shown(), about))
+        return as_block(equations_document(self._displayed_equations(), about))
 
     def _repr_latex_(self) -> str:
-        return self._shown()._repr_latex_()
+        return self._displayed_equations()._repr_latex_()
 
 
 def _check_name(cls: type, name: str, value: Any) -> None:

@@ -172,7 +172,7 @@ class Command(TyperCommand):
     is."""
 
     def get_help_option(self, ctx: Any) -> Any:
-        return _settled(super().get_help_option(ctx))
+        return _with_help_text(super().get_help_option(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         return super().parse_args(ctx, with_trusted(args))
@@ -198,7 +198,7 @@ class Commands(TyperGroup):
     """Commands in groups."""
 
     def get_help_option(self, ctx: Any) -> Any:
-        return _settled(super().get_help_option(ctx))
+        return _with_help_text(super().get_help_option(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         return super().parse_args(ctx, args or ["--help"])
@@ -221,7 +221,7 @@ class Commands(TyperGroup):
         formatter.write(f"{page}\n")
 
 
-def _settled(help_option: Any) -> Any:
+def _with_help_text(help_option: Any) -> Any:
     """With a default that needs no conversion: for one, Typer would load pydantic."""
     if help_option is not None:
         help_option.default = False

@@ -106,7 +106,7 @@ def settings_page(known: TaskSettings) -> Page:
     flags = flags_of(known)
     rows = {
         name: [
-            (_named(value), _told(value, flags.get(full_key(name, key))))
+            (_named(value), _setting_lines(value, flags.get(full_key(name, key))))
             for key, value in table.items()
         ]
         for name, table in known.tables.items()
@@ -156,7 +156,7 @@ def _named(setting: Setting) -> str:
     return f"{setting.key} = {cut(default, LONGEST)}" if default else setting.key
 
 
-def _told(setting: Setting, flag: str | None) -> str:
+def _setting_lines(setting: Setting, flag: str | None) -> str:
     expected = [] if setting.expected in SELF_EVIDENT else [setting.expected]
     beside = "; ".join([*expected, *([flag] if flag else [])])
     return f"{setting.meaning} [{beside}]" if beside else setting.meaning

@@ -86,7 +86,7 @@ class Tally:
     def __init__(self, problems: Iterable[Problem] = ()) -> None:
         self.count = 0
         self._alike: Counter[str] = Counter()
-        self._shown: list[tuple[str, Problem]] = []
+        self._listed: list[tuple[str, Problem]] = []
         self._reasons: set[str] = set()  # two are kept, to see whether there is but one
         for problem in problems:
             self.add(problem)
@@ -96,22 +96,22 @@ class Tally:
         if len(self._reasons) < 2:
             self._reasons.add(problem.reason)
         kind = NUMBER.sub("0", problem.reason)
-        if len(self._shown) < MOST_LISTED or kind in self._alike:
+        if len(self._listed) < MOST_LISTED or kind in self._alike:
             self._alike[kind] += 1
-            if self._alike[kind] <= MOST_ALIKE and len(self._shown) < MOST_LISTED:
-                self._shown.append((kind, problem))
+            if self._alike[kind] <= MOST_ALIKE and len(self._listed) < MOST_LISTED:
+                self._listed.append((kind, problem))
 
     @property
     def same(self) -> Problem | None:
         """The first, where all reject a row for the very same reason."""
         alone = len(self._reasons) == 1
-        return self._shown[0][1] if alone and self._shown[0][1].rejects else None
+        return self._listed[0][1] if alone and self._listed[0][1].rejects else None
 
     def lines(self, count: int | None = None) -> list[str]:
         """count: of all problems, where some were not added."""
-        listed, last = [], {kind: at for at, (kind, _) in enumerate(self._shown)}
-        counts = Counter(kind for kind, _ in self._shown)
-        for at, (kind, problem) in enumerate(self._shown):
+        listed, last = [], {kind: at for at, (kind, _) in enumerate(self._listed)}
+        counts = Counter(kind for kind, _ in self._listed)
+        for at, (kind, problem) in enumerate(self._listed):
             listed.append(short_line(str(problem)))
             more = self._alike[kind] - counts[kind]
             if more and last[kind] == at:

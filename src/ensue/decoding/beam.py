@@ -204,14 +204,14 @@ class _Search:
         divisor: Callable[[Tensor], Tensor],
         stop_early: bool,
     ) -> None:
-        self.given, self.width, self.divisor = search, width, divisor
+        self.search, self.width, self.divisor = search, width, divisor
         self.stop_early = stop_early
         self.ended = Ended.none(len(search.tokens), n_best, search.tokens.device)
         self.layers: list[Layer] = []
 
     @torch.no_grad()
     def run(self) -> list[list[Hypothesis]]:
-        search = self.given
+        search = self.search
         tokens, state = search.tokens, search.state
         sentences = torch.arange(len(tokens), device=tokens.device)
         scores = torch.zeros(len(tokens), 1, dtype=torch.float64, device=tokens.device)
@@ -221,7 +221,7 @@ class _Search:
             watched = search.watched(state, len(tokens))
             scores, parents, chosen = self._lengthened(sentences, scores, log_probs)
             self.layers.append(Layer(sentences, before, parents, chosen, watched))
-            best = self._kept(sentences, scores)
+            best = self._best_rows(sentences, scores)
             rows = (parents[best] + before * best[:, None]).flatten()
             sentences, scores, tokens = sentences[best], scores[best], chosen[best].flatten()
             state = search.reorder(state, rows) if len(rows) else state
@@ -241,7 +241,7 @@ class _Search:
         totals, order = totals.flatten(1).sort(dim=1, descending=True, stable=True)
         parents = order // values.shape[1]
         words = words.view(len(scores), -1).gather(1, order)
-        over = (words == self.given.end) | (self.given.limits[sentences] == number)[:, None]
+        over = (words == self.search.end) | (self.search.limits[sentences] == number)[:, None]
         self._end(sentences, number, over, totals, parents, words)
         # Those that have ended move after the others, whose order stays.
         going = over.to(torch.uint8).sort(dim=1, stable=True).indices[:, : self.width]
@@ -266,11 +266,11 @@ class _Search:
         ends = torch.stack([lengths, parents[:, : self.width], words[:, : self.width]], 2)
         self.ended.add(sentences, totals / self.divisor(lengths), totals, ends)
 
-    def _kept(self, sentences: Tensor, scores: Tensor) -> Tensor:
+    def _best_rows(self, sentences: Tensor, scores: Tensor) -> Tensor:
         """Which of the sentences go on."""
         best = scores.amax(1)
         going = best > -torch.inf
         if self.stop_early:
-            bound = best / self.divisor(self.given.limits[sentences])
+            bound = best / self.divisor(self.search.limits[sentences])
             going &= self.ended.scores[sentences, -1] < bound
         return going.nonzero()[:, 0]

@@ -180,7 +180,7 @@ def _say_training(console: Console, out: Path) -> tuple[AnyModel, AnyModel]:
     from ensue.runs.train import train_run
     from ensue.training import Display, RunFolder
 
-    without = _settled(out, "dates-without-attention", "none")[1]
+    without = _configured(out, "dates-without-attention", "none")[1]
     command = [
         sys.executable,
         "-P",
@@ -193,7 +193,7 @@ def _say_training(console: Console, out: Path) -> tuple[AnyModel, AnyModel]:
     ]
     begun = perf_counter()
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=one_thread_each()) as other:
-        config, folder = _settled(out, "dates", "additive")
+        config, folder = _configured(out, "dates", "additive")
         with one_thread():
             trained = train_run(config, folder, [Display(config.train.watch)])
         seconds = perf_counter() - begun
@@ -213,7 +213,7 @@ def _size(model: AnyModel) -> int:
     return sum(parameter.numel() for parameter in model.networks[0].parameters())
 
 
-def _settled(out: Path, name: str, attention: str) -> tuple[RunConfig, RunFolder]:
+def _configured(out: Path, name: str, attention: str) -> tuple[RunConfig, RunFolder]:
     """A run of these settings; one of other settings, or of another version, is begun anew."""
     from ensue.runs.config import RunConfig
     from ensue.runs.train import settle

@@ -84,7 +84,7 @@ class _Walk:
         self.derivative, self.outers = derivative, derivative.outers()
         outputs = [derivative.x, *derivative.state.values(), *derivative.vectors.values()]
         outputs += [node for _, adjoint, operand in self.outers for node in (adjoint, operand)]
-        self.wanted = [node for node in outputs if node is not None]
+        self.nodes = [node for node in outputs if node is not None]
         self.sums = {key: torch.zeros_like(b) for key, b in self._all_blocks().items()}
         self.shapes = {name: (p, cell.parameters[name].gates) for name, p in parameters.items()}
 
@@ -97,7 +97,7 @@ class _Walk:
         """Derivatives by x and the old state; the parameters' are added up."""
         leaves = step_leaves(self.equations, x, old, masks)
         leaves |= dict(zip(self.derivative.seeds, seeds, strict=True))
-        value = evaluate(self.wanted, leaves, self.blocks)
+        value = evaluate(self.nodes, leaves, self.blocks)
         for ref, adjoint, operand in self.outers:
             outer = value[adjoint].t() @ value[operand].expand(x.shape[0], -1)
             self.sums[ref.name, ref.gate] = self.sums[ref.name, ref.gate] + outer

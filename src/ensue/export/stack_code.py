@@ -61,12 +61,12 @@ class StepCode:
         self.schedule = Schedule(roots, lambda _: False)
         self.seen = _offsets({label: node.width for label, node in self.watched.items()})
         self._offset = {part: at for part, at, _ in _offsets(direction.parts)}
-        self._kept = self._read_later()
+        self._read_after = self._read_later()
         self._in_phase: set[Node] = set()
         body = self._body()
         self.scratch = {
             f"{name}__{node.number}": node.width
-            for node in sorted(self._kept, key=lambda n: n.number)
+            for node in sorted(self._read_after, key=lambda n: n.number)
             if node not in roots
         }
         arrays = ["next", "y", *(["seen"] if watched else [])]
@@ -188,7 +188,7 @@ class StepCode:
             if node.size == ONE and not node.is_leaf:
                 body.append(f"n{node.number} = {value};")
             body += self._writes(node, value)
-            if node in self._kept and not self._places(node):
+            if node in self._read_after and not self._places(node):
                 body.append(f"{self._place(node, 'j')} = {value};")
         width = self._width(phase)
         lines = [self.language.loop("j", str(width)), *indent(body)]

@@ -181,7 +181,7 @@ class RunFolder:
         self.evaluation_rows = self.path / "evaluation-rows"
         self.failure = self.path / "failure.json"
         self.lock = self.path / "lock"
-        self._held = False
+        self._locked = False
 
     def check(self) -> None:
         """RunError where a link, a FIFO or a device stands under one of the names: what is read
@@ -215,7 +215,7 @@ class RunFolder:
     def lent(cls, path: Path | str) -> RunFolder:
         """A folder that is held by the process which this one works for."""
         folder = cls(path)
-        folder._held = True
+        folder._locked = True
         return folder
 
     def member(self, number: int) -> RunFolder:
@@ -260,18 +260,18 @@ class RunFolder:
         """Held by one process, from its first look at the folder to the last file that it writes.
         Inside of it this folder may ask for it again. A folder in which nothing was written is
         afterwards as it was before."""
-        if self._held:
+        if self._locked:
             yield
             return
         self.check()
         with Lock(self.lock, made_with=[self.checkpoints]) as lock:
-            self._held = True
+            self._locked = True
             try:
                 sweep(self.path)
                 yield
                 lock.check()
             finally:
-                self._held = False
+                self._locked = False
                 if not self._begun():
                     lock.undo()
 

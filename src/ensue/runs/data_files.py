@@ -29,7 +29,7 @@ def refuse_changed_files(folder: RunFolder, config: RunConfig, allow: Collection
     changed = _changed(folder, _files(config.data))
     if changed and not {"data", "validation"} & set(allow):
         raise RunError(
-            f"{_told(folder, changed)}\n"
+            f"{_change_message(folder, changed)}\n"
             "Next: name another run for the new data, put the old back, or say --allow data"
         )
 
@@ -40,7 +40,7 @@ def split_still_holds(folder: RunFolder, config: RunConfig) -> str:
     changed = _changed(folder, config.data.train)
     if not changed:
         return ""
-    message = _told(folder, changed)
+    message = _change_message(folder, changed)
     if config.description.split.moves_with_files(config.data):
         raise DataError(
             f"{message}: parts are split by place, so that rows that were trained on may now be "
@@ -50,7 +50,7 @@ def split_still_holds(folder: RunFolder, config: RunConfig) -> str:
     return f"{message}: rows keep their parts, but these are not all the rows of that time"
 
 
-def _told(folder: RunFolder, changed: Sequence[str]) -> str:
+def _change_message(folder: RunFolder, changed: Sequence[str]) -> str:
     them = "it" if len(changed) == 1 else "them"
     return f"{', '.join(changed)}: changed since {folder.path} was trained on {them}"
 

@@ -90,13 +90,15 @@ def _decisions(sample: Sample, guess: Guess, task: str) -> list[str]:
     inferred = {key: value for key, value in guess.data.items() if not getattr(sample.data, key)}
     columns = _columns_seen(sample, inferred=bool(task))
     lines = [
-        f"{key}: {_told(value)}{_seen(columns, value)}" for key, value in inferred.items() if value
+        f"{key}: {_setting_text(value)}{_description(columns, value)}"
+        for key, value in inferred.items()
+        if value
     ]
     if task:
         lines.append(f"task: {task} ({guess.why})")
     for table, keys in guess.tables.items():
         lines += [
-            f"{table}.{key}: {_told(value)}{_seen(columns, value)}"
+            f"{table}.{key}: {_setting_text(value)}{_description(columns, value)}"
             for key, value in keys.items()
             if key not in sample.settings.get(table, {})
         ]
@@ -135,7 +137,7 @@ def _columns_seen(sample: Sample, inferred: bool) -> Mapping[str, Column]:
     return sample.kinds if looked_at else {}
 
 
-def _seen(columns: Mapping[str, Column], name: Any) -> str:
+def _description(columns: Mapping[str, Column], name: Any) -> str:
     """What was seen of a column that was found."""
     return f" ({columns[name].seen})" if isinstance(name, str) and name in columns else ""
 
@@ -218,7 +220,7 @@ def _why_not_both(one: str, other: str) -> str:
     return ": rows that a model learned from cannot test it"
 
 
-def _told(value: Any) -> str:
+def _setting_text(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

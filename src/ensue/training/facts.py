@@ -83,7 +83,7 @@ def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, str
             if name == "model":
                 changed[name] = _first_difference(str(before[name]), str(after[name]))
             else:
-                changed[name] = f"was {_shown(before[name])}, now {_shown(after[name])}"
+                changed[name] = f"was {_value_text(before[name])}, now {_value_text(after[name])}"
     return changed
 
 
@@ -110,7 +110,7 @@ def _first_difference(was: str, now: str) -> str:
     return f"was {one[at]}, now {other[at]}"
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     return "not there" if value is None else json.dumps(value, ensure_ascii=False)
 
 

@@ -415,8 +415,8 @@ def _means(before: int, after: int) -> NDArray[np.float64]:
 
 def image_folder(path: Path) -> bool:
     """Whether a folder's folders hold pictures: the first file that is not hidden tells."""
-    for label in sorted(_shown(path)):
-        for file in sorted(_shown(label)) if label.is_dir() else ():
+    for label in sorted(_visible_files(path)):
+        for file in sorted(_visible_files(label)) if label.is_dir() else ():
             return is_image(file)
     return False
 
@@ -424,14 +424,14 @@ def image_folder(path: Path) -> bool:
 def read_image_folder(path: Path, on_bad_row: Tell) -> Iterator[Row]:
     """{"image": the picture, "label": its folder} of `folder/<label>/*.png`, by label and name.
     Names that begin with a dot are passed over, and so are files beside the label folders."""
-    labels = sorted(p for p in _shown(path) if p.is_dir())
+    labels = sorted(p for p in _visible_files(path) if p.is_dir())
     if not labels:
         raise DataError(
             f"{path}: expected a folder for each class with pictures inside "
             f"({path / 'cat' / '1.png'}), found no folder"
         )
     for label in labels:
-        files = sorted(_shown(label))
+        files = sorted(_visible_files(label))
         if not files:
             on_bad_row(
                 Problem(Place(str(label), 1), "the folder of this class is empty", rejects=0)
@@ -454,5 +454,5 @@ def image_row(file: Path, label: str | None, on_bad_row: Tell) -> Iterator[Row]:
         on_bad_row(Problem(place, str(unfit)))
 
 
-def _shown(path: Path) -> Iterator[Path]:
+def _visible_files(path: Path) -> Iterator[Path]:
     return (p for p in path.iterdir() if not p.name.startswith("."))

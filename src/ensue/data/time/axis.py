@@ -297,7 +297,7 @@ def arranged(
     notes += _without_copies(groups, times, contents) if contents else []
     _refuse_twice(groups, times, column, where, bool(ids))
     moments = {key: [_known(times.moments[row]) for row in group] for key, group in groups.items()}
-    step = spacing_of(list(moments.values())) or _given(spacing, moments)
+    step = spacing_of(list(moments.values())) or _given_spacing(spacing, moments)
     if step is None:
         return _as_they_come(groups, times, column, notes)
     return _even(groups, moments, times, step, notes)
@@ -308,7 +308,7 @@ def _known(moment: Moment | None) -> Moment:
     return moment
 
 
-def _given(
+def _given_spacing(
     spacing: Spacing | None, moments: Mapping[tuple[str, ...], list[Moment]]
 ) -> Spacing | None:
     """The spacing of other data, where these are one moment a series, or fit."""

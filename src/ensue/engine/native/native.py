@@ -69,17 +69,17 @@ def kernel_for(
     cell: Cell, input_size: int, hidden: int, training: bool, dtype: torch.dtype
 ) -> Kernel:
     """The kernel of a cell, compiled at first use and kept with the cell."""
-    return _kept(Kernel, cell, input_size, hidden, training, dtype)
+    return _cached(Kernel, cell, input_size, hidden, training, dtype)
 
 
 def single_step_for(
     cell: Cell, input_size: int, hidden: int, training: bool, dtype: torch.dtype
 ) -> SingleStep:
     """The same for a single step."""
-    return _kept(SingleStep, cell, input_size, hidden, training, dtype)
+    return _cached(SingleStep, cell, input_size, hidden, training, dtype)
 
 
-def _kept(
+def _cached(
     make: type[Made], cell: Cell, input_size: int, hidden: int, training: bool, dtype: torch.dtype
 ) -> Made:
     kernels: dict[Any, Made] = cell.__dict__.setdefault("_kernels", {})

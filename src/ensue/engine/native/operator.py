@@ -47,7 +47,9 @@ def _kernel(cell: int, x: Tensor, hidden: int, masks: list[Tensor]) -> Kernel:
     return _makers[cell].kernel(x.shape[2], hidden, bool(masks), x.dtype)
 
 
-def _given(inputs: list[Tensor], lengths: Tensor | None, cell: int, reverse: bool) -> Recurrence:
+def _recurrence_of(
+    inputs: list[Tensor], lengths: Tensor | None, cell: int, reverse: bool
+) -> Recurrence:
     """inputs: x, the state, the parameters, the masks."""
     known = _cells[cell]
     x, *rest = inputs
@@ -72,7 +74,7 @@ def recurrence(
     kernel = _kernel(cell, x, hidden, masks)
     lengths = check_lengths(lengths, x.shape[0], x.shape[1])
     plan = kernel.plan(x.shape[0], x.shape[1], lengths, reverse)
-    run = _given([x, *state, *parameters, *masks], lengths, cell, reverse)
+    run = _recurrence_of([x, *state, *parameters, *masks], lengths, cell, reverse)
     y, final, tape = kernel.forward(run, plan, True, capacity=x.shape[0] * x.shape[1])
     return [y, *final, *(tape.memory[buffer] for buffer in kernel.layout.returned(lengths))]
 
@@ -108,7 +110,7 @@ def recurrence_backward(
 ) -> list[Tensor]:
     """[∂x, *∂initial states, *∂parameters]. inputs: x, the state, the parameters, the masks;
     returned: what `recurrence` gave; adjoints: of the output and of the final states."""
-    run = _given(inputs, lengths, cell, reverse)
+    run = _recurrence_of(inputs, lengths, cell, reverse)
     x, parts = run.x, len(run.state)
     kernel = _kernel(cell, x, hidden, list((run.masks or {}).values()))
     plan = kernel.plan(x.shape[0], x.shape[1], lengths, reverse)
@@ -141,7 +143,7 @@ def _(
     returned: list[Tensor],
     adjoints: list[Tensor],
 ) -> list[Tensor]:
-    run = _given(inputs, lengths, cell, reverse)
+    run = _recurrence_of(inputs, lengths, cell, reverse)
     return [run.x.new_empty(t.shape) for t in run.tensors]
 
 

@@ -145,7 +145,7 @@ class StepFunction:
             address(shared.products),
             address(shared.pack),
         )
-        self._given = ctypes.addressof(self._fixed)
+        self._arguments = ctypes.addressof(self._fixed)
 
     def table(self, before: Sequence[StepProduct], after: Sequence[StepProduct]) -> Table:
         at = self.at
@@ -183,7 +183,9 @@ class StepFunction:
             begin, item = space.data_ptr(), space.element_size()
             for k, start in starts:
                 pointers[k] = begin + start * item
-        self._entry(self._given, self._pointers(*pointers), batch, threads, train, *table, workers)
+        self._entry(
+            self._arguments, self._pointers(*pointers), batch, threads, train, *table, workers
+        )
 
 
 def multiply_with_torch(products: Sequence[StepProduct], memory: Mapping[Buffer, Tensor]) -> None:

@@ -31,8 +31,8 @@ class NativeStep:
         self, cell: Cell, parameters: Mapping[str, Tensor], input_size: int, batch: int
     ) -> None:
         equations = cell.equations(input_size, hidden_size(cell, parameters), training=False)
-        self._kept = {n: p.detach().contiguous().clone() for n, p in parameters.items()}
-        like = next(iter(self._kept.values()))
+        self._parameters_copy = {n: p.detach().contiguous().clone() for n, p in parameters.items()}
+        like = next(iter(self._parameters_copy.values()))
         if like.dtype not in DEFINES:
             raise OptionError(f"step: expected parameters of float32 or float64, got {like.dtype}")
         self.dtype, self.batch, self.parts = like.dtype, batch, cell.parts
@@ -53,7 +53,7 @@ class NativeStep:
 
     def _allocate(self, like: Tensor) -> dict[Buffer, Tensor]:
         """Everything but x, the states and the output, which change from step to step."""
-        memory = {buffers.parameter(n): p for n, p in self._kept.items()}
+        memory = {buffers.parameter(n): p for n, p in self._parameters_copy.items()}
         space = WorkSpace(self._function, self.widths, core(self.dtype).lanes())
         total, starts = space.layout(self.batch)
         whole = like.new_empty(total)
@@ -93,8 +93,8 @@ class NativeStep:
             pack=ctypes.cast(shared.pack, ctypes.c_void_p),
         )
         self._threads = Threads()
-        self._given = (ctypes.byref(self._call), ctypes.byref(self._threads))
-        self._library.pack_forward(*self._given)
+        self._arguments = (ctypes.byref(self._call), ctypes.byref(self._threads))
+        self._library.pack_forward(*self._arguments)
         self._run = self._library.run_forward
         self._at_x, self._at_y = listed.index(X), listed.index(Y)
         self._at_old = [listed.index(buffers.initial(part)) for part in self.parts]
@@ -102,7 +102,7 @@ class NativeStep:
 
     def empty(self) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Tensors for an output and a state, to be given to `step` as `out`."""
-        like = next(iter(self._kept.values()))
+        like = next(iter(self._parameters_copy.values()))
         state = tuple(like.new_empty(self.batch, size) for size in self.state_sizes)
         if self.output_part is not None:
             return state[self.parts.index(self.output_part)], state
@@ -146,5 +146,5 @@ class NativeStep:
                 pointers[at] = tensor.data_ptr()
             if self.output_part is None:
                 pointers[self._at_y] = y.data_ptr()
-            self._run(*self._given)
+            self._run(*self._arguments)
         return out

@@ -39,7 +39,9 @@ class Builder:
         self.nodes: list[onnx.NodeProto] = []
         self.constants: list[onnx.TensorProto] = []
         self._known: dict[Any, str] = {}
-        self._held: list[Stored] = []  # weights are known by identity, and must outlive the graph
+        self._referenced: list[
+            Stored
+        ] = []  # weights are known by identity, and must outlive the graph
         self._count = 0
 
     @property
@@ -86,7 +88,7 @@ class Builder:
         top = self._outermost
         key = ("weight", id(stored.data))
         if key not in top._known:
-            top._held.append(stored)
+            top._referenced.append(stored)
             top._known[key] = top._stored(stored)
         return top._known[key]
 

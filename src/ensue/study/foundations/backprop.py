@@ -240,7 +240,7 @@ class NetworkWalk:
         inputs = tenths((rows * widths[0],), generator)
         if self.x is not None:
             inputs = given_numbers("x", self.x, rows * widths[0])
-        targets = _wanted(self.y, rows, widths[-1], self.cost)
+        targets = _targets(self.y, rows, widths[-1], self.cost)
         if self.cost == "cross-entropy":
             check_distribution(targets, self.output)
         if self.output == "softmax" and widths[-1] == 1:
@@ -278,7 +278,7 @@ def walk_through(
     ).walked()
 
 
-def _wanted(y: Sequence[float] | None, rows: int, outputs: int, cost: str) -> Tensor:
+def _targets(y: Sequence[float] | None, rows: int, outputs: int, cost: str) -> Tensor:
     """Targets (rows, outputs); if none are given, each row has the next output at 1."""
     if y is None:
         return torch.eye(max(outputs, 2), dtype=torch.float64)[:, :outputs].repeat(rows, 1)[:rows]

@@ -113,7 +113,7 @@ def label_curve(
     that the run names may run."""
     config = _with_cells(_with_base(RunFolder(run)), RunFolder(run), settings, trust)
     train, validation = (len(part) for part in _parts(config))
-    differences = changed(_said(config), list(settings))
+    differences = changed(_described(config), list(settings))
     rows = row_counts(train, counts)
     label_counts = [
         (LabelPoint(count, base, _folder(count, base)), _tables(differences, count, train, base))
@@ -214,7 +214,7 @@ def _parts(config: RunConfig) -> tuple[Any, Any]:
     return read_parts(config, model, nobody)
 
 
-def _said(config: RunConfig) -> dict[str, Any]:
+def _described(config: RunConfig) -> dict[str, Any]:
     """The tables of a run without what follows from its data and its base, so that this follows
     anew from fewer rows, or from no base: settings that are as the run would have them if nobody
     had said anything are left out."""

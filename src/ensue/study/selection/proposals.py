@@ -54,7 +54,7 @@ class Proposer:
             [dict(entry.settings) for entry in known],
         )
         for number in range(begin, begin + count):
-            tried.append(self._asked(study, number, tried))
+            tried.append(self._suggest_settings(study, number, tried))
         return tried[len(known) :]
 
     def next(self, known: Sequence[Entry], running: Sequence[Settings]) -> dict[str, Any]:
@@ -64,9 +64,13 @@ class Proposer:
         for settings in running:
             study.enqueue_trial(self._parameters(settings))
             self._suggested(study.ask())
-        return self._asked(study, number, [*(dict(entry.settings) for entry in known), *running])
+        return self._suggest_settings(
+            study, number, [*(dict(entry.settings) for entry in known), *running]
+        )
 
-    def _asked(self, study: optuna.Study, number: int, known: Sequence[Settings]) -> dict[str, Any]:
+    def _suggest_settings(
+        self, study: optuna.Study, number: int, known: Sequence[Settings]
+    ) -> dict[str, Any]:
         """The settings of a trial, others than those that are known: a family with nothing to
         search would be tried again and again."""
         if number < len(self.first):

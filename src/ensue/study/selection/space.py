@@ -33,7 +33,7 @@ class OpenSpace:
         values = {
             key: row
             for key, row in space.items()
-            if not {key, key.partition(".")[0]} & common and not _told(config, key)
+            if not {key, key.partition(".")[0]} & common and not _is_given(config, key)
         }
         usual = config.flat()
         left = {
@@ -118,7 +118,7 @@ class OpenSpace:
         return digest(canonical([config, opened]))
 
 
-def _told(config: RunConfig, key: str) -> bool:
+def _is_given(config: RunConfig, key: str) -> bool:
     table, _, name = key.rpartition(".")
     return name in config.told.get(table, ())
 

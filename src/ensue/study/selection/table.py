@@ -53,11 +53,13 @@ def _search_blocks(selection: Selection) -> list[Block]:
     stopped = sum(bool(trial.stopped) for trial in trials)
     verb = "was" if stopped == 1 else "were"
     count = f"{stopped} of {len(trials)} trials {verb} stopped early" if stopped else ""
-    told_settings = winner.what if winner.name == TOGETHER else _told(selection.changed(winner))
+    told_settings = (
+        winner.what if winner.name == TOGETHER else _as_options(selection.changed(winner))
+    )
     return [Paragraph(count), Section(f"{winner.name}: {told_settings}", ())]
 
 
-def _told(settings: Mapping[str, Any]) -> str:
+def _as_options(settings: Mapping[str, Any]) -> str:
     """Settings as a command has them."""
     words = " ".join(f"--set {in_shell(f'{key}={value}')}" for key, value in settings.items())
     return words or "the default settings"
