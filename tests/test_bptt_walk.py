@@ -41,13 +41,13 @@ def unrolled(walk: BpttWalk) -> tuple[list[dict[str, Any]], list[Any], list[Any]
         weight, bias = [*walk.parameters.values()][-2:]
         z = bound.output(step.x[None], *state)[0] @ weight.t() + bias
         if walk.output == "softmax":
-            cost = -(step.wanted * z.log_softmax(-1)).sum()
+            cost = -(step.target * z.log_softmax(-1)).sum()
         elif walk.output == "logistic":
             cost = torch.nn.functional.binary_cross_entropy_with_logits(
-                z, step.wanted, reduction="sum"
+                z, step.target, reduction="sum"
             )
         else:
-            cost = ((z - step.wanted) ** 2).sum() / 2
+            cost = ((z - step.target) ** 2).sum() / 2
         costs.append(cost if walk.first <= t <= walk.last else None)
     return copies, states, costs
 

@@ -395,14 +395,14 @@ def test_gathering_is_strict_or_skips(tmp_path: Path) -> None:
     )
     heard: list[Problem] = []
     lenient = gather([sound, faulty], ReadOptions(), skip_bad=True, on_bad_row=heard.append)
-    assert len(list(lenient)) == lenient.kept == 34
+    assert len(list(lenient)) == lenient.accepted == 34
     assert lenient.rejected == len(heard) == lenient.count == 33
 
 
 def test_gathering_counts_rows_not_faults(tmp_path: Path) -> None:
     path = written(tmp_path / "t.conll", "a O\nb\nc\n\nd O\n\ne O x\n")
     rows = gather([path], ReadOptions(conll=("form", "tag")), skip_bad=True)
-    assert len(list(rows)) == rows.kept == 1
+    assert len(list(rows)) == rows.accepted == 1
     assert (rows.rejected, rows.count) == (2, 3)
 
 
@@ -420,7 +420,7 @@ def test_gathering_pairs(tmp_path: Path) -> None:
     one, two = written(tmp_path / "a.en", "a\nb\n"), written(tmp_path / "a.de", "c\nd\ne\n")
     pairs = gather_parallel(one, two, ReadOptions(), skip_bad=True)
     assert [tuple(row.fields.values()) for row in pairs] == [("a", "c"), ("b", "d")]
-    assert (pairs.kept, pairs.rejected) == (2, 1)
+    assert (pairs.accepted, pairs.rejected) == (2, 1)
     with pytest.raises(DataError) as error:
         list(gather_parallel(one, two, ReadOptions()))
     assert str(error.value) == (

@@ -137,7 +137,7 @@ def test_skips_have_weights_of_their_own() -> None:
     x = torch.randn(5, 3, dtype=torch.float64, requires_grad=True)
     steps = network.walk(x)
     given = torch.cat([steps[1].a, x, steps[0].a], 1)
-    torch.testing.assert_close(steps[2].given, given)
+    torch.testing.assert_close(steps[2].inputs, given)
     assert torch.autograd.gradcheck(network, (x,))
 
 

@@ -84,7 +84,7 @@ def test_the_minima_of_the_two_costs_lie_apart() -> None:
 
 def test_sgd_is_there_sooner_and_early_stopping_keeps_the_best() -> None:
     own = compare_learning(1)
-    first = own.seen.index(64)
+    first = own.examples.index(64)
     assert own.stochastic[first] < own.descent[first]
     assert own.descent[-1] == pytest.approx(own.least, rel=0.01)
     for seed in (1, 2, 3):
@@ -92,9 +92,9 @@ def test_sgd_is_there_sooner_and_early_stopping_keeps_the_best() -> None:
         before = [
             v for u, v in zip(found.updates, found.validation, strict=True) if u <= found.stopped
         ]
-        assert found.kept == min(before)
+        assert found.best_cost == min(before)
         assert found.best < found.stopped < found.updates[-1]
-        assert found.validation[-1] > found.kept, "it overfits afterwards"
+        assert found.validation[-1] > found.best_cost, "it overfits afterwards"
 
 
 def test_divergence_is_that_of_torch_and_may_be_infinite() -> None:

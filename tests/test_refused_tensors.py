@@ -57,8 +57,8 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         "x: expected 3 rows as source, or a multiple of it, got 2",
     ),
     "a mask of floats": (
-        lambda: attention(zeros(5, 2, 4), seen=zeros(5, 5)),
-        "seen: expected torch.bool, True where a query may look, of a shape that broadcasts to "
+        lambda: attention(zeros(5, 2, 4), mask=zeros(5, 5)),
+        "mask: expected torch.bool, True where a query may look, of a shape that broadcasts to "
         "(batch, heads, queries, keys) (2, 2, 5, 5), got torch.float32 (5, 5)",
     ),
     "a mask of other steps": (

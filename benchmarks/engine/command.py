@@ -21,7 +21,7 @@ def run_command(options: BenchOptions) -> None:
     if options.earlier is not None:
         report = read(options.earlier)
     else:
-        loaded = load_cells(options.own or [])
+        loaded = load_cells(options.cells or [])
         cases = choose_cases(loaded, options.full, options.words or [])
         if options.only_list:
             answer("\n".join(case.name for case in cases))

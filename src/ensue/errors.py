@@ -43,13 +43,13 @@ class Undecided(DataError):
     each, by what it is; on the command line they follow those of the command."""
 
     def __init__(self, message: str, choices: Mapping[str, str], call: str = "{}") -> None:
-        self.told, self.choices = message, dict(choices)
-        super().__init__(self.asked(call))
+        self.message, self.choices = message, dict(choices)
+        super().__init__(self.with_choices(call))
 
-    def asked(self, call: str) -> str:
+    def with_choices(self, call: str) -> str:
         """The question, with a command for each answer. call: how each is written."""
         listed = [f"  {call.format(words)}\n      {what}" for what, words in self.choices.items()]
-        return "\n".join([self.told, *listed])
+        return "\n".join([self.message, *listed])
 
 
 class ConfigError(EnsueError, ValueError):

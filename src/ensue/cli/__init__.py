@@ -88,7 +88,7 @@ def _ran(words: Sequence[str]) -> int:
         raise usage_message(problem, words) from None
     except Undecided as problem:
         command = " ".join(["ensue", *map(in_shell, words)]).replace("{", "{{").replace("}", "}}")
-        raise DataError(problem.asked(f"{command} {{}}")) from None
+        raise DataError(problem.with_choices(f"{command} {{}}")) from None
 
 
 def code_of_signal(problem: Exception) -> int | None:

@@ -64,7 +64,7 @@ Cases = Annotated[
 class BenchOptions:
     words: Cases = None
     full: Annotated[bool, option("--full/--quick", "All shapes of the grid, or four.")] = False
-    own: Annotated[
+    cells: Annotated[
         list[str] | None,
         option("--cell FILE", "Python file of a cell: mine.py, mine.py:MyCell; may be repeated."),
     ] = None

@@ -218,7 +218,7 @@ def check(
                 require(report.roles.columns, columns_of(sample), sample[0].place)
             if not report.roles.text and not inputs:
                 names = columns_of(sample)
-                report.columns = {name: column_of(sample, name).seen for name in names}
+                report.columns = {name: column_of(sample, name).summary for name in names}
             hints = list(_header_hints(sample, options))
         how = replace(options, used=report.roles.columns) if report.roles else look
         rows = chain.from_iterable(

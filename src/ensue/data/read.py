@@ -108,7 +108,7 @@ class Gathered:
     ) -> None:
         self._sources, self._skip_bad, self._on_bad_row = sources, skip_bad, on_bad_row
         self._mend = mend
-        self.kept, self.rejected = 0, 0
+        self.accepted, self.rejected = 0, 0
         self._problems = Tally()
 
     @property
@@ -119,15 +119,15 @@ class Gathered:
     def __iter__(self) -> Iterator[Row]:
         for name, source in self._sources.items():
             for row in watched_rows(source(self._add), name):
-                self.kept += 1
+                self.accepted += 1
                 yield row
-        if not self.kept and not self.count:
+        if not self.accepted and not self.count:
             raise DataError(f"{', '.join(self._sources)}: expected rows, got none")
-        if not self.kept and self.count > 1 and (same := self._problems.same):
+        if not self.accepted and self.count > 1 and (same := self._problems.same):
             raise DataError(f"{same}; so it is in all {self.count:,} rows")
-        if self.count and not self._skip_bad and (self.kept or self.rejected):
+        if self.count and not self._skip_bad and (self.accepted or self.rejected):
             raise DataError(self._message(self._mend))
-        if not self.kept:
+        if not self.accepted:
             raise DataError(self._message("No sound row is left to work with."))
 
     def _add(self, problem: Problem) -> None:

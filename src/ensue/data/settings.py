@@ -160,7 +160,7 @@ class DataSettings(Table):
         names = ("text", "second", "label", "separator", "sequence", "features", "columns")
         return {name: value for name in (*names, "image", "tree") if (value := getattr(self, name))}
 
-    def asked(self, paths: Sequence[str], plain: bool = False) -> DataSettings:
+    def for_questions(self, paths: Sequence[str], plain: bool = False) -> DataSettings:
         """The same reading of other files, whose labels are of no interest. plain: each line is a
         row, whatever the columns of the run are called."""
         roles = {"label": "", "group": "", "separator": ""}

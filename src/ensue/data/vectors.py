@@ -59,7 +59,7 @@ def read_vectors(path: Path, vocabulary: Vocabulary, *, seed: int = 0) -> WordVe
     if path.suffix == SUFFIX:
         for number, word, vector in _binary_vectors(path):
             reading.words, reading.width = reading.words + 1, len(vector)
-            if word in reading.wanted:
+            if word in reading.by_spelling:
                 reading.keep(number, word, vector)
         return reading.result(seed)
     for line, content in _lines(path):
@@ -84,11 +84,11 @@ class _Reading:
 
     def __init__(self, path: Path, vocabulary: Vocabulary) -> None:
         self.path, self.vocabulary = path, vocabulary
-        self.wanted: dict[bytes, list[tuple[int, int]]] = {}  # spelling → token, rank
+        self.by_spelling: dict[bytes, list[tuple[int, int]]] = {}  # spelling → token, rank
         for number in range(len(vocabulary.specials), len(vocabulary)):
             spellings = [spell(vocabulary.tokens[number]) for spell in SPELLINGS]
             for rank, spelling in enumerate(dict.fromkeys(spellings)):
-                self.wanted.setdefault(spelling.encode("utf-8", "surrogatepass"), []).append(
+                self.by_spelling.setdefault(spelling.encode("utf-8", "surrogatepass"), []).append(
                     (number, rank)
                 )
         self.rank = np.full(len(vocabulary), len(SPELLINGS))
@@ -115,7 +115,7 @@ class _Reading:
             self.problems.add(line, f"expected {expected} numbers, found {len(fields) - 1}")
             return
         word = b" ".join(fields[:beyond])
-        if word in self.wanted:
+        if word in self.by_spelling:
             self.read(line, word, fields[beyond:])
 
     def _check_width(self, line: int) -> None:
@@ -147,7 +147,7 @@ class _Reading:
             return
         if self.matrix is None:
             self.matrix = np.zeros((len(self.vocabulary), self.width), np.float32)
-        for number, rank in self.wanted[word]:
+        for number, rank in self.by_spelling[word]:
             if rank < self.rank[number]:
                 self.rank[number] = rank
                 self.matrix[number] = vector

@@ -75,7 +75,7 @@ class _Beginning(NamedTuple):
 
     words: tuple[int, ...]
     state: State
-    seen: tuple[Tensor, ...]
+    watched: tuple[Tensor, ...]
 
 
 @torch.no_grad()

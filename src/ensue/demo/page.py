@@ -37,7 +37,7 @@ class DemoTrial:
 
     name: str
     dates: Sequence[Date]
-    said: Sequence[str]
+    answers: Sequence[str]
 
     @classmethod
     def of(cls, name: str, model: AnyModel, dates: Sequence[Date]) -> DemoTrial:
@@ -46,7 +46,7 @@ class DemoTrial:
 
     @property
     def right(self) -> list[bool]:
-        return [one.iso == answer for one, answer in zip(self.dates, self.said, strict=True)]
+        return [one.iso == answer for one, answer in zip(self.dates, self.answers, strict=True)]
 
     @property
     def exact(self) -> float:
@@ -75,7 +75,7 @@ class DemoTrial:
 
     def mistakes(self) -> list[tuple[Date, str]]:
         """The wrong ones: a date, and what was said."""
-        pairs = zip(self.dates, self.said, strict=True)
+        pairs = zip(self.dates, self.answers, strict=True)
         return [(one, answer) for one, answer in pairs if one.iso != answer]
 
 

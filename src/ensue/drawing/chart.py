@@ -28,9 +28,9 @@ def colour_of(series: int) -> str:
     return COLOURS[series % len(COLOURS)]
 
 
-def shown(value: float) -> str:
+def number_text(value: float) -> str:
     """
-    >>> shown(-0.5), shown(12000.0)
+    >>> number_text(-0.5), number_text(12000.0)
     ('−0.5', '12,000')
     """
     return f"{value:,.6g}".replace("-", "−")
@@ -136,7 +136,7 @@ class Panel:
 
 
 def labelled(axis: Axis) -> Ticks:
-    return [(value, shown(value)) for value in axis.ticks()]
+    return [(value, number_text(value)) for value in axis.ticks()]
 
 
 class Key(NamedTuple):

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from uuid import uuid4
 
-from ensue.drawing.chart import Axis, round_numbers, shown
+from ensue.drawing.chart import Axis, number_text, round_numbers
 from ensue.drawing.layout import cut
 from ensue.drawing.svg import (
     BLUE,
@@ -138,7 +138,7 @@ def band_chart(times: Sequence[str], known: Sequence[float], band: Band) -> str:
     for tick in round_numbers(y.low, y.high, MOST_TICKS):
         level = number(y(tick))
         pieces.append(_line([f"{number(x.start)} {level}", f"{number(x.end)} {level}"], LINE, 1))
-        pieces.append(_words(x.start - 8, y(tick), shown(tick), "end"))
+        pieces.append(_words(x.start - 8, y(tick), number_text(tick), "end"))
     room = max(text_width(time, 11) for time in times) + 20
     every = max(1, math.ceil(len(times) * room / (x.end - x.start)))
     for step in range(len(times) - 1, -1, -every):

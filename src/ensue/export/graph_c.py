@@ -173,7 +173,7 @@ class GraphC:
             first += size
         return lines
 
-    def given(self, node: Node, k: int) -> str:
+    def input_of(self, node: Node, k: int) -> str:
         """An input by its place; NULL where it is not there."""
         exists = k < len(node.inputs) and node.inputs[k] >= 0
         return f"&v[{node.inputs[k]}]" if exists else "NULL"
@@ -190,12 +190,12 @@ Call = Callable[[GraphC, Node], str]
 
 
 def _one(name: str) -> Call:
-    return lambda graph, node: f"op_each(room, {graph.given(node, 0)}, {name})"
+    return lambda graph, node: f"op_each(room, {graph.input_of(node, 0)}, {name})"
 
 
 def _two(name: str) -> Call:
     return lambda graph, node: (
-        f"op_pair(room, {graph.given(node, 0)}, {graph.given(node, 1)}, {name})"
+        f"op_pair(room, {graph.input_of(node, 0)}, {graph.input_of(node, 1)}, {name})"
     )
 
 
@@ -220,7 +220,7 @@ def _cast(c: GraphC, node: Node) -> str:
     if to is None:  # CastLike
         to = 7 if node.inputs[1] in c.parts.whole else 1
     name = "f_truth" if to == 9 else "truncf" if to in WHOLE else "f_same"
-    return f"op_each(room, {c.given(node, 0)}, {name})"
+    return f"op_each(room, {c.input_of(node, 0)}, {name})"
 
 
 def _reduced(how: str) -> Call:
@@ -228,54 +228,55 @@ def _reduced(how: str) -> Call:
         if "axes" in node.attributes:
             raise refuse("c", node.operator)
         keep = node.attributes.get("keepdims", 1)
-        return f"op_reduce(room, {c.given(node, 0)}, {c.given(node, 1)}, {keep}, '{how}')"
+        return f"op_reduce(room, {c.input_of(node, 0)}, {c.input_of(node, 1)}, {keep}, '{how}')"
 
     return call
 
 
 def _softmax(logarithm: int) -> Call:
     return lambda graph, node: (
-        f"op_softmax(room, {graph.given(node, 0)}, {node.attributes.get('axis', -1)}, {logarithm})"
+        f"op_softmax(room, {graph.input_of(node, 0)}, {node.attributes.get('axis', -1)}, "
+        f"{logarithm})"
     )
 
 
 def _joined(c: GraphC, node: Node) -> str:
-    listed = ", ".join(c.given(node, k) for k in range(len(node.inputs)))
+    listed = ", ".join(c.input_of(node, k) for k in range(len(node.inputs)))
     many = len(node.inputs)
     return f"op_concat(room, (const T *[]){{{listed}}}, {many}, {node.attributes['axis']})"
 
 
 def _turned(c: GraphC, node: Node) -> str:
     listed = ", ".join(map(str, node.attributes["perm"]))
-    return f"op_transpose(room, {c.given(node, 0)}, (const long[]){{{listed}}})"
+    return f"op_transpose(room, {c.input_of(node, 0)}, (const long[]){{{listed}}})"
 
 
 def _chunk(c: GraphC, node: Node) -> str:
     """A part of an axis that was cut into parts of one size."""
     cut = c.sequences[node.inputs[0]]
-    sizes = c.given(cut, 1)
+    sizes = c.input_of(cut, 1)
     if sizes == "NULL":
         raise refuse("c", "SplitToSequence")
-    axis, number = cut.attributes.get("axis", 0), c.given(node, 1)
-    return f"op_chunk(room, {c.given(cut, 0)}, {axis}, {sizes}, {number})"
+    axis, number = cut.attributes.get("axis", 0), c.input_of(node, 1)
+    return f"op_chunk(room, {c.input_of(cut, 0)}, {axis}, {sizes}, {number})"
 
 
 def _shaped(c: GraphC, node: Node) -> str:
     first, last = node.attributes.get("start", 0), node.attributes.get("end", 99)
-    return f"op_shape(room, {c.given(node, 0)}, {first}, {last})"
+    return f"op_shape(room, {c.input_of(node, 0)}, {first}, {last})"
 
 
 def _filled(c: GraphC, node: Node) -> str:
     value = node.attributes.get("value", np.zeros(1))
     number = C99().number(float(np.ravel(value)[0]))
-    return f"op_filled(room, {c.given(node, 0)}, {number})"
+    return f"op_filled(room, {c.input_of(node, 0)}, {number})"
 
 
 def _several(name: str, count: int, *attributes: tuple[str, Any]) -> Call:
     """An operator of so many inputs, and of attributes with their defaults."""
 
     def call(c: GraphC, node: Node) -> str:
-        arguments = [c.given(node, k) for k in range(count)]
+        arguments = [c.input_of(node, k) for k in range(count)]
         more = [_spelled(node.attributes.get(key, usual)) for key, usual in attributes]
         return f"{name}({', '.join(['room', *arguments, *more])})"
 
@@ -310,7 +311,7 @@ def _convolution(c: GraphC, node: Node) -> str:
     weights = c.known.get(node.inputs[1])
     if weights is None:
         raise refuse("c", node.operator)
-    arguments = ", ".join(c.given(node, k) for k in range(3))
+    arguments = ", ".join(c.input_of(node, k) for k in range(3))
     groups, windows = node.attributes.get("group", 1), _windows(c, node, weights.shape[2:])
     return f"op_conv(room, {arguments}, {groups}, {windows})"
 
@@ -319,7 +320,7 @@ def _pooling(how: str) -> Call:
     def call(c: GraphC, node: Node) -> str:
         windows = _windows(c, node, node.attributes["kernel_shape"])
         whole = node.attributes.get("count_include_pad", 0)
-        return f"op_pool(room, {c.given(node, 0)}, '{how}', {whole}, {windows})"
+        return f"op_pool(room, {c.input_of(node, 0)}, '{how}', {whole}, {windows})"
 
     return call
 

@@ -118,7 +118,7 @@ def cell_text(direction: Direction) -> str:
     room = [code.language.scratch(name, size) for name, size in code.scratch.items()]
     begin = ["const xAt = 0, stateAt = 0, yAt = 0, seenAt = 0;"]
     end, at = [], 0
-    named = [(name, width) for name, _, width in cell.seen]
+    named = [(name, width) for name, _, width in cell.watched_at]
     for name, width in (*named, *direction.parts.items()):
         end.append([name, at, width])
         at += width

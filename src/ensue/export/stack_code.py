@@ -59,7 +59,7 @@ class StepCode:
         self.watched = {label: _stored(low[node]) for node, label in named.items()}
         roots = [self.output, *self.state.values(), *self.watched.values()]
         self.schedule = Schedule(roots, lambda _: False)
-        self.seen = _offsets({label: node.width for label, node in self.watched.items()})
+        self.watched_at = _offsets({label: node.width for label, node in self.watched.items()})
         self._offset = {part: at for part, at, _ in _offsets(direction.parts)}
         self._read_after = self._read_later()
         self._in_phase: set[Node] = set()
@@ -107,7 +107,7 @@ class StepCode:
         ]
         if node is self.output:
             places.append(("y", 0))
-        known = {label: at for label, at, _ in self.seen}
+        known = {label: at for label, at, _ in self.watched_at}
         places += [("seen", known[label]) for label, value in self.watched.items() if value is node]
         return places
 
@@ -334,14 +334,14 @@ class StackCode:
         offsets, at = [], 0
         for cell in self.cells:
             offsets.append(at)
-            at += sum(width for _, _, width in cell.seen) + cell.direction.state_size
+            at += sum(width for _, _, width in cell.watched_at) + cell.direction.state_size
         return offsets
 
     @property
     def seen_size(self) -> int:
         """How many numbers of each step are watched."""
         last = self.cells[-1]
-        width_of_last = sum(width for _, _, width in last.seen) + last.direction.state_size
+        width_of_last = sum(width for _, _, width in last.watched_at) + last.direction.state_size
         return self.seen_offsets[-1] + width_of_last
 
     @property
@@ -451,7 +451,7 @@ class StackCode:
         if self.watched:
             first = self.seen_offsets[number]
             arguments.append(language.address("seen", _sum(seen_at, str(first))))
-            rest = str(first + sum(width for _, _, width in self.cells[number].seen))
+            rest = str(first + sum(width for _, _, width in self.cells[number].watched_at))
             state = language.element("seen", _sum(seen_at, rest, "j"))
             after[1:1] = indent([f"{state} = fresh[j];"])
         return [f"w{number}({', '.join(arguments)});", *after]

@@ -34,7 +34,7 @@ class Carried:
 
     def __init__(self) -> None:
         self.begun: dict[str, Tensor] = {}
-        self.given: dict[str, Tensor] = {}
+        self.before: dict[str, Tensor] = {}
         self.after: dict[str, Tensor] = {}
 
     def slot(self, begun: Tensor) -> str:
@@ -54,7 +54,7 @@ class StreamedLayers(nn.Module):
         self.names = [[carried.slot(part[0]) for part in parts] for parts in starts]
 
     def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        states = [tuple(self.carried.given[name] for name in names) for names in self.names]
+        states = [tuple(self.carried.before[name] for name in names) for names in self.names]
         y, state = self.encoder.recurrent(x, states, lengths)
         for names, parts in zip(self.names, state, strict=True):
             self.carried.after |= dict(zip(names, parts, strict=True))
@@ -71,7 +71,7 @@ class StreamedSteps(nn.Module):
 
     def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         y, last = self.encoder(x, lengths)
-        final = torch.where((lengths > 0)[:, None], last, self.carried.given[self.name])
+        final = torch.where((lengths > 0)[:, None], last, self.carried.before[self.name])
         self.carried.after[self.name] = final
         return y, final
 
@@ -87,11 +87,11 @@ class StreamedPooling(nn.Module):
         self.names = [[carried.slot(state) for state in states] for states in begun]
 
     def forward(self, y: Tensor, final: Tensor, lengths: Tensor) -> Tensor:
-        count = self.carried.given[self.count] + lengths[:, None].to(y.dtype)
+        count = self.carried.before[self.count] + lengths[:, None].to(y.dtype)
         self.carried.after[self.count] = count
         pieces = []
         for part, names in zip(self.pooling.parts, self.names, strict=True):
-            states = [self.carried.given[name] for name in names]
+            states = [self.carried.before[name] for name in names]
             pooled, after = RUNNING[type(part)](part, y, final, lengths, count, states)
             self.carried.after |= dict(zip(names, after, strict=True))
             pieces.append(pooled)
@@ -164,12 +164,12 @@ class Streamed(nn.Module):
 
     def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
         names = list(self.carried.begun)
-        self.carried.given = dict(zip(names, tensors[self.inputs :], strict=True))
+        self.carried.before = dict(zip(names, tensors[self.inputs :], strict=True))
         self.carried.after = {}
         outputs = self.network(*tensors[: self.inputs])
         answer = outputs if isinstance(outputs, tuple) else (outputs,)
         after = tuple(self.carried.after[name] for name in names)
-        self.carried.given, self.carried.after = {}, {}
+        self.carried.before, self.carried.after = {}, {}
         return (*answer, *after)
 
 

@@ -60,9 +60,9 @@ def add_note(error: BaseException, note: str) -> None:
 
 @dataclass(frozen=True)
 class _Before:
-    """there: which files of a run a folder had; config: what its configuration held."""
+    """existing: which files of a run a folder had; config: what its configuration held."""
 
-    there: frozenset[Path]
+    existing: frozenset[Path]
     config: bytes | None
 
     @classmethod
@@ -72,9 +72,9 @@ class _Before:
 
     def restore(self, folder: RunFolder) -> None:
         for path in _files(folder):
-            if path not in self.there and path.is_dir() and not path.is_symlink():
+            if path not in self.existing and path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
-            elif path not in self.there:
+            elif path not in self.existing:
                 path.unlink(missing_ok=True)
         if self.config is not None and read_plain(folder.config) != self.config:
             write_whole(folder.config, self.config)

@@ -23,9 +23,9 @@ STARTS = tuple(name for name in SCHEMES if name != "identity")
 
 
 class Passed(NamedTuple):
-    """What a layer was given, the numbers of its units before and after the activation."""
+    """The inputs of a layer, and the numbers of its units before and after the activation."""
 
-    given: Tensor
+    inputs: Tensor
     z: Tensor
     a: Tensor
 

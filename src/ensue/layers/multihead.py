@@ -22,7 +22,7 @@ class MultiHead(nn.Module):
     by side, which can be kept, lengthened and reordered as one tensor. There may be several rows
     of queries, in succession, for each row of a memory.
 
-    seen: True where a query may look, of a shape that broadcasts to (batch, heads, queries, keys);
+    mask: True where a query may look, of a shape that broadcasts to (batch, heads, queries, keys);
     None is everywhere. A query that may look nowhere gets α = 0. In training a weight α is dropped
     with probability `dropout`. Parameters are named and laid out as those of
     torch.nn.MultiheadAttention, whose state_dict can be loaded."""
@@ -72,7 +72,7 @@ class MultiHead(nn.Module):
             check_same_kind(name, value, self.in_proj_weight)
         self._check_rows(x, x if source is None else source, mask)
         if source is None:
-            return self.own(x.transpose(0, 1))
+            return self.own_keys(x.transpose(0, 1))
         return self.queries(x.transpose(0, 1)), self.memory(source.transpose(0, 1))
 
     def _check_rows(self, x: Tensor, source: Tensor, mask: Tensor | None) -> None:
@@ -81,12 +81,12 @@ class MultiHead(nn.Module):
             raise ShapeError(f"x: expected {batch} rows as source, or a multiple of it, got {rows}")
         if mask is None:
             return
-        check_tensors({"seen": mask})
+        check_tensors({"mask": mask})
         whole = (batch, self.heads, queries * (rows // max(batch, 1)), keys)
         sizes = zip(reversed(mask.shape), reversed(whole), strict=False)
         if mask.dtype != torch.bool or mask.dim() > 4 or any(a not in (1, b) for a, b in sizes):
             raise ShapeError(
-                "seen: expected torch.bool, True where a query may look, of a shape that broadcasts"
+                "mask: expected torch.bool, True where a query may look, of a shape that broadcasts"
                 f" to (batch, heads, queries, keys) {whole}, got {mask.dtype} {tuple(mask.shape)}"
             )
 
@@ -99,7 +99,7 @@ class MultiHead(nn.Module):
         """(batch, time, 2·width) of x (batch, time, width)."""
         return linear(x, self.in_proj_weight[self.width :], self.in_proj_bias[self.width :])
 
-    def own(self, x: Tensor) -> tuple[Tensor, Tensor]:
+    def own_keys(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Queries and memory of the same steps, in one product."""
         both = linear(x, self.in_proj_weight, self.in_proj_bias)
         return both[..., : self.width], both[..., self.width :]

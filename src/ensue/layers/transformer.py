@@ -75,10 +75,10 @@ class Design:
 
 
 class Source(NamedTuple):
-    """What a block of a decoder looks at: memory (batch, time, 2·width), and seen, True where."""
+    """What a block of a decoder looks at: memory (batch, time, 2·width), and mask, True = real."""
 
     memory: Tensor
-    seen: Tensor | None
+    mask: Tensor | None
 
 
 class Block(nn.Module):
@@ -107,7 +107,7 @@ class Block(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         """The block over x (batch, time, width), given the memory of the steps before it (batch,
         before, 2·width): y, the memory of all steps, and the queries that looked at the source."""
-        queries, keys = self.self_attn.own(self._into(self.norm1, x))
+        queries, keys = self.self_attn.own_keys(self._into(self.norm1, x))
         memory = keys if past is None else torch.cat([past, keys], 1)
         x = self._added(self.norm1, x, self.self_attn.attend(queries, memory, mask))
         looked = None

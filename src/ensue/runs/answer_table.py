@@ -55,7 +55,7 @@ class KeptColumns:
 
     def _rows(self) -> Iterator[Row]:
         for path in self._paths:
-            options = replace(self._data.asked([path], False).read_options(), others=True)
+            options = replace(self._data.for_questions([path], False).read_options(), others=True)
             yield from read(path, options, lambda problem: None)  # as the questions were read
 
     def beside(self, answers: Iterable[Reply]) -> Iterator[tuple[Values, Reply]]:

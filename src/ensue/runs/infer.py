@@ -124,7 +124,7 @@ def _not_used(sample: Sample, guess: Guess) -> list[str]:
     unused = [column for column in left if column.kind in kinds]
     if not unused:
         return []
-    line = f"not used: {', '.join(f'{column.name} ({column.seen})' for column in unused)}"
+    line = f"not used: {', '.join(f'{column.name} ({column.summary})' for column in unused)}"
     readable = [column.name for column in unused if column.kind in VALUES]
     if readable and beside:
         line += f"; learn from them, too, with --columns {in_shell(','.join(readable))}"
@@ -139,7 +139,7 @@ def _columns_seen(sample: Sample, inferred: bool) -> Mapping[str, Column]:
 
 def _description(columns: Mapping[str, Column], name: Any) -> str:
     """What was seen of a column that was found."""
-    return f" ({columns[name].seen})" if isinstance(name, str) and name in columns else ""
+    return f" ({columns[name].summary})" if isinstance(name, str) and name in columns else ""
 
 
 def _named(sample: Sample, task: str) -> tuple[str, Guess]:

@@ -25,7 +25,7 @@ def undecided(sample: Sample, readings: Sequence[Reading], named: bool = False) 
     what = "what is to be learned" if several or not named else "which columns are meant"
     told = [f"{sample.place}: the columns do not tell {what}:"]
     told += [f"  ({note})" for note in sample.notes]
-    told += [f"  {own.name}: {own.seen}" for own in sample.kinds.values()]
+    told += [f"  {own.name}: {own.summary}" for own in sample.kinds.values()]
     more = len(readings) - MOST_CHOICES
     rest = f", and {more} more are possible" if more > 0 else ""
     told.append(f"Say which, with one of these{rest}:")

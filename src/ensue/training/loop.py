@@ -248,7 +248,7 @@ def evaluate(
             trainee.train(False)
             with torch.no_grad(), seeded(settings.seed, at.update, EVALUATION):
                 text = json.dumps(checked_scores(validation(), settings, at.update))
-        scores: dict[str, float] = json.loads(team.told(text))
+        scores: dict[str, float] = json.loads(team.broadcast(text))
         improved = settings.better(scores, at.best_scores)
         is_best = settings.keeps(scores, at.best_scores)
         if is_best:

@@ -119,7 +119,7 @@ class Team:
         distributed.all_reduce(tensor, distributed.ReduceOp.MAX)
         return int(tensor[0])
 
-    def told(self, text: str) -> str:
+    def broadcast(self, text: str) -> str:
         """The first process's text, in every process."""
         if self.world == 1:
             return text

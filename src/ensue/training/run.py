@@ -254,7 +254,7 @@ def _resume(
 ) -> None:
     """Puts every process where the first one found the newest checkpoint."""
     progress = keeper.resume(allow) if keeper else None
-    name = processes.team().told(progress.path.name if progress else "-")
+    name = processes.team().broadcast(progress.path.name if progress else "-")
     if keeper is None and name != "-":
         try:
             progress = checkpoint.read(folder.checkpoints / name)

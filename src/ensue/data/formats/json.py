@@ -139,7 +139,7 @@ class JsonList:
         try:
             return WHERE_IT_ENDS.raw_decode(self.text, at)[1]
         except JSONDecodeError as error:
-            raise self._invalid(row, error.pos, jsonl.told(error)) from None
+            raise self._invalid(row, error.pos, jsonl.error_text(error)) from None
         except RecursionError:
             raise self._invalid(row, at, "nested too deeply") from None
 

@@ -39,7 +39,7 @@ def parsed(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
     except json.JSONDecodeError as error:
-        raise Unfit(f"invalid JSON: {told(error)} at character {error.pos + 1}") from None
+        raise Unfit(f"invalid JSON: {error_text(error)} at character {error.pos + 1}") from None
     except RecursionError:
         raise Unfit("invalid JSON: nested too deeply") from None
     except ValueError:  # Python reads no integer of more than some thousand digits
@@ -50,7 +50,7 @@ def parsed(text: str) -> dict[str, Any]:
     return value
 
 
-def told(error: json.JSONDecodeError) -> str:
+def error_text(error: json.JSONDecodeError) -> str:
     """What is wrong; the place is told apart."""
     return error.msg.removesuffix(" starting at")
 

@@ -56,7 +56,7 @@ class _Lines:
 
     def __init__(self, place: Place) -> None:
         self.place = place
-        self.kept: list[str] = []
+        self.lines: list[str] = []
         self.length = self.open = 0
         self.torn = False
 
@@ -65,7 +65,7 @@ class _Lines:
         self.open += balance(line)
         self.torn |= torn
         if self.length <= TREE_LENGTH:
-            self.kept.append(line)
+            self.lines.append(line)
 
     def row(self, on_bad_row: Tell) -> Iterator[Row]:
         if not self.length or self.torn:
@@ -73,7 +73,7 @@ class _Lines:
         try:
             if self.length > TREE_LENGTH:
                 raise too_long(self.length)
-            tree = read_tree(" ".join(self.kept))
+            tree = read_tree(" ".join(self.lines))
         except Unfit as unfit:
             on_bad_row(Problem(self.place, str(unfit)))
             return

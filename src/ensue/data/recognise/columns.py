@@ -172,7 +172,7 @@ class Column:
         return self.kind is Kind.TOKENS and not self.different
 
     @property
-    def seen(self) -> str:
+    def summary(self) -> str:
         """What was seen, for the person who reads it."""
         if self.kind in (Kind.TEXT, Kind.TOKENS, Kind.NAME):
             what = "tokens" if self.kind is Kind.TOKENS else "words"

@@ -212,24 +212,24 @@ class Operator:
 
 @cache
 def patterns(clip: float) -> list[Pattern]:
-    def own(name: str) -> Activation:
+    def scaled_activation(name: str) -> Activation:
         return Activation(name, clip=clip)
 
     limits = (("clip", clip),) if clip else ()
     matching = []
     for name in ("Tanh", "Relu", "Sigmoid", "Affine", "Softplus"):
-        f = own(name)
+        f = scaled_activation(name)
         matching.append(Pattern("RNN", OperatorRNN(f), "i", (f,), "", limits))
-    gate = own("Sigmoid")
+    gate = scaled_activation("Sigmoid")
     for name in ("Tanh", "Relu", "Sigmoid"):
-        g = own(name)
+        g = scaled_activation(name)
         for after in (False, True):
             more = (*limits, ("linear_before_reset", int(after)))
             for gru, negated in ((OperatorGRU, ""), (UpdatingGRU, "z")):
                 own_gru = gru(gate, g, after)
                 matching.append(Pattern("GRU", own_gru, "zrh", (gate, g), negated, more))
     for name in ("Tanh", "Relu", "Sigmoid"):
-        g, h = own(name), Activation("Tanh")
+        g, h = scaled_activation(name), Activation("Tanh")
         for peepholes in (False, True):
             plain = OperatorLSTM(gate, g, h, peepholes)
             matching.append(Pattern("LSTM", plain, "iofc", (gate, g, h), "", limits))

@@ -61,7 +61,7 @@ class LayerTrace:
 
     weight: Tensor
     bias: Tensor
-    given: Tensor
+    inputs: Tensor
     z: Tensor
     a: Tensor
     slope: Tensor  # g'(z), or the Jacobian of softmax
@@ -176,13 +176,13 @@ def backpropagate(
                 LayerTrace(
                     layer.weight.detach().clone(),
                     layer.bias.detach().clone(),
-                    trace.given.detach(),
+                    trace.inputs.detach(),
                     trace.z.detach(),
                     a.detach(),
                     slope.detach(),
                     arrived.detach(),
                     delta.detach(),
-                    torch.outer(delta, trace.given).detach(),  # (3)
+                    torch.outer(delta, trace.inputs).detach(),  # (3)
                     delta.detach(),  # (4)
                     (automatic[2 * number - 2], automatic[2 * number - 1]),
                 )

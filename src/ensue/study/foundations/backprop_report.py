@@ -133,7 +133,7 @@ def _forward(backpropagation: Backpropagation, layer: LayerTrace, k: int) -> Sec
     name = NAMES[
         backpropagation.output if k == len(backpropagation.layers) else backpropagation.activation
     ]
-    weights = [(f"W, from {j + 1}", layer.weight[:, j]) for j in range(len(layer.given))]
+    weights = [(f"W, from {j + 1}", layer.weight[:, j]) for j in range(len(layer.inputs))]
     rows = [*weights, ("b", layer.bias), ("z", layer.z), ("a", layer.a)]
     sums = [] if layer.weight.shape[1] > MOST_TERMS else [Lines(_sums(layer))]
     blocks: tuple[Block, ...] = (
@@ -148,7 +148,7 @@ def _sums(layer: LayerTrace) -> list[str]:
     """z of each unit, written out."""
     lines = []
     for unit, row in enumerate(layer.weight):
-        terms = zip(row, layer.given, strict=True)
+        terms = zip(row, layer.inputs, strict=True)
         total = " + ".join(f"{float(w):g}·{factor(float(v), '.4g')}" for w, v in terms)
         text = signed(f"{total} + {float(layer.bias[unit]):g}".replace("+ -", "− "))
         lines.append(f"z{unit + 1} = {text} = {number(layer.z[unit])}")
@@ -164,7 +164,7 @@ def _backward(backpropagation: Backpropagation, layer: LayerTrace, k: int) -> Se
         top = Formula(f"δ = (Wᵀ·δ of layer {k + 1})*g'(z),  g' = {slope}", "(2)")
         steps = [("Wᵀ·δ", layer.backward), ("g'(z)", layer.slope)]
     gradients = [
-        (f"∂C/∂W, from {j + 1}", layer.weight_gradient[:, j]) for j in range(len(layer.given))
+        (f"∂C/∂W, from {j + 1}", layer.weight_gradient[:, j]) for j in range(len(layer.inputs))
     ]
     units = len(layer.z)
     blocks: tuple[Block, ...] = (

@@ -39,7 +39,7 @@ def heading(walk: BpttWalk) -> str:
     )
 
 
-def shown(values: Tensor) -> str:
+def matrix_text(values: Tensor) -> str:
     """One number as it is, several as their norm."""
     return number(values.flatten()[0]) if values.numel() == 1 else f"‖{number(values.norm())}‖"
 
@@ -105,7 +105,7 @@ def _forward(walk: BpttWalk) -> Table:
             vector(step.x),
             vector(step.state),
             vector(step.guess),
-            vector(step.wanted),
+            vector(step.target),
             "costs nothing" if step.cost is None else number(step.cost),
         ]
         for t, step in enumerate(walk.steps, 1)
@@ -130,11 +130,11 @@ def _terms(walk: BpttWalk, parameter: str, block: str) -> Section:
         values = {
             term.k: block_of(walk, term, parameter, block) for term in walk.terms if term.t == t
         }
-        cells = [shown(values[k]) if k in values else "" for k in range(1, last + 1)]
+        cells = [matrix_text(values[k]) if k in values else "" for k in range(1, last + 1)]
         total = sum(values.values(), start=0 * next(iter(values.values())))
-        rows.append([f"t = {t}", *cells, shown(total)])
+        rows.append([f"t = {t}", *cells, matrix_text(total)])
     whole = walk.blocks(parameter, walk.gradient[parameter])[block]
-    rows.append(["all", *[""] * last, shown(whole)])
+    rows.append(["all", *[""] * last, matrix_text(whole)])
     table = aligned([["", *(f"k = {k}" for k in range(1, last + 1)), "sum"], *rows])
     return Section(
         f"∂J(t)/∂{block}: terms by t (downwards) and k (to the right)",
@@ -174,7 +174,7 @@ def as_json(walk: BpttWalk) -> dict[str, Any]:
                 "x": step.x.tolist(),
                 "state": step.state.tolist(),
                 "output": step.guess.tolist(),
-                "target": step.wanted.tolist(),
+                "target": step.target.tolist(),
                 "cost": step.cost,
             }
             for step in walk.steps
@@ -288,11 +288,11 @@ def terms_picture(walk: BpttWalk, parameter: str, block: str) -> str:
             drawing.begin(f"t = {t}, k = {k}: {vector(value.flatten())}")
             drawing.bar(*at, wide - 4, high - 4, colour, 4.0)
             middle = (left + (k - 0.5) * wide, y + high / 2)
-            drawing.words(middle, shown(value), 12, INK)
+            drawing.words(middle, matrix_text(value), 12, INK)
             drawing.end()
         total = sum(blocks[1:], start=blocks[0])
         middle = (left + (last + 0.5) * wide, y + high / 2)
-        drawing.words(middle, shown(total), 12, INK, weight=600)
+        drawing.words(middle, matrix_text(total), 12, INK, weight=600)
     rows = walk.last - walk.first + 1
     line = [(left, top + rows * high + 4), (left + (last + 1) * wide, top + rows * high + 4)]
     drawing.line(line, RULE)

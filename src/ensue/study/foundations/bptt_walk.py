@@ -47,7 +47,7 @@ class StepTrace:
     h: Tensor
     z: Tensor
     guess: Tensor
-    wanted: Tensor
+    target: Tensor
     cost: float | None
     delta: Tensor | None
 

@@ -333,7 +333,7 @@ def _plain(values: Tensor) -> tuple[float, ...]:
 class LearningCurves:
     """Mean squared error over all rows by the number of examples seen."""
 
-    seen: tuple[int, ...]
+    examples: tuple[int, ...]
     descent: tuple[float, ...]
     stochastic: tuple[float, ...]
     least: float  # of the closed form
@@ -381,7 +381,7 @@ class Stopping:
     stopped: int
 
     @property
-    def kept(self) -> float:
+    def best_cost(self) -> float:
         """The validation cost of the weights that are kept."""
         return self.validation[self.updates.index(self.best)]
 

@@ -16,7 +16,7 @@ from ensue.drawing.chart import (
     heading,
     labelled,
     legend,
-    shown,
+    number_text,
 )
 from ensue.drawing.document import Block, Document, Paragraph, Section, Table
 from ensue.drawing.svg import INK, QUIET, RULE, Drawing
@@ -119,9 +119,9 @@ def _estimators(lab: Lab) -> Section:
 
 def _curves(lab: Lab) -> Section:
     curves = lab.curves
-    places = [curves.seen.index(n) for n in curves.seen if n % 128 == 0]
+    places = [curves.examples.index(n) for n in curves.examples if n % 128 == 0]
     rows = [
-        ["examples seen", *(str(curves.seen[k]) for k in places)],
+        ["examples seen", *(str(curves.examples[k]) for k in places)],
         ["gradient descent", *(f"{curves.descent[k]:.4f}" for k in places)],
         ["SGD", *(f"{curves.stochastic[k]:.4f}" for k in places)],
     ]
@@ -292,7 +292,7 @@ def _draw_networks(drawing: Drawing, lab: Lab, top: float) -> None:
 
 def _draw_estimators(drawing: Drawing, lab: Lab, top: float) -> None:
     estimators = lab.estimators
-    units = [Key(f"z = {shown(z)}", colour_of(k), mark=k) for k, z in enumerate(COINS)]
+    units = [Key(f"z = {number_text(z)}", colour_of(k), mark=k) for k, z in enumerate(COINS)]
     keys = [*units, Key("exact", INK, shape="tick")]
     _titled(drawing, RIGHT, top, "Gradients through a coin", keys)
     spans = [
@@ -328,11 +328,13 @@ def _draw_curves(drawing: Drawing, lab: Lab, top: float) -> None:
     curves = lab.curves
     keys = [Key("gradient descent", BLUE), Key("SGD", RED), Key("closed form", QUIET, "4 4")]
     _titled(drawing, MARGIN, top, "A step for all rows, or for each", keys)
-    panel = _field(drawing, MARGIN, top, (0, curves.seen[-1]), (0, math.ceil(curves.descent[0])))
+    panel = _field(
+        drawing, MARGIN, top, (0, curves.examples[-1]), (0, math.ceil(curves.descent[0]))
+    )
     panel.axes("examples seen", "mean squared error over all rows")
-    panel.curve([(0, curves.least), (curves.seen[-1], curves.least)], QUIET, 1.4, "4 4")
+    panel.curve([(0, curves.least), (curves.examples[-1], curves.least)], QUIET, 1.4, "4 4")
     for colour, costs in ((BLUE, curves.descent), (RED, curves.stochastic)):
-        panel.curve(zip(curves.seen, costs, strict=True), colour)
+        panel.curve(zip(curves.examples, costs, strict=True), colour)
 
 
 def _draw_stopping(drawing: Drawing, lab: Lab, top: float) -> None:
@@ -347,4 +349,4 @@ def _draw_stopping(drawing: Drawing, lab: Lab, top: float) -> None:
     x = panel.x(stopping.stopped)
     drawing.line([(x, panel.y.start), (x, panel.y.end)], QUIET, 1.4, "4 4")
     drawing.words((x + 6, panel.y.end + 8), f"stops at {stopping.stopped}", 12, QUIET, "start")
-    drawing.mark(panel.at(stopping.best, stopping.kept), 0, INK, 5.5)
+    drawing.mark(panel.at(stopping.best, stopping.best_cost), 0, INK, 5.5)

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ensue.drawing.chart import MARGIN, WIDE, Axis, Key, Panel, colour_of, heading, legend, shown
+from ensue.drawing.chart import (
+    MARGIN,
+    WIDE,
+    Axis,
+    Key,
+    Panel,
+    colour_of,
+    heading,
+    legend,
+    number_text,
+)
 from ensue.drawing.document import Document, Figure, Paragraph, Table
 from ensue.drawing.layout import score_text, time_text
 from ensue.drawing.svg import Drawing
@@ -58,7 +68,9 @@ def draw(curve: LabelCurve) -> str:
     x = Axis.over([n for n, _ in scored], MARGIN + LEFT, WIDE - MARGIN, logarithmic=True)
     y = Axis.over([score for _, score in scored], top + HIGH, top)
     panel = Panel(drawing, x, y)
-    panel.axes("labelled rows", curve.measure, [(n, shown(n)) for n in sorted({*dict(scored)})])
+    panel.axes(
+        "labelled rows", curve.measure, [(n, number_text(n)) for n in sorted({*dict(scored)})]
+    )
     for k, base in enumerate(SERIES):
         points = [(point.rows, point.score or 0.0) for point in curve.of(base)]
         for (count, score), at in zip(points, panel.curve(points, colour_of(k)), strict=True):

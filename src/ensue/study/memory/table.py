@@ -15,8 +15,8 @@ from ensue.drawing.chart import (
     Panel,
     colour_of,
     heading,
+    number_text,
     round_numbers,
-    shown,
 )
 from ensue.drawing.document import Document, Figure, Paragraph, Table
 from ensue.drawing.svg import FAINT, INK, QUIET, RULE, Drawing, text_width
@@ -166,7 +166,7 @@ class _Curves:
         body = top + 82 + len(self.report.cells) * LINE
         updates = Axis(0, self.report.budget.updates, left + AXIS, left + self.wide - NAMES)
         panel = Panel(self.drawing, updates, _scores(trials, body + HIGH, body))
-        ticks = [(at, shown(at)) for at in round_numbers(0, updates.high) if at == int(at)]
+        ticks = [(at, number_text(at)) for at in round_numbers(0, updates.high) if at == int(at)]
         measure = trials[0].measure
         panel.axes("updates", MEASURES[measure], ticks, None if measure == "error" else PERCENT)
         self._limits(trials[0], panel)

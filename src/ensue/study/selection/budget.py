@@ -94,7 +94,7 @@ def spend(search: Search, pool: TrialPool, clock: Clock) -> None:
         while len(running) < pool.workers and not stopped and clock.room(leader, known):
             number = search.free_number(running)
             settings = search.proposer.next(known, [job.settings for job in running.values()])
-            job = search.job(number, settings, bars_of(known, search.found.measure))
+            job = search.job(number, settings, bars_of(known, search.selection.measure))
             if job is not None:
                 until, last = clock.stops(leader, alike(known, settings)), clock.last(leader)
                 best = search.best_network()

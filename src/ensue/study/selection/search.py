@@ -143,18 +143,18 @@ class Search:
         self.config, model, train = adapted(config, say)
         self.space = OpenSpace.of(self.config, model.task.search_space(train, model))
         facts = {"seed": self.config.train.seed, "space": self.space.digest()}
-        self.found = replace(begun(self.config), search=facts)
+        self.selection = replace(begun(self.config), search=facts)
         self.before = self._earlier()
         self.entries = {} if self.before is None else _by_number(self.before.rows)
-        self.proposer = Proposer(self.space, self.found.measure, self.config.train.seed)
+        self.proposer = Proposer(self.space, self.selection.measure, self.config.train.seed)
 
     def _earlier(self) -> Selection | None:
         """What an earlier call has found, by the same proposals."""
-        before = read(self.place, self.found)
+        before = read(self.place, self.selection)
         if before is None:
             return None
         for name in SAME:
-            was, now = before.search.get(name), self.found.search[name]
+            was, now = before.search.get(name), self.selection.search[name]
             if was != now:
                 message = "models that were named" if was is None else self._changed(name, was)
                 raise RunError(
@@ -190,7 +190,7 @@ class Search:
         except ConfigError as error:
             self.entries[number] = Entry(name, name, settings=settings, failure=str(error))
             return None
-        folder, measure = str(self.place / name), self.found.measure
+        folder, measure = str(self.place / name), self.selection.measure
         cells = asdict(self.config.permission)
         return TrialJob(
             name, folder, tables, measure, settings, bars if number else {}, cells=cells
@@ -207,7 +207,7 @@ class Search:
 
     def leader(self) -> Entry | None:
         """The best so far."""
-        return self.found.ranked(self.trials()).winner
+        return self.selection.ranked(self.trials()).winner
 
     def best_network(self) -> float | None:
         """The best score of the networks of trials that came to their end."""
@@ -215,19 +215,21 @@ class Search:
         scores = [entry.network for entry in ended if entry.network is not None]
         if not scores:
             return None
-        return max(scores) if METRICS[self.found.measure].higher_is_better else min(scores)
+        return max(scores) if METRICS[self.selection.measure].higher_is_better else min(scores)
 
     def may_win(self, entry: Entry) -> bool:
         """Whether the network of no trial that came to its end is better."""
-        best, metric = self.best_network(), METRICS[self.found.measure]
+        best, metric = self.best_network(), METRICS[self.selection.measure]
         return best is None or (entry.score is not None and metric.better(entry.score, best))
 
     def take(self, number: int, entry: Entry, of: str = "", used: float = 0.0) -> None:
         """Writes down what became of a trial. used: seconds of the time that there is."""
         self.entries[number] = entry
         if used:
-            self.found = replace(self.found, search={**self.found.search, "seconds": used})
-        scored = f"{self.found.measure} {score_text(entry.score)} on validation"
+            self.selection = replace(
+                self.selection, search={**self.selection.search, "seconds": used}
+            )
+        scored = f"{self.selection.measure} {score_text(entry.score)} on validation"
         message = entry.failure or (f"stopped: {entry.stopped}" if entry.stopped else scored)
         changed = _listed(self.space.differs(entry.settings)) or "the default"
         self.say(Message(f"trial {number}{of}, {changed}: {message}", warning=bool(entry.failure)))
@@ -236,11 +238,11 @@ class Search:
     def write(self) -> None:
         rows = self.trials()
         test = None if self.before is None else self.before.test
-        write(self.place, replace(self.found.ranked(rows), test=test))
+        write(self.place, replace(self.selection.ranked(rows), test=test))
 
     def ended(self, together: bool = False) -> Selection:
         """All trials ranked, and the best one tested, or several together."""
-        selection = self.found.ranked(self.trials())
+        selection = self.selection.ranked(self.trials())
         winner = selection.winner
         if winner is None:
             reasons = [f"  {row.name}: {row.failure or row.stopped}" for row in selection.rows]
@@ -259,11 +261,11 @@ class Search:
         from ensue.study.selection.ensemble import ensemble_of
 
         ended = [row for row in selection.rows if row.score is not None and not row.stopped]
-        together = ensemble_of(self.place, ended, self.found.measure)
+        together = ensemble_of(self.place, ended, self.selection.measure)
         if together is None:
             self.say(Message(f"no ensemble is better on validation than {winner.name} alone"))
             return winner
-        message = f"{self.found.measure} {score_text(together.score)} on validation"
+        message = f"{self.selection.measure} {score_text(together.score)} on validation"
         self.say(Message(f"{together.name}, {together.what}: {message}"))
         return together
 
@@ -289,7 +291,7 @@ def search(
     url = storage_url(place, request.storage)
     reads = time.time()
     trials = Search(config, place, say)
-    study = f"{place.resolve().name} {trials.found.data[:8]}"
+    study = f"{place.resolve().name} {trials.selection.data[:8]}"
     if request.minutes is not None or request.storage:  # what is wrong with it is told at once
         place.mkdir(parents=True, exist_ok=True)
         record(url, study, trials.proposer, trials.trials())
@@ -311,7 +313,7 @@ def search(
 def _round(search: Search, pool: TrialPool, begin: int, count: int, trials: int) -> None:
     """Trials begin … begin + count − 1, of which an earlier call may have made some."""
     known = search.done(range(begin))
-    bars = bars_of(known, search.found.measure)
+    bars = bars_of(known, search.selection.measure)
     proposed = search.proposer.round(known, begin, count)
     running = 0
     for number, settings in enumerate(proposed, begin):

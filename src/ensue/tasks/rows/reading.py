@@ -110,12 +110,14 @@ def asked_rows(
         if origin.files and data.format == LABELLED:
             _refuse_texts_alone(path, data, is_label)
         plain = origin.files and ((lines and not parallel([path])) or plain_text(path, data.format))
-        yield from Reading(data.asked([path], plain), content, on_bad_row, origin).rows("train")
+        yield from Reading(data.for_questions([path], plain), content, on_bad_row, origin).rows(
+            "train"
+        )
 
 
 def _refuse_texts_alone(path: str, data: DataSettings, is_label: Callable[[str], bool]) -> None:
     """An error where the first words of the lines are no labels: they would be lost."""
-    options = data.asked([path]).read_options()
+    options = data.for_questions([path]).read_options()
     rows = islice(read_any(path, options, lambda problem: None), LOOKED_AT)
     words = [row.fields["label"] for row in rows]
     foreign = [word for word in words if not is_label(word)]

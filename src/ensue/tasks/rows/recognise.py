@@ -134,7 +134,7 @@ def check_columns(sample: Sample) -> None:
         if roles:
             wrong.append(f"{name!r} is the {roles[0]} already; leave it out")
         elif told := UNREADABLE.get(sample.kinds[name].kind):
-            wrong.append(f"{name!r} holds {sample.kinds[name].seen}: {told}")
+            wrong.append(f"{name!r} holds {sample.kinds[name].summary}: {told}")
     if wrong:
         raise OptionError("\n".join(f"{sample.place}: {word}: {told}" for told in wrong))
 

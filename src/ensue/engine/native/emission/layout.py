@@ -53,10 +53,10 @@ class Outer(NamedTuple):
 
 @dataclass(frozen=True)
 class LoweredStep:
-    """The outputs of a step. given: leaves whose products are taken before the loop."""
+    """The outputs of a step. is_given: leaves whose products are taken before the loop."""
 
     equations: Equations
-    given: Given
+    is_given: Given
     output: Node
     state: dict[str, Node]
 
@@ -65,7 +65,7 @@ class LoweredStep:
         return [self.output, *self.state.values()]
 
     def is_hoisted(self, node: Node) -> bool:
-        return is_hoisted(node, self.given)
+        return is_hoisted(node, self.is_given)
 
     @property
     def hoisted(self) -> list[Node]:
