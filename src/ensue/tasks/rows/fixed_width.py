@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -65,17 +65,3 @@ def taken(arrays: Arrays, rows: NDArray[np.int64] | slice) -> dict[str, Tensor]:
         name: torch.from_numpy(np.ascontiguousarray(values[rows]))
         for name, values in arrays.items()
     }
-
-
-class ScoredRows:
-    """A validation: a score of all rows, or of a few to try it out."""
-
-    def __init__(self, score: Callable[[Arrays], Mapping[str, float]], arrays: Arrays) -> None:
-        self._score, self._arrays = score, arrays
-        self.fingerprint = fingerprint(arrays)
-
-    def __call__(self) -> Mapping[str, float]:
-        return self._score(self._arrays)
-
-    def sample(self) -> Mapping[str, float]:
-        return self._score({name: values[:FEW] for name, values in self._arrays.items()})
