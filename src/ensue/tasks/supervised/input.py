@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,8 +47,7 @@ class InputReader(RowReader[P]):
     @property
     def supervised(self) -> Supervised[Any]:
         """The task of its model."""
-        task: Supervised[Any] = self.model.task
-        return task
+        return cast("Supervised[Any]", self.model.task)
 
     def answerable(self, train: Any, validation: Any) -> NDArray[np.int64] | None:
         """A number can be any; a class must be one of training."""
