@@ -23,7 +23,7 @@ from ensue.tasks.rows.part import Part
 from ensue.tasks.supervised.network import StepEncoder, SupervisedNetwork
 
 if TYPE_CHECKING:
-    from ensue.tasks.supervised.task import Supervised, SupervisedModel
+    from ensue.tasks.supervised.task import SupervisedModel
 
 
 class StepExplainer(RowExplainer):
@@ -126,9 +126,6 @@ class ExplainUnits:
 class ExplainSteps(ExplainRows):
     """Explains a row by its steps."""
 
-    def __init__(self, task: Supervised[Any]) -> None:
-        self._task = task
-
     def explain(self, model: AnyModel, given: Any, asked: Asked = NOTHING) -> Attributions:
         """Several inputs are taken apart in their units, one input in its steps."""
         model.must_be_fitted()
@@ -144,6 +141,3 @@ class ExplainSteps(ExplainRows):
 
     def explainer(self, model: SupervisedModel, part: Part, asked: Asked) -> RowExplainer:
         return StepExplainer(model, part, asked.get("label"))
-
-    def question(self, given: Any, asked: Asked) -> Any:
-        return self._task.input.question(given, asked)

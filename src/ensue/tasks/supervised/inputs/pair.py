@@ -414,10 +414,11 @@ class Pair(Input):
         how = "by attention" if settings.compare == "attention" else "as vectors"
         return f"{ENCODERS[settings.encoder].describe(settings)}, compared {how}"
 
-    def question(self, given: Any, asked: Asked) -> Any:
-        """A pair as it is; a text with the second one that was asked with it."""
-        if not isinstance(given, str):
-            return given
-        if asked.get("second") is None:
-            raise OptionError("--second: expected the text that --text is matched with, got none")
-        return given, asked["second"]
+
+def asked_pair(given: Any, asked: Asked) -> Any:
+    """A pair as it is; a text with the second one that was asked with it."""
+    if not isinstance(given, str):
+        return given
+    if asked.get("second") is None:
+        raise OptionError("--second: expected the text that --text is matched with, got none")
+    return given, asked["second"]
