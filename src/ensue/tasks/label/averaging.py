@@ -13,7 +13,7 @@ from ensue.data.ragged import Ragged
 from ensue.metrics.classes import StepAnswers, log_loss
 from ensue.metrics.spans import scheme_of, spans_of
 from ensue.metrics.table import STEP_METRICS, scores_of
-from ensue.tasks.abilities import Asked, Outputs
+from ensue.tasks.abilities import Asked, Averages, Outputs
 from ensue.tasks.evaluation.report import Evaluation, preview
 from ensue.tasks.label.answer import Labelled
 from ensue.tasks.label.evaluation import StepOutputs, evaluate_steps, tags_of_rows
@@ -33,32 +33,20 @@ BEFORE = 4  # tokens shown before a wrong label
 NOBODY: Mapping[str, Ragged] = {}
 
 
-class StepAverages:
+class StepAverages(Averages):
     """Outputs are probabilities (steps, labels); the label of a step is the one of the highest
     mean, whatever its neighbours are."""
-
-    def alone(self, model: LabellerModel) -> bool:
-        return len(model.networks) == 1 and model.learned.mixture is None
 
     def outputs(self, part: Part, model: LabellerModel) -> list[Floats]:
         columns = columns_of(replace(part, labels=None), model)
         every = (answering_of(part, model, [network]) for network in model.networks)
         return [own.predicted(columns)[1] for own in every]
 
-    def gold_outputs(self, part: Part, model: LabellerModel) -> list[Floats]:
-        return self.outputs(part, model)
-
-    def held(self, validation: Part, model: LabellerModel) -> list[Floats]:
-        return self.outputs(validation, model)
-
     def model_scores(self, validation: Part, model: LabellerModel) -> dict[str, float]:
         """With the linear chain, which learned from the training part alone."""
         columns = columns_of(validation, model)
         predicted, probabilities = answering_of(validation, model).predicted(columns)
         return step_scores(predicted, probabilities, columns, model)
-
-    def knows_validation(self, model: LabellerModel) -> str:
-        return ""
 
     def scores(self, outputs: Outputs, validation: Part, model: LabellerModel) -> dict[str, float]:
         return step_scores(*_mean(outputs, validation), columns_of(validation, model), model)

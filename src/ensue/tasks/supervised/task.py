@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from ensue.errors import OptionError
 from ensue.metrics.classes import class_counts, macro_f1
-from ensue.tasks.abilities import NOTHING, Asked, Outputs
+from ensue.tasks.abilities import NOTHING, Asked, Averages, Outputs
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.baselines.mixture import FEW_TEXTS, FIRST
 from ensue.tasks.baselines.regression import Regression
@@ -142,18 +142,12 @@ AUTO = "auto"
 NETWORK_ALONE = "network alone"  # a baseline of answers that a linear model takes part in
 
 
-class Averages:
+class RowAverages(Averages):
     """The mean answer of several networks, of one model or of several. Outputs are z (rows, width)
     of each network, mixed with the linear model where that answers too."""
 
-    def alone(self, model: SupervisedModel) -> bool:
-        return len(model.networks) == 1 and model.learned.mixture is None
-
     def outputs(self, part: Any, model: SupervisedModel) -> list[NDArray[Any]]:
         return _arrays(combined_outputs(part, model))
-
-    def gold_outputs(self, part: Any, model: SupervisedModel) -> list[NDArray[Any]]:
-        return self.outputs(part, model)
 
     def held(self, validation: Any, model: SupervisedModel) -> list[NDArray[Any]]:
         """With linear scores of models that did not learn from these rows."""
@@ -161,9 +155,6 @@ class Averages:
         if learned.held is None:
             return self.outputs(validation, model)
         return _arrays(learned.combined(outputs_of(validation, model), learned.held))
-
-    def model_scores(self, validation: Any, model: SupervisedModel) -> dict[str, float]:
-        return self.scores(self.held(validation, model), validation, model)
 
     def knows_validation(self, model: SupervisedModel) -> str:
         linear = model.learned.linear
@@ -193,7 +184,7 @@ class Supervised(RowTask[S, Learned]):
     input: Input
     target_kinds: ClassVar[tuple[str, ...]]
     classes: ClassVar[bool] = False  # whether labels are always classes, of which two are needed
-    averages: Averages = Averages()
+    averages: Averages = RowAverages()
 
     def input_of(self, model: AnyModel) -> Input:
         """What a model reads."""
@@ -302,7 +293,7 @@ class Supervised(RowTask[S, Learned]):
     def answers(self, part: Any, model: SupervisedModel, asked: Asked = NOTHING) -> list[Any]:
         if not len(part):
             return []
-        return self.averages.answers(self.averages.outputs(part, model), part, model, asked)
+        return [*self.averages.answers(self.averages.outputs(part, model), part, model, asked)]
 
     def evaluate(self, part: Any, model: SupervisedModel, asked: Asked = NOTHING) -> Evaluation:
         alone = outputs_of(part, model)

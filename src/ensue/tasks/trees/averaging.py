@@ -18,14 +18,14 @@ from ensue.tasks.rows.part import Part
 from ensue.tasks.supervised.inputs.tree import LearnedTree
 from ensue.tasks.supervised.inputs.tree_network import node_outputs
 from ensue.tasks.supervised.network import NO_TARGET
-from ensue.tasks.supervised.task import Averages, SupervisedModel, evaluated
+from ensue.tasks.supervised.task import RowAverages, SupervisedModel, evaluated
 from ensue.tasks.targets.classes import ClassTarget
 from ensue.tasks.trees.content import BARE, PLAIN, Forest, TreeAnswer, tree_of
 
 HEIGHTS = 12  # that an evaluation tells one by one
 
 
-class TreeAverages(Averages):
+class TreeAverages(RowAverages):
     """Where labels stand at the nodes, outputs are z (nodes, classes); elsewhere as of any input.
     The answer of a class is a tree with it."""
 
