@@ -19,6 +19,7 @@ from ensue.runs.load import LoadedRun, Loading, open_run
 from ensue.runs.predict import Prediction, Reply, replies
 from ensue.tasks.abilities import Asked, Deals
 from ensue.tasks.kept_cells import Trust
+from ensue.tasks.reader import QuestionFiles
 from ensue.training import RunFolder
 
 WAITING = 1  # shares that each worker has beside the one it works on
@@ -49,7 +50,7 @@ class DealtPrediction:
     ) -> Iterator[Reply]:
         """As `Prediction.files`, each in a form of `FORMS`."""
         deals, counts = self._deals, self.prediction
-        shares = deals.shares(self.loaded.model, paths, data, on_bad_row)
+        shares = deals.shares(self.loaded.model, QuestionFiles(paths, data, on_bad_row))
         for result in in_order((self._job(own, form) for own in shares), self.on, queued=WAITING):
             found, share = result.get(), result.job.arguments["share"]
             counts.answered += len(share)

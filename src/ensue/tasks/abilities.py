@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ensue.data.rows import Tell
 from ensue.data.settings import DataSettings
 from ensue.errors import ConfigError
 from ensue.settings import Table
@@ -23,7 +22,7 @@ from ensue.tasks.search.ranges import Space
 if TYPE_CHECKING:
     from ensue.drawing.document import Document
     from ensue.tasks.evaluation.report import Evaluation
-    from ensue.tasks.reader import Questions
+    from ensue.tasks.reader import QuestionFiles, Questions
 
 Asked = Mapping[str, Any]  # what a question says beside its inputs: beam, n_best, future, …
 NOTHING: Asked = {}
@@ -68,9 +67,7 @@ class Deals(Protocol):
     """Rows of files that can be answered apart from each other, in other processes: an ability of
     some tasks. A share is some rows, as JSON."""
 
-    def shares(
-        self, model: Any, paths: Sequence[str], data: DataSettings, on_bad_row: Tell | None = None
-    ) -> Iterator[list[Any]]: ...
+    def shares(self, model: Any, files: QuestionFiles) -> Iterator[list[Any]]: ...
 
     def questions(self, model: Any, share: Sequence[Any]) -> Questions[Any]: ...
 

@@ -30,6 +30,7 @@ from ensue.data.values import Unfit
 from ensue.errors import DataError, OptionError
 from ensue.tasks.pictures.part import PicturePart, Shape, collect_pictures
 from ensue.tasks.pictures.settings import PictureSettings
+from ensue.tasks.reader import QuestionFiles
 from ensue.tasks.rows.collect import IN_MEMORY, Content, Example, pairs_of
 from ensue.tasks.sample import Sample
 
@@ -176,11 +177,9 @@ def gathered_pictures(
     return Gathered(sources, data.skip_bad, on_bad_row)
 
 
-def asked_pictures(
-    paths: Sequence[str], data: DataSettings, on_bad_row: Tell | None
-) -> Iterator[Row]:
+def asked_pictures(files: QuestionFiles) -> Iterator[Row]:
     """The pictures of files, of folders, of idx files; labels are not needed."""
-    yield from gathered_pictures(paths, data, on_bad_row, labelled=False)
+    yield from gathered_pictures(files.paths, files.data, files.on_bad_row, labelled=False)
 
 
 def are_pictures(paths: Iterable[str]) -> bool:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from ensue.data.frames.origin import FILES, Origin
 from ensue.data.pictures.images import is_image
-from ensue.data.rows import Tell
-from ensue.data.settings import DataSettings
 from ensue.errors import OptionError
 from ensue.tasks.abilities import NOTHING, Asked
 from ensue.tasks.pictures.files import (
@@ -22,6 +20,7 @@ from ensue.tasks.pictures.files import (
     pictures_in_memory,
 )
 from ensue.tasks.pictures.part import PicturePart, Shape, collect_pictures
+from ensue.tasks.reader import QuestionFiles
 from ensue.tasks.rows.collect import Example
 from ensue.tasks.rows.part import Tokenisers
 from ensue.tasks.rows.reader import RowReader, Rows
@@ -66,19 +65,14 @@ class PictureReader(RowReader[PicturePart]):
             raise OptionError("predict: expected a list of pictures, got one; write [picture]")
         return super().questions(inputs, options)
 
-    def question_rows(
-        self,
-        paths: Sequence[str],
-        data: DataSettings,
-        on_bad_row: Tell | None = None,
-        origin: Origin = FILES,
-    ) -> Iterator[list[Example]]:
+    def question_rows(self, files: QuestionFiles) -> Iterator[list[Example]]:
         def rows() -> Iterator[Example]:
-            for pictures, some in groupby(paths, self.is_picture):
-                if origin.files and pictures:
-                    yield from picture_examples(asked_pictures([*some], data, on_bad_row))
+            for pictures, some in groupby(files.paths, self.is_picture):
+                asked = replace(files, paths=[*some])
+                if files.origin.files and pictures:
+                    yield from picture_examples(asked_pictures(asked))
                 else:
-                    yield from asked_rows(self.content, data, [*some], on_bad_row, origin)
+                    yield from asked_rows(self.content, asked)
 
         return together(rows(), AT_ONCE)
 

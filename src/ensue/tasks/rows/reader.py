@@ -17,7 +17,7 @@ from ensue.data.values import Unfit
 from ensue.errors import DataError, OptionError
 from ensue.tasks.abilities import NOTHING, Asked
 from ensue.tasks.columns.cells import row_of_line
-from ensue.tasks.reader import NO_COLUMNS, DatasetReader, P, PartFiles, Questions
+from ensue.tasks.reader import NO_COLUMNS, DatasetReader, P, PartFiles, QuestionFiles, Questions
 from ensue.tasks.roles import told_roles
 from ensue.tasks.rows.collect import IN_MEMORY, Content, Example, collect, in_memory, pairs_of
 from ensue.tasks.rows.labels import known_rows, learned_labels
@@ -216,26 +216,14 @@ class RowReader(DatasetReader[P]):
         return self.questions(list(lines))
 
     def question_files(
-        self,
-        paths: Sequence[str],
-        data: DataSettings,
-        options: Asked = NOTHING,
-        on_bad_row: Tell | None = None,
-        origin: Origin = FILES,
+        self, files: QuestionFiles, options: Asked = NOTHING
     ) -> Iterator[Questions[P]]:
-        for batch in self.question_rows(paths, data, on_bad_row, origin):
+        for batch in self.question_rows(files):
             yield self.questions_about(batch)
 
-    def question_rows(
-        self,
-        paths: Sequence[str],
-        data: DataSettings,
-        on_bad_row: Tell | None = None,
-        origin: Origin = FILES,
-    ) -> Iterator[list[Example]]:
+    def question_rows(self, files: QuestionFiles) -> Iterator[list[Example]]:
         """The rows that are answered together."""
-        content = self.question_content(data)
-        rows = asked_rows(content, data, list(paths), on_bad_row, origin, self.is_label)
+        rows = asked_rows(self.question_content(files.data), files, self.is_label)
         return together(rows, AT_ONCE)
 
     def question_content(self, data: DataSettings) -> Content:

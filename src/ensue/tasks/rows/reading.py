@@ -18,6 +18,7 @@ from ensue.data.settings import DataSettings
 from ensue.data.split import hashed_content, part_of, part_of_line
 from ensue.data.values import Unfit
 from ensue.errors import DataError, EnsueError
+from ensue.tasks.reader import QuestionFiles
 from ensue.tasks.rows.collect import Content, Example
 
 EXAMPLE = "example"
@@ -96,21 +97,20 @@ def plain_text(path: str, format: str) -> bool:
 
 def asked_rows(
     content: Content,
-    data: DataSettings,
-    paths: list[str],
-    on_bad_row: Tell | None,
-    origin: Origin = FILES,
+    files: QuestionFiles,
     is_label: Callable[[str], bool] = lambda text: True,
 ) -> Iterator[Example]:
     """The rows of files that have no labels, or whose labels are of no interest. A plain text
     file has its one column, whatever that of the run is called; after two parallel files in
     training, one file alone is plain text. is_label: whether a text can be a label of the model."""
+    data, origin = files.data, files.origin
     lines = parallel(data.train)
-    for path in paths:
+    for path in files.paths:
         if origin.files and data.format == LABELLED:
             _refuse_texts_alone(path, data, is_label)
         plain = origin.files and ((lines and not parallel([path])) or plain_text(path, data.format))
-        yield from Reading(data.asked([path], plain), content, on_bad_row, origin).rows("train")
+        asked = data.asked([path], plain)
+        yield from Reading(asked, content, files.on_bad_row, origin).rows("train")
 
 
 def _refuse_texts_alone(path: str, data: DataSettings, is_label: Callable[[str], bool]) -> None:

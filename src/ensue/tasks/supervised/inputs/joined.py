@@ -20,7 +20,7 @@ from ensue.tasks.blocks.layer_settings import cell_references
 from ensue.tasks.codec import unpacked
 from ensue.tasks.columns.cells import Grid, ShownRow, row_of_line, rows_of
 from ensue.tasks.columns.recognise import table_recipe
-from ensue.tasks.reader import NO_COLUMNS
+from ensue.tasks.reader import NO_COLUMNS, QuestionFiles
 from ensue.tasks.rows.collect import (
     IN_MEMORY,
     Collector,
@@ -283,15 +283,8 @@ class JoinedReader(InputReader[JoinedPart]):
         """Each line is a row as JSON."""
         return self.questions([row_of_line(line) for line in lines])
 
-    def question_rows(
-        self,
-        paths: Sequence[str],
-        data: DataSettings,
-        on_bad_row: Tell | None = None,
-        origin: Origin = FILES,
-    ) -> Iterator[list[Example]]:
-        content = JoinedContent(self.inputs, origin.files)
-        return together(asked_rows(content, data, list(paths), on_bad_row, origin), AT_ONCE)
+    def question_rows(self, files: QuestionFiles) -> Iterator[list[Example]]:
+        return together(asked_rows(JoinedContent(self.inputs, files.origin.files), files), AT_ONCE)
 
     def question_content(self, data: DataSettings) -> Content:
         return JoinedContent(self.inputs)
