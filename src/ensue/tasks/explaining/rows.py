@@ -49,14 +49,11 @@ class RowExplainer(ABC):
     measure: str = "log-odds"
     linear_measure: str = "score against the mean of the other labels"
     occluded_by: str = LEFT_OUT
+    wanted: Sequence[Wanted]
 
     def __init__(self, model: AnyModel, part: Part) -> None:
         self.model: Any = model
         self.part = part
-
-    @property
-    @abstractmethod
-    def wanted(self) -> Sequence[Wanted]: ...
 
     @abstractmethod
     def whole(self, part: Part) -> Floats:

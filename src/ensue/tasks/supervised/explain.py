@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from ensue.tasks.abilities import NOTHING, Asked
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.columns.cells import row_of_line
 from ensue.tasks.explaining.attribution import Attribution, Attributions, LinearAttribution
-from ensue.tasks.explaining.measures import Measure, Wanted
+from ensue.tasks.explaining.measures import Measure
 from ensue.tasks.explaining.methods import Sides
 from ensue.tasks.explaining.rows import ExplainRows, RowExplainer
 from ensue.tasks.options import Option
@@ -34,11 +33,7 @@ class StepExplainer(RowExplainer):
         self.learned, target = model.learned, model.learned.target
         self._measure: Measure = target.measure()
         self.measure, self.linear_measure = self._measure.name, self._measure.of_linear
-        self._wanted: list[Wanted] = self._measure.wanted(self._outputs(part), label)
-
-    @property
-    def wanted(self) -> Sequence[Wanted]:
-        return self._wanted
+        self.wanted = self._measure.wanted(self._outputs(part), label)
 
     @property
     def scale(self) -> Scale | None:

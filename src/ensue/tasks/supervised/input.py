@@ -103,9 +103,9 @@ class Input(ABC):
         """What the linear model counts for in the answer."""
         return None
 
-    @abstractmethod
     def budget(self, settings: Any) -> Budget:
         """Of a batch in training."""
+        return Budget(settings.batch_tokens, settings.batch_rows)
 
     def answer_budget(self, settings: Any) -> int:
         """Tokens of a batch of questions."""

@@ -163,17 +163,17 @@ class RowAverages(Averages):
     def scores(self, outputs: Outputs, validation: Any, model: SupervisedModel) -> dict[str, float]:
         target = model.learned.target
         y = torch.as_tensor(target.encode(model.learned.input.labelled(validation)))
-        return target.mean_score(_tensors(outputs), y, model.train.watch)
+        return target.mean_score(tensors_of(outputs), y, model.train.watch)
 
     def answers(
         self, outputs: Outputs, part: Any, model: SupervisedModel, asked: Asked
     ) -> list[Any]:
-        return model.learned.target.answers(_tensors(outputs), asked)
+        return model.learned.target.answers(tensors_of(outputs), asked)
 
     def evaluate(
         self, outputs: Outputs, part: Any, model: SupervisedModel, asked: Asked
     ) -> Evaluation:
-        return evaluated(_tensors(outputs), part, model, asked)
+        return evaluated(tensors_of(outputs), part, model, asked)
 
 
 class Supervised(RowTask[S, Learned]):
@@ -426,5 +426,5 @@ def _arrays(outputs: Iterable[Tensor]) -> list[NDArray[Any]]:
     return [z.numpy() for z in outputs]
 
 
-def _tensors(outputs: Outputs) -> list[Tensor]:
+def tensors_of(outputs: Outputs) -> list[Tensor]:
     return [torch.from_numpy(np.asarray(z)) for z in outputs]

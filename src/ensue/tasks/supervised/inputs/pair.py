@@ -55,7 +55,7 @@ from ensue.tasks.supervised.learned import (
     Named,
     Share,
 )
-from ensue.tasks.supervised.network import Budget, StepEncoder
+from ensue.tasks.supervised.network import StepEncoder
 from ensue.tasks.supervised.text_linears import NgramModel
 from ensue.tasks.targets.target import Target
 
@@ -406,9 +406,6 @@ class Pair(Input):
 
     def share(self, settings: PairInputSettings, target: Target) -> Share:
         return settings.linear_share or None
-
-    def budget(self, settings: Any) -> Budget:
-        return Budget(settings.batch_tokens, settings.batch_rows)
 
     def describe(self, settings: Any) -> str:
         how = "by attention" if settings.compare == "attention" else "as vectors"
