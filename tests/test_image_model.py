@@ -21,8 +21,8 @@ from ensue.data.rows import Problem
 from ensue.data.settings import DataSettings
 from ensue.errors import ConfigError, DataError, OptionError
 from ensue.tasks.image import TASK, ImageModel, ImageSettings
-from ensue.tasks.pictures.files import pictures_in_memory
 from ensue.tasks.pictures.part import PicturePart, collect_pictures
+from ensue.tasks.pictures.reader import pictures_in_memory
 from ensue.tasks.reader import QuestionFiles
 from ensue.tasks.sample import Sample
 from ensue.tasks.supervised.inputs.picture import (

@@ -14,7 +14,7 @@ from ensue.tasks.answers import as_row
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.finite_answers import answers_of
 from ensue.tasks.reader import QuestionFiles, Questions
-from ensue.tasks.rows.reading import AT_ONCE, together
+from ensue.tasks.rows.reader import AT_ONCE, together
 from ensue.tasks.targets.decision import ABSTAIN
 from ensue.tasks.targets.target import Abstained
 

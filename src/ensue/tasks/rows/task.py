@@ -16,8 +16,7 @@ from ensue.tasks.model import Model
 from ensue.tasks.reader import DatasetReader, QuestionFiles, Questions
 from ensue.tasks.rows.collect import Example
 from ensue.tasks.rows.part import Part
-from ensue.tasks.rows.reader import RowReader
-from ensue.tasks.rows.reading import continues, plain_text
+from ensue.tasks.rows.reader import RowReader, continues, plain_text
 from ensue.tasks.search.ranges import Space
 from ensue.tasks.search.usual import text_space
 from ensue.tasks.splits import HashSplit, Split

@@ -15,7 +15,7 @@ from ensue.errors import DataError, OptionError
 from ensue.files.attempt import add_note
 from ensue.tasks.fitting import Fitting
 from ensue.tasks.reader import QuestionFiles
-from ensue.tasks.rows.reading import asked_rows
+from ensue.tasks.rows.reader import asked_rows
 
 if TYPE_CHECKING:
     from ensue.tasks.abilities import Unlabelled

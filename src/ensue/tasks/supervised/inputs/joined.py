@@ -21,15 +21,9 @@ from ensue.tasks.codec import unpacked
 from ensue.tasks.columns.cells import Grid, ShownRow, row_of_line, rows_of
 from ensue.tasks.columns.recognise import table_recipe
 from ensue.tasks.reader import NO_COLUMNS, QuestionFiles
-from ensue.tasks.rows.collect import (
-    IN_MEMORY,
-    Collector,
-    Content,
-    Example,
-)
+from ensue.tasks.rows.collect import IN_MEMORY, Collector, Content, Example
 from ensue.tasks.rows.part import Numbers
-from ensue.tasks.rows.reader import Rows
-from ensue.tasks.rows.reading import AT_ONCE, Reading, asked_rows, together
+from ensue.tasks.rows.reader import AT_ONCE, Reading, Rows, asked_rows, together
 from ensue.tasks.rows.recipe import text_recipe
 from ensue.tasks.saved import Saved
 from ensue.tasks.search.ranges import Searched, Space
@@ -45,7 +39,6 @@ from ensue.tasks.supervised.inputs.joined_learned import (
 )
 from ensue.tasks.supervised.inputs.text import MIXED
 from ensue.tasks.supervised.learned import Linear, Share
-from ensue.tasks.supervised.network import Budget
 from ensue.tasks.targets.target import Target
 from ensue.tasks.task import Recipe
 
@@ -395,9 +388,6 @@ class Joined(Input):
 
     def share(self, settings: Any, target: Target) -> Share:
         return "fitted" if settings.linear == MIXED else None
-
-    def budget(self, settings: Any) -> Budget:
-        return Budget(settings.batch_tokens, settings.batch_rows)
 
     # ------------------------------------------------------------- looked at
     def describe(self, settings: Any) -> str:
