@@ -389,9 +389,13 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
         )
 
     def source(self, train: Part, model: LabellerModel, seed: int) -> SequenceSource:
-        return SequenceSource.of(columns_of(train, model), train.names, model.model, seed)
+        budget, most = model.model.batch_tokens, model.model.batch_rows
+        columns = columns_of(train, model)
+        return SequenceSource(columns, train.names, seed=seed, budget=budget, most_rows=most)
 
-    def validation(self, network: nn.Module, part: Part, model: LabellerModel) -> ColumnScores:
+    def validation(
+        self, network: nn.Module, part: Part, model: LabellerModel
+    ) -> ColumnScores[Columns]:
         answering = answering_of(part, model, [network])
         names = model.learned.labels.tokens
 
@@ -462,4 +466,4 @@ def _legal(columns: Columns, model: LabellerModel) -> Columns:
         return columns
     rows = tags_of_rows(model.learned.labels.tokens, columns.targets)
     kept = [k for k, tags in enumerate(rows) if illegal_step(tags, scheme) is None]
-    return columns if len(kept) == len(rows) else columns.taken(kept)
+    return columns if len(kept) == len(rows) else columns.take(kept)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,15 +12,10 @@ from torch import Tensor
 
 from ensue.data.batches import batches
 from ensue.data.fingerprint import fingerprint
+from ensue.tasks.reader import RowNames
 
 FEW = 4  # rows of a trial evaluation
 Arrays = Mapping[str, NDArray[Any]]
-
-
-class Named(Protocol):
-    """Where each row comes from."""
-
-    def __getitem__(self, row: int) -> str: ...
 
 
 class RowSource:
@@ -35,7 +30,7 @@ class RowSource:
         *,
         seed: int,
         batch_rows: int | None = None,
-        names: Named | None = None,
+        names: RowNames | None = None,
     ) -> None:
         self.arrays, self.seed, self.names = arrays, seed, names
         self.rows = len(next(iter(arrays.values())))

@@ -24,6 +24,7 @@ from ensue.tasks.exported import Exported, Graph, refuse
 from ensue.tasks.model import Model
 from ensue.tasks.reader import DatasetReader
 from ensue.tasks.rows.part import Part
+from ensue.tasks.rows.source import ColumnScores, SequenceSource
 from ensue.tasks.rows.task import RowTask
 from ensue.tasks.saved import Saved
 from ensue.tasks.search.ranges import Space
@@ -32,8 +33,6 @@ from ensue.tasks.supervised.input import Input
 from ensue.tasks.supervised.learned import InputQuestion, Learned, LinearQuestion, Share
 from ensue.tasks.supervised.network import (
     LabelledRows,
-    LabelledSource,
-    RowScores,
     SupervisedNetwork,
     network_outputs,
 )
@@ -246,19 +245,23 @@ class Supervised(RowTask[S, Learned]):
         targets = target.encode(read.labelled(part)) if units is None else units
         return LabelledRows(read.encode(part, model), targets)
 
-    def source(self, train: Any, model: SupervisedModel, seed: int) -> LabelledSource:
+    def source(self, train: Any, model: SupervisedModel, seed: int) -> SequenceSource:
         rows = self.labelled_rows(train, model)
         budget = self.input_of(model).budget(model.model)
         if not budget.tokens:  # all rows at once
             budget = budget._replace(tokens=max(int(rows.lengths.sum()), 1))
-        return LabelledSource(rows, train.names, budget, seed)
+        return SequenceSource(
+            rows, train.names, seed=seed, budget=budget.tokens, most_rows=budget.rows
+        )
 
-    def validation(self, network: nn.Module, part: Any, model: SupervisedModel) -> RowScores:
+    def validation(
+        self, network: nn.Module, part: Any, model: SupervisedModel
+    ) -> ColumnScores[LabelledRows]:
         def score(rows: LabelledRows) -> dict[str, float]:
             z = network_outputs(network, rows.inputs, self._at_once(model))
             return model.learned.target.score(z, rows.row_targets, model.train.watch)
 
-        return RowScores(score, self.labelled_rows(part, model))
+        return ColumnScores(score, self.labelled_rows(part, model))
 
     def _at_once(self, model: SupervisedModel) -> int:
         return self.input_of(model).answer_budget(model.model)

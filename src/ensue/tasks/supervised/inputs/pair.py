@@ -179,7 +179,7 @@ class PairColumns:
         return np.maximum(self.first.lengths, self.second.lengths)
 
     def take(self, rows: NDArray[np.int64]) -> PairColumns:
-        return PairColumns(self.first.taken(rows), self.second.taken(rows))
+        return PairColumns(self.first.take(rows), self.second.take(rows))
 
     def arrays(self) -> dict[str, Any]:
         sides = {"first": self.first, "second": self.second}
