@@ -10,9 +10,8 @@ import pytest
 
 from ensue.data.tasks.series import air_passengers, known_series
 from ensue.tasks.forecast.baselines import solve
-from ensue.tasks.forecast.evaluation import Backtest, evaluation_of
+from ensue.tasks.forecast.evaluation import Backtest, Units, errors, evaluation_of
 from ensue.tasks.forecast.intervals import widened, widening
-from ensue.tasks.forecast.metrics import Units, errors
 from ensue.tasks.forecast.networks import LinearForecast
 from ensue.tasks.forecast.part import Windows
 from ensue.tasks.forecast.scale import ForecastScale

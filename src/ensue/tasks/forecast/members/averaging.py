@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from ensue.tasks.abilities import Asked, Averages, Outputs
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.forecast.answer import ForecastStep, SeriesForecast, answered
-from ensue.tasks.forecast.evaluation import evaluation_of
+from ensue.tasks.forecast.evaluation import Units, evaluation_of, levels_asked, mean_of
 from ensue.tasks.forecast.forecasts import (
     ForecastModel,
     backtest_of,
@@ -18,7 +18,6 @@ from ensue.tasks.forecast.forecasts import (
     origins_of,
     truth_of,
 )
-from ensue.tasks.forecast.metrics import Units, levels_asked, mean_of
 from ensue.tasks.forecast.part import SeriesPart
 
 Array = NDArray[np.float64]
