@@ -14,7 +14,7 @@ from ensue.runs.predict import Prediction
 from ensue.tasks.label.task import StepContent
 from ensue.tasks.model import Model
 from ensue.tasks.rows.collect import Content
-from ensue.tasks.rows.reading import Reading
+from ensue.tasks.rows.reader import Reading
 from ensue.training import RunFolder
 
 

@@ -332,7 +332,7 @@ def test_nobody_asks_which_task_it_has() -> None:
         ("tasks/supervised/inputs/tree.py", "from ensue.tasks.tree import TASK"),
         ("tasks/trees/explain.py", "from ensue.tasks.tree import TASK"),
         ("tasks/columns/recognise.py", "from ensue.tasks.table import TASK"),
-        ("tasks/pictures/files.py", "from ensue.tasks.image import ImageSettings"),
+        ("tasks/pictures/reader.py", "from ensue.tasks.image import ImageSettings"),
         ("cli/learning.py", "def f():\n    from ensue.tasks.forecast.task import Forecaster"),
     ],
 )

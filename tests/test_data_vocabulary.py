@@ -6,7 +6,6 @@ import json
 import random
 from collections import Counter
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +18,6 @@ from ensue.data.vocabulary import (
     UNKNOWN,
     Vocabulary,
     count_tokens,
-    share_unknown,
 )
 from ensue.errors import DataError, EnsueError, OptionError
 
@@ -75,9 +73,7 @@ def test_what_is_unknown_has_number_one_and_is_not_remembered() -> None:
     v = Vocabulary.build({"to": 3, "be": 1}, min_count=2)
     assert v.ids(["to", "be", "or", "to"]) == [2, 1, 1, 2]
     assert ("to" in v, "be" in v, "or" in v, len(v)) == (True, False, False, 3)
-    assert v.unknown_share == 0.25
-    assert share_unknown(np.array(v.ids(["to", "be", "or", "to"]))) == 0.5
-    assert share_unknown(np.array([], np.int32)) == 0
+    assert v.counts == (0, 1, 3)
 
 
 def test_padding_in_a_text_is_no_padding_but_a_written_unknown_is_unknown() -> None:
@@ -91,7 +87,6 @@ def test_a_closed_vocabulary_knows_all_its_tokens_and_no_other() -> None:
     v = Vocabulary.closed({"pos": 3, "neg": 9})
     assert v.tokens == ("neg", "pos")
     assert v.counts == (9, 3)
-    assert v.unknown_share == 0
     assert Vocabulary.from_dict(v.to_dict()) == v
     with pytest.raises(DataError) as caught:
         v.ids(["pos", "neutral"])

@@ -16,9 +16,8 @@ from task_laws import FILED, Row
 import ensue as package
 from ensue.errors import OptionError, RunError
 from ensue.jobs import MACHINES
-from ensue.runs.ensemble import write_ensemble
 from ensue.runs.load import load, load_run
-from ensue.study.selection.ensemble import MOST, forward_selected
+from ensue.study.selection.ensemble import MOST, forward_selected, write_ensemble
 from ensue.tasks import TASKS
 from ensue.tasks.evaluation.openings import OPENINGS
 from ensue.training import RunFolder

@@ -29,6 +29,7 @@ from ensue.tasks.baselines.text_linear import TextLinear, fit_text_linear
 from ensue.tasks.explaining.attribution import Attributions
 from ensue.tasks.explaining.methods import NEVER_SEEN, gradient_times_input, integrated_gradients
 from ensue.tasks.label.predicted import answering_of, columns_of
+from ensue.tasks.reader import QuestionFiles
 from ensue.tasks.rows.batch import SequenceBatch, collate
 from ensue.tasks.rows.part import texts_of
 from ensue.training import RunFolder
@@ -96,7 +97,7 @@ def question(name: str) -> Any:
     """The first input of a run that has more than two steps: tokens, or vectors."""
     config, model = model_of(name)
     (file,) = toy_run(name).glob("input.*")
-    for questions in model.reader.question_files([str(file)], config.data):
+    for questions in model.reader.question_files(QuestionFiles([str(file)], config.data)):
         for row in range(len(questions.part)):
             steps = questions.part.inputs.row(row)
             if len(steps) > 2:

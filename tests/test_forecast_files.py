@@ -13,6 +13,7 @@ from ensue.tasks.forecast.part import joined
 from ensue.tasks.forecast.settings import ForecastSettings
 from ensue.tasks.forecast.tables.reading import part_of_files
 from ensue.tasks.forecast.task import TASK, Forecaster
+from ensue.tasks.reader import QuestionFiles
 from ensue.tasks.sample import Sample
 
 
@@ -136,12 +137,12 @@ def test_every_file_is_read_as_the_data_table_says(tmp_path: Path) -> None:
     assert model.evaluate_part(test, {}).rows == 20 - model.history - 2 + 1
     future = tmp_path / "future.csv"
     future.write_text("1966-09;;2;Köln\n1966-10;;0;Köln\n", "latin-1")
-    (asked,) = model.reader.question_files([], data, {"future": [str(future)]})
+    (asked,) = model.reader.question_files(QuestionFiles([], data), {"future": [str(future)]})
     assert asked.part.series.times[59:61] == ("1964-12", "1965-01")  # its files one after another
     assert [step.time for step in TASK.answers(asked.part, model)] == ["1966-09", "1966-10"]
     near = tmp_path / "near.csv"
     near.write_text("1965-01;;2;Köln\n1965-02;;0;Köln\n", "latin-1")
-    (short,) = model.reader.question_files(data.train, data, {"future": [str(near)]})
+    (short,) = model.reader.question_files(QuestionFiles(data.train, data), {"future": [str(near)]})
     assert [step.time for step in TASK.answers(short.part, model)] == ["1965-01", "1965-02"]
     assert "1965-" in ForecastDraws().answers(model, short.part, {})
     assert "1966-0" in ForecastDraws().evaluated(model, test)

@@ -10,7 +10,6 @@ from ensue.data.time.dates import ISO
 from ensue.errors import ConfigError, DataError, EnsueError, OptionError
 from ensue.tasks.forecast.part import divided, following
 from ensue.tasks.forecast.scale import calendar
-from ensue.tasks.forecast.series import times_ahead
 from ensue.tasks.forecast.settings import ForecastSettings
 from ensue.tasks.forecast.tables.reading import part_of_table
 from ensue.tasks.forecast.tables.recipe import leaks
@@ -46,14 +45,14 @@ def numbers_of(count: int) -> list[float]:
 def test_times_go_on_as_they_are_spaced(times: list[str], following: list[str]) -> None:
     own = settings_of(time="t")
     series = part_of_table({"t": times, "y": numbers_of(len(times))}, own).series
-    assert times_ahead(series, len(following)) == following
+    assert series.times_after(0, len(following)) == following
     assert series.lengthened(len(following)).times == (*times, *following)
 
 
 def test_steps_without_times_are_counted() -> None:
     own = settings_of()
     series = part_of_table({"y": numbers_of(3)}, own).series
-    assert times_ahead(series, 2) == ["+1", "+2"]
+    assert series.times_after(0, 2) == ["+1", "+2"]
 
 
 def test_neighbours_on_the_calendar_are_near_on_the_circle() -> None:

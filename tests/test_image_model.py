@@ -21,8 +21,9 @@ from ensue.data.rows import Problem
 from ensue.data.settings import DataSettings
 from ensue.errors import ConfigError, DataError, OptionError
 from ensue.tasks.image import TASK, ImageModel, ImageSettings
-from ensue.tasks.pictures.files import pictures_in_memory
 from ensue.tasks.pictures.part import PicturePart, collect_pictures
+from ensue.tasks.pictures.reader import pictures_in_memory
+from ensue.tasks.reader import QuestionFiles
 from ensue.tasks.sample import Sample
 from ensue.tasks.supervised.inputs.picture import (
     PICTURES,
@@ -443,7 +444,9 @@ def test_a_part_is_split_by_its_pixels_and_brought_to_the_shape_of_training(tmp_
     assert all(part.numbers is train.numbers for part in others)
     assert "by the hash of each picture" in TASK.split.line(data, model.model)
     write_image(tmp_path / "large.png", np.zeros((20, 30), np.uint8))
-    (questions,) = fresh("grey").reader.question_files([str(tmp_path / "large.png")], data)
+    (questions,) = fresh("grey").reader.question_files(
+        QuestionFiles([str(tmp_path / "large.png")], data)
+    )
     assert questions.part.shape == (1, 10, 10)
     assert questions.shown == [str(tmp_path / "large.png")]
 

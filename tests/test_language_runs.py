@@ -26,7 +26,7 @@ from ensue.runs.infer import infer
 from ensue.runs.train import settle, train_run
 from ensue.tasks.language.streams import StreamSource
 from ensue.tasks.language.task import TASK, LanguageModel
-from ensue.tasks.rows.reading import Reading
+from ensue.tasks.rows.reader import Reading
 from ensue.training import RunFolder
 
 LINES = [

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ensue.tasks.image import ImageSettings
-from ensue.tasks.pictures.files import pictures_in_memory
 from ensue.tasks.pictures.part import collect_pictures
+from ensue.tasks.pictures.reader import pictures_in_memory
 
 GREY = np.arange(100, dtype=np.uint8).reshape(10, 10)
 COLOUR = np.stack([GREY, GREY + 50, GREY + 100])

@@ -620,7 +620,7 @@ from ensue.data.tokenise import Tokeniser
 from ensue.tasks.rows.collect import collect
 from ensue.tasks.rows.collect import Content
 from ensue.tasks.rows.part import Tokenisers
-from ensue.tasks.rows.reading import Reading
+from ensue.tasks.rows.reader import Reading
 data = DataSettings.of({"train": [sys.argv[1]], "validation": [sys.argv[1]],
                         "text": "text", "label": "label"}, "data")
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -29,8 +29,8 @@ from ensue.runs.config import RunConfig
 from ensue.runs.load import load_run
 from ensue.runs.messages import Message, Say
 from ensue.runs.train import adapted, train_run
+from ensue.study.selection import pool
 from ensue.study.selection import search as searching
-from ensue.study.selection import trial
 from ensue.study.selection.budget import Clock, alike
 from ensue.study.selection.entries import Entry, Selection
 from ensue.study.selection.halving import Dropped, Halving, TrialJob, bars_of, rungs_of
@@ -560,11 +560,11 @@ def test_a_trial_leaves_time_for_what_it_takes_itself(
     """Ten seconds of preparation are needed once more where it may be the best, five between two
     updates in any case."""
     now, stopped = [1000.0], list[float]()
-    monkeypatch.setattr(trial.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(trial.time, "time", lambda: now[0])
-    monkeypatch.setattr(trial.signal, "raise_signal", lambda number: stopped.append(now[0]))
+    monkeypatch.setattr(pool.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(pool.time, "time", lambda: now[0])
+    monkeypatch.setattr(pool.signal, "raise_signal", lambda number: stopped.append(now[0]))
     job = TrialJob("t", "t", {}, "accuracy", until=1085.0, last=1090.0, best=0.5)
-    span = trial.TrainingSpan(job)
+    span = pool.TrainingSpan(job)
     now[0] += 10
     span(Began(0, 50))
     for number in range(1, 30):
@@ -579,10 +579,10 @@ def test_a_trial_leaves_time_for_what_it_takes_itself(
 
 def test_half_of_what_is_left_is_for_updates(monkeypatch: pytest.MonkeyPatch) -> None:
     """A preparation that took most of the time left none: no model could be trained."""
-    monkeypatch.setattr(trial.time, "time", lambda: 1800.0)
+    monkeypatch.setattr(pool.time, "time", lambda: 1800.0)
     moments = iter([1000.0, 1800.0])
-    monkeypatch.setattr(trial.time, "monotonic", lambda: next(moments))
-    span = trial.TrainingSpan(TrialJob("t", "t", {}, "accuracy", until=2100.0, last=2200.0))
+    monkeypatch.setattr(pool.time, "monotonic", lambda: next(moments))
+    span = pool.TrainingSpan(TrialJob("t", "t", {}, "accuracy", until=2100.0, last=2200.0))
     span(Began(0, 50))
     assert span._until == 2000.0
 

@@ -24,6 +24,7 @@ from ensue.tasks.columns.cells import Grid, ShownRow, cells_of
 from ensue.tasks.columns.learned import TableColumns
 from ensue.tasks.declarations import Unfit
 from ensue.tasks.evaluation.calibration import held, reliability
+from ensue.tasks.reader import QuestionFiles
 from ensue.tasks.rows.collect import Example, collect
 from ensue.tasks.rows.part import Numbers
 from ensue.tasks.sample import Sample
@@ -541,7 +542,7 @@ def test_a_file_has_the_same_cells_as_rows_in_memory(tmp_path: Path) -> None:
     assert sum(map(len, parts)) == 60
     names = train.numbers.token_names
     assert {names[k].partition("\t")[0] for k in train.inputs.values} == {"area", "age"}
-    (questions,) = fitted("number").reader.question_files([str(file)], data)
+    (questions,) = fitted("number").reader.question_files(QuestionFiles([str(file)], data))
     assert questions.shown is not None
     row = houses(1)[0]
     assert questions.shown[0] == {"area": f"{row['area']:.2f}", "age": str(row["age"])}

@@ -27,7 +27,8 @@ from ensue.decoding import score
 from ensue.errors import ConfigError, DataError, MissingExtra, OptionError
 from ensue.metrics.bleu import bleu_of, corpus_of, edit_distances, letters_of
 from ensue.tasks.rows.part import Names
-from ensue.tasks.seq2seq.pairs import PairColumns, PairSource, pair_networks
+from ensue.tasks.rows.source import SequenceSource
+from ensue.tasks.seq2seq.pairs import PairColumns, pair_networks
 from ensue.tasks.seq2seq.search import SearchEnsemble
 from ensue.training import Said, Stopped, Update
 from ensue.training.rows import Validated
@@ -330,7 +331,7 @@ def test_batches_hold_every_row_once_in_an_order_that_follows_from_seed_and_epoc
     names = Names(("row",), np.zeros(200, np.int32), np.arange(200))
 
     def rows(seed: int, epoch: int) -> list[list[int]]:
-        source = PairSource(data, names, seed=seed, budget=60, most_rows=8)
+        source = SequenceSource(data, names, seed=seed, budget=60, most_rows=8)
         return [own.tolist() for own in source.batches(epoch)]
 
     assert sorted(itertools.chain(*rows(1, 0))) == list(range(200))
@@ -341,7 +342,7 @@ def test_batches_hold_every_row_once_in_an_order_that_follows_from_seed_and_epoc
         batch = data.batch(own)
         assert max(batch.source.numel(), batch.wanted.numel()) <= 60
         assert len(own) <= 8
-    source = PairSource(data, names, seed=1, budget=60, most_rows=8)
+    source = SequenceSource(data, names, seed=1, budget=60, most_rows=8)
     assert source.targets([3, 5]) == len(data.target.row(3)) + len(data.target.row(5)) + 2
     sides = len(data.source.row(3)) + len(data.source.row(5))
     assert source.tokens([3, 5]) == sides + source.targets([3, 5])

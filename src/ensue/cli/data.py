@@ -61,29 +61,26 @@ Texts = Annotated[
 ]
 Columns = Annotated[
     str,
-    typer.Option(
-        "--columns",
-        metavar="A,B",
-        help="Columns of numbers and categories that are read together with the other inputs.",
-        rich_help_panel=DATA,
+    option(
+        "--columns A,B",
+        "Columns of numbers and categories that are read together with the other inputs.",
+        DATA,
     ),
 ]
 Image = Annotated[
     str,
-    typer.Option(
-        "--image",
-        metavar="COLUMN",
-        help="Column with the names of pictures, read together with the other inputs.",
-        rich_help_panel=DATA,
+    option(
+        "--image COLUMN",
+        "Column with the names of pictures, read together with the other inputs.",
+        DATA,
     ),
 ]
 Tree = Annotated[
     str,
-    typer.Option(
-        "--tree",
-        metavar="COLUMN",
-        help="Column of trees in brackets, read together with the other inputs.",
-        rich_help_panel=DATA,
+    option(
+        "--tree COLUMN",
+        "Column of trees in brackets, read together with the other inputs.",
+        DATA,
     ),
 ]
 Label = Annotated[

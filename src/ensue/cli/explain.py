@@ -150,8 +150,10 @@ def _ability(run: Path, model: "AnyModel", attention: bool) -> "Explains":
 
 def _row_of(file: str, row: int, data: "DataSettings", model: "AnyModel") -> Any:
     """The input of a row of a file."""
+    from ensue.tasks.reader import QuestionFiles
+
     passed = 0
-    for questions in model.reader.question_files([file], data):
+    for questions in model.reader.question_files(QuestionFiles([file], data)):
         if questions.shown is None:
             break
         if row <= passed + len(questions.shown):

@@ -35,6 +35,10 @@ class Ragged:
     def lengths(self) -> NDArray[np.int64]:
         return np.diff(self.starts)
 
+    def lengths_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """`lengths` of these rows, without looking at the others."""
+        return self.starts[rows + 1] - self.starts[rows]
+
     def row(self, k: int) -> NDArray[Any]:
         return self.values[self.starts[k] : self.starts[k + 1]]
 

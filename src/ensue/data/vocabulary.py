@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ensue.errors import DataError, OptionError
 
 PAD, UNKNOWN, START, END = "<pad>", "<unk>", "<s>", "</s>"
@@ -149,11 +146,6 @@ class Vocabulary:
             raise DataError(f"no token has the number {wrong[0]}: there are {len(self)}, from 0 on")
         return [self.tokens[number] for number in numbers]
 
-    @property
-    def unknown_share(self) -> float:
-        """The share of the tokens it was built from that it does not know."""
-        return self.counts[1] / max(sum(self.counts), 1) if self.specials else 0.0
-
     def to_dict(self) -> dict[str, list[Any]]:
         """What json holds; `from_dict` gives the vocabulary back."""
         return {
@@ -177,11 +169,6 @@ class Vocabulary:
                     f"{key}: expected a list, got {type(data[key]).__name__}"
                 )
         return cls(tuple(data["tokens"]), tuple(data["counts"]), tuple(data["specials"]))
-
-
-def share_unknown(ids: NDArray[np.integer[Any]]) -> float:
-    """The share of "<unk>" among the numbers of an open vocabulary."""
-    return float(np.count_nonzero(ids == 1)) / max(ids.size, 1)
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -24,6 +24,7 @@ class Language(ABC):
     helpers: ClassVar[Mapping[str, str]]
     scales_rows: ClassVar[bool]  # int8 is read as it is stored; else all weights are float32
     local_scratch: ClassVar[bool]  # room inside of functions costs nothing
+    counter: ClassVar[str]  # what declares the index of a loop
 
     # ---------------------------------------------------------------- values
     @abstractmethod
@@ -41,13 +42,13 @@ class Language(ABC):
     def variable(self, names: Sequence[str]) -> str:
         """Variables that begin at zero."""
 
-    @abstractmethod
     def loop(self, index: str, count: str, begin: str = "0") -> str:
         """The head of a loop over 0 … count − 1."""
+        return f"for ({self.counter} {index} = {begin}; {index} < {count}; {index}++) {{"
 
-    @abstractmethod
     def loop_down(self, index: str, first: str) -> str:
         """The head of a loop over first … 0."""
+        return f"for ({self.counter} {index} = {first}; {index} >= 0; {index}--) {{"
 
     @abstractmethod
     def scratch(self, name: str, size: int) -> str:
@@ -77,8 +78,8 @@ class Language(ABC):
         """A function of arrays, which it reads or writes; of no result."""
 
     # ---------------------------------------------------------------- the rest
-    @abstractmethod
-    def comment(self, text: str) -> str: ...
+    def comment(self, text: str) -> str:
+        return f"/* {text.replace('*/', '* /')} */"
 
     def used_helpers(self, called: Iterable[str]) -> list[str]:
         """The text of those that are called, in the order of the table."""
@@ -96,6 +97,7 @@ class C99(Language):
     name = "c"
     scales_rows = True
     local_scratch = True
+    counter = "long"
     spelling = Spelling(
         {
             "sigmoid": "sigmoidf",
@@ -143,12 +145,6 @@ class C99(Language):
     def variable(self, names: Sequence[str]) -> str:
         return f"float {', '.join(f'{name} = 0.0f' for name in names)};"
 
-    def loop(self, index: str, count: str, begin: str = "0") -> str:
-        return f"for (long {index} = {begin}; {index} < {count}; {index}++) {{"
-
-    def loop_down(self, index: str, first: str) -> str:
-        return f"for (long {index} = {first}; {index} >= 0; {index}--) {{"
-
     def scratch(self, name: str, size: int) -> str:
         return f"float {name}[{size}];"
 
@@ -172,9 +168,6 @@ class C99(Language):
         ]
         return [f"static void {name}({', '.join(arguments)})", "{", *indent(body), "}", ""]
 
-    def comment(self, text: str) -> str:
-        return f"/* {text.replace('*/', '* /')} */"
-
 
 class JavaScript(Language):
     """Numbers are float64 between one typed array and the next."""
@@ -182,6 +175,7 @@ class JavaScript(Language):
     name = "javascript"
     scales_rows = False
     local_scratch = False
+    counter = "let"
     spelling = Spelling(
         {
             "sigmoid": "sigmoid",
@@ -214,12 +208,6 @@ class JavaScript(Language):
     def variable(self, names: Sequence[str]) -> str:
         return f"let {', '.join(f'{name} = 0' for name in names)};"
 
-    def loop(self, index: str, count: str, begin: str = "0") -> str:
-        return f"for (let {index} = {begin}; {index} < {count}; {index}++) {{"
-
-    def loop_down(self, index: str, first: str) -> str:
-        return f"for (let {index} = {first}; {index} >= 0; {index}--) {{"
-
     def scratch(self, name: str, size: int) -> str:
         return f"const {name} = new Float32Array({size});"
 
@@ -240,6 +228,3 @@ class JavaScript(Language):
     ) -> list[str]:
         arguments = [f"{name}, {name}At" for name in (*read, *written)]
         return [f"function {name}({', '.join(arguments)}) {{", *indent(body), "}", ""]
-
-    def comment(self, text: str) -> str:
-        return f"/* {text.replace('*/', '* /')} */"

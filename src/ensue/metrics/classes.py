@@ -129,12 +129,6 @@ def macro_f1(counts: Numbers) -> Any:
     return share((class_scores(counts).f1 * occurs).sum(-1), occurs.sum(-1))
 
 
-def weighted_f1(counts: Numbers) -> Any:
-    """(…): the mean F1 of the classes, each as often as it is in the gold."""
-    scores = class_scores(counts)
-    return share((scores.f1 * scores.support).sum(-1), scores.support.sum(-1))
-
-
 def span_f1(counts: Numbers) -> Any:
     """(…): F1 of span counts (…, 3), right, gold, predicted."""
     return micro_f1(np.asarray(counts)[..., None])

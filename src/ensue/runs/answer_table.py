@@ -23,7 +23,7 @@ from ensue.escape import in_shell
 from ensue.files.atomic_folder import finite
 from ensue.files.disk import disk_errors, refuse_target, replacing
 from ensue.runs.predict import Reply, plain
-from ensue.tasks.rows.reading import plain_text, together
+from ensue.tasks.rows.reader import plain_text, together
 
 ROW = "row"  # the column of the file and line that an answer is for
 EVERY = "all"  # what --keep takes for every column

@@ -19,6 +19,7 @@ from ensue.runs.load import LoadedRun, Loading, open_run
 from ensue.runs.predict import Prediction, Reply, replies
 from ensue.tasks.abilities import Asked, Deals
 from ensue.tasks.kept_cells import Trust
+from ensue.tasks.reader import QuestionFiles
 from ensue.training import RunFolder
 
 WAITING = 1  # shares that each worker has beside the one it works on
@@ -49,10 +50,9 @@ class DealtPrediction:
     ) -> Iterator[Reply]:
         """As `Prediction.files`, each in a form of `FORMS`."""
         deals, counts = self._deals, self.prediction
-        shares = deals.shares(self.loaded.model, paths, data, on_bad_row)
-        for result in in_order(
-            (self._job(share, form) for share in shares), self.on, queued=WAITING
-        ):
+        shares = deals.shares(self.loaded.model, QuestionFiles(paths, data, on_bad_row))
+        jobs = (self._job(share, form) for share in shares)
+        for result in in_order(jobs, self.on, queued=WAITING):
             result_lines, share = result.get(), result.job.arguments["share"]
             counts.answered += len(share)
             counts.abstained += result_lines["abstained"]
@@ -67,7 +67,7 @@ class DealtPrediction:
             "digest": self.loaded.digest,
         }
         options = dict(self.prediction.asked)
-        arguments = {"model": model, "asked": options, "form": form, "share": share}
+        arguments = {"model": model, "options": options, "form": form, "share": share}
         return Job(f"rows from {self._deals.names(share[:1])[0]}", answer_share, arguments)
 
 

@@ -13,8 +13,8 @@ from ensue.tasks.abilities import NOTHING, Asked
 from ensue.tasks.answers import as_row
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.finite_answers import answers_of
-from ensue.tasks.reader import Questions
-from ensue.tasks.rows.reading import AT_ONCE, together
+from ensue.tasks.reader import QuestionFiles, Questions
+from ensue.tasks.rows.reader import AT_ONCE, together
 from ensue.tasks.targets.decision import ABSTAIN
 from ensue.tasks.targets.target import Abstained
 
@@ -85,7 +85,8 @@ class Prediction:
     ) -> Iterator[Answered]:
         """An answer for each row of files that look like the training
         files; labels are not needed and not read. on_bad_row: callback for rejected rows."""
-        for questions in self.model.reader.question_files(paths, data, self.asked, on_bad_row):
+        files = QuestionFiles(paths, data, on_bad_row)
+        for questions in self.model.reader.question_files(files, self.asked):
             yield from self.about(questions)
 
     def about(self, questions: Questions[Any]) -> Iterator[Answered]:

@@ -4,6 +4,7 @@ labels."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -12,7 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ensue.data.rows import Tell
 from ensue.data.settings import DataSettings
 from ensue.errors import ConfigError
 from ensue.settings import Table
@@ -22,7 +22,7 @@ from ensue.tasks.search.ranges import Space
 if TYPE_CHECKING:
     from ensue.drawing.document import Document
     from ensue.tasks.evaluation.report import Evaluation
-    from ensue.tasks.reader import Questions
+    from ensue.tasks.reader import QuestionFiles, Questions
 
 Asked = Mapping[str, Any]  # what a question says beside its inputs: beam, n_best, future, …
 NOTHING: Asked = {}
@@ -67,9 +67,7 @@ class Deals(Protocol):
     """Rows of files that can be answered apart from each other, in other processes: an ability of
     some tasks. A share is some rows, as JSON."""
 
-    def shares(
-        self, model: Any, paths: Sequence[str], data: DataSettings, on_bad_row: Tell | None = None
-    ) -> Iterator[list[Any]]: ...
+    def shares(self, model: Any, files: QuestionFiles) -> Iterator[list[Any]]: ...
 
     def questions(self, model: Any, share: Sequence[Any]) -> Questions[Any]: ...
 
@@ -81,47 +79,47 @@ class Deals(Protocol):
 Outputs = Sequence[NDArray[np.floating[Any]]]  # of each network, what its answers are made of
 
 
-class Averages(Protocol):
+class Averages(ABC):
     """Answers of several networks as one, the mean of theirs, be they of one model or of several:
     an ability of some tasks. Models of the same training part have outputs of the same shape,
     whatever they read of it; `model` may be any of them."""
 
     def alone(self, model: Any) -> bool:
         """Whether one network answers, and nothing beside it."""
-        ...
+        return len(model.networks) == 1 and model.learned.mixture is None
 
+    @abstractmethod
     def outputs(self, part: Any, model: Any) -> Outputs:
         """Of each network of a model, with the linear model where that answers too."""
-        ...
 
     def gold_outputs(self, part: Any, model: Any) -> Outputs:
         """The same of a part with gold labels, to evaluate."""
-        ...
+        return self.outputs(part, model)
 
     def held(self, validation: Any, model: Any) -> Outputs:
         """The same of the validation part, as training ends: by linear models that had not
         learned from it, as far as it needs them for `scores`."""
-        ...
+        return self.outputs(validation, model)
 
     def model_scores(self, validation: Any, model: Any) -> dict[str, float]:
         """Of the answers of one model, the metrics that validation reports."""
-        ...
+        return self.scores(self.held(validation, model), validation, model)
 
     def knows_validation(self, model: Any) -> str:
         """What of the model has learned from the validation rows too; "" for nothing."""
-        ...
+        return ""
 
+    @abstractmethod
     def scores(self, outputs: Outputs, validation: Any, model: Any) -> dict[str, float]:
         """Of their mean, the metrics that validation reports."""
-        ...
 
+    @abstractmethod
     def answers(self, outputs: Outputs, part: Any, model: Any, asked: Asked) -> Sequence[Any]:
         """One a row, of all together."""
-        ...
 
+    @abstractmethod
     def evaluate(self, outputs: Outputs, part: Any, model: Any, asked: Asked) -> Evaluation:
         """Evaluation of all together against gold labels."""
-        ...
 
 
 class Refits(Protocol):

@@ -23,6 +23,7 @@ from ensue.tasks.evaluation.openings import Openings
 from ensue.tasks.finite_answers import answers_of
 from ensue.tasks.options import EVALUATE, PREDICT
 from ensue.tasks.questions import decided
+from ensue.tasks.reader import QuestionFiles
 from ensue.tasks.roles import Tables, told_roles
 from ensue.tasks.sample import Sample, first_rows
 
@@ -265,7 +266,8 @@ def answered(model: AnyModel, inputs: Any, asked: Mapping[str, Any]) -> Any:
     if given.frame is not None and of_rows and not len(given.frame):
         return given.frame.with_columns({name: [] for name in model.answer_shape().columns})
     data = given.settings(roles)
-    for questions in model.reader.question_files([given.name], data, words, None, given.origin):
+    files = QuestionFiles([given.name], data, None, given.origin)
+    for questions in model.reader.question_files(files, words):
         found = found.and_then(answers_of(model, questions.part, words), questions.shown)
         of_rows = questions.shown is not None
     if given.frame is None:

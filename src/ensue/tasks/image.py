@@ -11,8 +11,8 @@ from ensue.metrics.table import CLASS_METRICS, NUMBER_METRICS
 from ensue.settings import OneOf
 from ensue.tasks.explaining.options import EXPLAINED_PICTURE
 from ensue.tasks.model import Model
-from ensue.tasks.pictures.files import are_pictures, named_columns, refuse_columns
 from ensue.tasks.pictures.part import PicturePart
+from ensue.tasks.pictures.reader import are_pictures, named_columns, refuse_columns
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.search.ranges import Between, Choice, Searched, Space
 from ensue.tasks.splits import HashSplit

@@ -19,7 +19,7 @@ from ensue.tasks.search.ranges import Choice, Searched, Space
 from ensue.tasks.search.usual import MIN_COUNT
 from ensue.tasks.settings import LabelSettings
 from ensue.tasks.supervised.explain import ExplainSteps
-from ensue.tasks.supervised.inputs.pair import Pair, PairInputSettings
+from ensue.tasks.supervised.inputs.pair import Pair, PairInputSettings, asked_pair
 from ensue.tasks.supervised.learned import Learned
 from ensue.tasks.supervised.options import OPTIONS
 from ensue.tasks.supervised.task import AUTO, Supervised, run_network
@@ -60,6 +60,8 @@ class Match(Supervised[MatcherSettings]):
         "second": "data.second",
         "label": "data.label",
     }
+    explains = ExplainSteps(asked_pair)
+    heads = EncoderHeads(run_network, asked_pair)
     transfers = ReaderTransfers(pooled=True)
     split = LineSplit("each pair")
 
@@ -71,8 +73,6 @@ class Match(Supervised[MatcherSettings]):
 
 
 TASK = Match()
-Match.explains = ExplainSteps(TASK)
-Match.heads = EncoderHeads(run_network, TASK.input.question)
 
 
 class Matcher(Model[MatcherSettings, Part, Learned, Classified | Estimated]):

@@ -59,6 +59,17 @@ class PartFiles(Protocol[P_co]):
 
 
 @dataclass(frozen=True)
+class QuestionFiles:
+    """Files with rows to answer. data: how they are read; on_bad_row: callback for rejected rows;
+    origin: what the rows are read from, a data frame instead of files."""
+
+    paths: Sequence[str]
+    data: DataSettings
+    on_bad_row: Tell | None = None
+    origin: Origin = FILES
+
+
+@dataclass(frozen=True)
 class Questions(Generic[P]):
     """Rows to answer. shown: each row as it is shown next to its answer; None where answers do not
     belong to rows."""
@@ -112,14 +123,9 @@ class DatasetReader(ABC, Generic[P]):
 
     @abstractmethod
     def question_files(
-        self,
-        paths: Sequence[str],
-        data: DataSettings,
-        options: Asked = NOTHING,
-        on_bad_row: Tell | None = None,
-        origin: Origin = FILES,
+        self, files: QuestionFiles, options: Asked = NOTHING
     ) -> Iterator[Questions[P]]:
-        """The rows of files, or of another origin, in batches."""
+        """The rows of files in batches."""
 
     def question_lines(self, lines: Sequence[str]) -> P:
         """Lines of the standard input."""

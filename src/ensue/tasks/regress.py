@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -12,38 +12,25 @@ from pydantic import Field, model_validator
 from ensue.metrics.table import NUMBER_METRICS
 from ensue.settings import OneOf
 from ensue.tasks.any_model import AnyModel
-from ensue.tasks.explaining.heads import EncoderHeads
 from ensue.tasks.model import Model
 from ensue.tasks.rows.part import Part
-from ensue.tasks.rows.recipe import text_recipe
 from ensue.tasks.rows.recognise import (
     RowRoles,
     as_guess,
     doubtful_number,
-    joined_guess,
-    joined_label,
-    joined_several,
-    may_be_number,
     number_wanted,
-    recognised,
-    roles_of,
+    row_guess,
+    row_roles,
 )
-from ensue.tasks.rows.task import RowTask
 from ensue.tasks.sample import Guess, Sample
-from ensue.tasks.search.ranges import Space
-from ensue.tasks.search.usual import DROPPED_OUT, LEVEL, MIN_COUNT
 from ensue.tasks.settings import BesideSettings, LinearSettings, NetworkSettings
-from ensue.tasks.supervised.explain import ExplainSteps
-from ensue.tasks.supervised.inputs.joined import JoinsInputs, joined_recipe
-from ensue.tasks.supervised.inputs.joined_learned import JoinedPart
-from ensue.tasks.supervised.inputs.text import MIXED, PooledSettings, Text
+from ensue.tasks.supervised.inputs.text import MIXED, PooledSettings
 from ensue.tasks.supervised.learned import Learned
 from ensue.tasks.supervised.options import OPTIONS
-from ensue.tasks.supervised.task import Supervised, run_network
+from ensue.tasks.supervised.text_task import TextTask
 from ensue.tasks.targets.kinds import numeric_kinds
 from ensue.tasks.targets.numbers import NumberTarget, label_values
 from ensue.tasks.targets.target import Estimated, NumberSettings
-from ensue.tasks.task import Recipe
 from ensue.tasks.transfer.rows import ReaderTransfers
 
 
@@ -70,69 +57,38 @@ class RegressorSettings(
         return self
 
 
-class Regress(Supervised[RegressorSettings]):
+class Regress(TextTask[RegressorSettings]):
     """A number from a text or a sequence of vectors, with its interval."""
 
     name = "regress"
     settings = RegressorSettings
-    input = Text()
-    joins = JoinsInputs()
     target_kinds = (NumberTarget.kind,)
-    text_defaults: ClassVar[Mapping[str, Any]] = {"max_length": 20_000, "level": "auto"}
     train_defaults: ClassVar[Mapping[str, Any]] = {"epochs": 20, "patience": 4}
     metrics = NUMBER_METRICS
     options = OPTIONS["regress"]
-    ranges: ClassVar[Space] = {"text.level": LEVEL, "text.min_count": MIN_COUNT}
-    favourites = (DROPPED_OUT,)
-    columns: ClassVar[Mapping[str, str]] = {
-        **RowTask.columns,
-        "columns": "data.columns",
-        "image": "data.image",
-        "tree": "data.tree",
-    }
     estimators = ("SequenceRegressor",)
-    adapts = True
-    heads = EncoderHeads(run_network)
     transfers = ReaderTransfers(
         pooled=True, goals=lambda train, model: label_values(train)[:, np.newaxis]
     )
 
-    def recognise(self, sample: Sample) -> Guess | None:
-        if sample.data.joins:
-            label = joined_label(sample)
-            doubtful = may_be_number(sample, label)
-            if joined_several(sample, label) or not (doubtful or number_wanted(sample, label)):
-                return None
-            return replace(joined_guess(sample, label, {}), sure=not doubtful)
-        return recognised(
-            sample,
-            lambda roles: (
-                not roles.by_step
-                and not roles.several
-                and (number_wanted(sample, roles.label) or doubtful_number(sample, roles))
-            ),
-            self._guess,
-        )
+    def wants(self, sample: Sample, roles: RowRoles) -> bool:
+        if roles.by_step or roles.several:
+            return False
+        return number_wanted(sample, roles.label) or doubtful_number(sample, roles)
 
     def infer(self, sample: Sample) -> Guess:
-        if sample.data.joins:
-            return joined_guess(sample, joined_label(sample), {})
-        roles = roles_of(sample)
-        numbers = [reading for reading in roles.readings if sample.numeric(reading.label)]
-        return as_guess(numbers or roles.readings, self._guess)
+        readings = row_roles(sample).readings
+        numbers = [reading for reading in readings if sample.numeric(reading.label)]
+        return as_guess(numbers or readings, partial(self.guess, sample))
 
-    def _guess(self, roles: RowRoles) -> Guess:
-        return Guess(f"{roles.label} is a number to predict", roles.data)
+    def guess(self, sample: Sample, roles: RowRoles) -> Guess:
+        return row_guess(sample, roles, f"{roles.label} is a number to predict", {})
 
-    def fitted_settings(self, train: Any, model: AnyModel) -> Recipe:
-        mixed = model.model.distribution == "gaussian"
-        if isinstance(train, JoinedPart):
-            return joined_recipe(train, model, self.target_kind(train, model.model), bool(mixed))
-        return text_recipe(train, model, bool(mixed))
+    def mixes(self, model: AnyModel) -> bool:
+        return bool(model.model.distribution == "gaussian")
 
 
 TASK = Regress()
-Regress.explains = ExplainSteps(TASK)
 
 
 class Regressor(Model[RegressorSettings, Part, Learned, Estimated]):

@@ -1,5 +1,6 @@
 """An ensemble of trials by forward selection (Caruana et al. 2004): beginning with the best one,
-the trial that makes the mean answer best on validation is added, each as often as it helps."""
+the trial that makes the mean answer best on validation is added, each as often as it helps. It is a
+run folder of its own."""
 
 from __future__ import annotations
 
@@ -9,16 +10,51 @@ from typing import Any
 
 import numpy as np
 
+from ensue.files.atomic_folder import finite, sealed
+from ensue.files.disk import write_whole
+from ensue.files.format import FORMAT
+from ensue.files.seal import CONFIG, DATA
 from ensue.metrics.table import METRICS
-from ensue.runs.ensemble import write_ensemble
+from ensue.runs.config import RunConfig
+from ensue.runs.data_files import data_facts
 from ensue.runs.load import load_run
 from ensue.runs.messages import nobody
 from ensue.runs.train import read_parts
 from ensue.study.selection.entries import TOGETHER, Entry
 from ensue.study.selection.outputs import read_outputs
 from ensue.tasks.abilities import Outputs
+from ensue.tasks.ensembles.model import EnsembleModel
 from ensue.tasks.fitting import answerable
+from ensue.tasks.saved import write_model
 from ensue.training import RunFolder
+
+HEAD = (
+    "# An ensemble: model/ has all of its models; text, model and train are those of the first.\n"
+)
+
+
+def write_ensemble(
+    folder: RunFolder,
+    runs: Sequence[RunFolder],
+    counts: Sequence[int],
+    rows: Mapping[str, int],
+    scores: Mapping[str, float],
+) -> EnsembleModel:
+    """Copies the models of these runs, the first of them the best one, into a run folder of their
+    own, in the place of an ensemble that is there. rows, scores: as in its training.json."""
+    loaded = [load_run(own, device="cpu") for own in runs]
+    config: RunConfig = loaded[0][0]
+    model = EnsembleModel([own for _, own in loaded], counts)
+    facts: dict[str, Any] = {"format": FORMAT, "rows": {**rows}, "networks": [], "histories": []}
+    with folder.locked():
+        text = (HEAD + config.text_of(folder.path)).encode()
+        seal = {CONFIG: text, DATA: data_facts(folder, config)}
+        write_whole(folder.config, text)
+        write_model(folder.model, model.as_saved(seal))
+        write_whole(folder.data, seal[DATA])
+        write_whole(folder.training, sealed({**facts, "answer": finite({**scores})}))
+    return model
+
 
 MOST = 25  # trials that an ensemble has, each counted as often as it was added
 

@@ -1,19 +1,142 @@
-"""Where trials run: in this process, one after another, or on workers."""
+"""Trials, each a run folder that is trained to its end or to the point where it is stopped, and the
+workers that train them."""
 
 from __future__ import annotations
 
+import signal
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Protocol
 
+import torch
+
+from ensue.cells.permission import CellPermission
+from ensue.errors import EnsueError
 from ensue.files.atomic_folder import finite
 from ensue.jobs import Job, Machines, Tell, machines, stoppable, work
 from ensue.jobs.job import Pool
-from ensue.study.selection.entries import Entry
-from ensue.study.selection.halving import TrialJob
-from ensue.training import Watcher
+from ensue.metrics.table import METRICS
+from ensue.runs.config import RunConfig
+from ensue.runs.messages import Say, nobody
+from ensue.runs.run import seconds_trained
+from ensue.runs.train import Trained, attempted, train_run
+from ensue.study.selection.budget import SLACK
+from ensue.study.selection.entries import Entry, Pace, entry_of
+from ensue.study.selection.halving import Dropped, Halving, TrialJob, best_of
+from ensue.study.selection.outputs import write_outputs
+from ensue.training import Began, Row, RunFolder, Stopped, Update, Validated, Watcher
+
+ENDED = "train.most_updates"  # what a training that is over because of the time has otherwise
+OUT_OF_TIME = "the time was over"
+PATIENCE, PAUSE = 90.0, 0.1  # seconds that another process has to leave a folder, and between looks
+
+
+class TrainingSpan:
+    """A watcher that knows when updates were made, and stops the training when its time is over:
+    as a signal does, after the update and with a checkpoint. Time is left for what comes between
+    two updates; where the trial may be the best, also for what came before the first one, which
+    is done again as it is closed."""
+
+    def __init__(self, job: TrialJob) -> None:
+        self._job, self._until = job, job.until
+        self.over, self.update = False, 0
+        self._scores: list[float] = []
+        self._begun = self._first = self._last = time.monotonic()
+        self._longest = 0.0  # seconds between two rows
+
+    def __call__(self, row: Row) -> None:
+        before, self._last = self._last, time.monotonic()
+        if isinstance(row, Began):
+            self._first = self._last
+            self._prepared(self._first - self._begun)
+        elif isinstance(row, Update | Validated):
+            self._longest = max(self._longest, self._last - before)
+        if isinstance(row, Validated):
+            self._scores.append(row.scores[self._job.measure])
+        elif isinstance(row, Update):
+            self.update = row.update
+            until = self._until if self._may_win() else self._job.last
+            if until is not None and time.time() + self._longest > until and not self.over:
+                self.over = True
+                signal.raise_signal(signal.SIGTERM)
+
+    def _prepared(self, seconds: float) -> None:
+        """Half of what is left is for updates, however long it took to come so far."""
+        if self._until is not None and self._job.last is not None:
+            now, last = time.time(), self._job.last
+            closing = min(SLACK * seconds, (last - now) / 2)
+            self._until = min(self._until, last - closing)
+
+    def _may_win(self) -> bool:
+        """Whether its best weights so far may be better than those of all others."""
+        better, best = METRICS[self._job.measure].better, self._job.best
+        return best is None or not self._scores or any(better(own, best) for own in self._scores)
+
+    @property
+    def after(self) -> float:
+        """Seconds since the last row of a training."""
+        return time.monotonic() - self._last
+
+    @property
+    def seconds(self) -> float:
+        """From the first row of a training to the last."""
+        return self._last - self._first
+
+
+def run_trial(job: TrialJob, say: Say = nobody, watchers: Sequence[Watcher] = ()) -> Entry:
+    """Trains, or goes on where the folder's newest checkpoint stands. The same job has the same
+    result, bit for bit, but for the times, however often it was interrupted."""
+    folder, pace, span = RunFolder(job.folder), Pace(), TrainingSpan(job)
+    halving = Halving(folder.history, job.bars, job.measure)
+    earlier, began = seconds_trained(folder.path), time.monotonic()
+    entry = job.entry()
+    try:
+        trained = _trained(job, folder, [*watchers, pace, span, halving], say)
+        entry = replace(entry_of(entry, trained, folder, job.measure), after=span.after)
+        write_outputs(folder, trained.model.answered.outputs)
+    except Stopped as stopped:
+        if not isinstance(stopped, Dropped) and not span.over:
+            raise
+        told = f"{OUT_OF_TIME} after {span.update} of {halving.planned} updates"
+        told = str(stopped) if isinstance(stopped, Dropped) else told
+        score, updates = best_of(folder.history, job.measure), span.update * span.over
+        entry = replace(entry, stopped=told, score=score, updates=updates)
+    except EnsueError as error:
+        entry = replace(entry, failure=str(error))
+    now = time.monotonic() - began
+    entry = replace(entry, seconds=earlier + now, around=now - span.seconds, speed=pace.speed)
+    return replace(entry, rungs=halving.rungs())
+
+
+def _trained(job: TrialJob, folder: RunFolder, watchers: Sequence[Watcher], say: Say) -> Trained:
+    config, allow = RunConfig.of(job.config, CellPermission(**job.cells)), list[str]()
+    if job.updates is not None:
+        config, allow = config.changed({"train": {"most_updates": job.updates}}), [ENDED]
+    _wait_for(folder)
+    with computing_with(job.threads), attempted(folder):
+        return train_run(config, folder, watchers, say, allow, outputs=True)
+
+
+def _wait_for(folder: RunFolder) -> None:
+    """Until a worker that nobody waits for any more has written its checkpoint."""
+    until = time.monotonic() + PATIENCE
+    while folder.holder() and time.monotonic() < until:
+        time.sleep(PAUSE)
+
+
+@contextmanager
+def computing_with(threads: int) -> Iterator[None]:
+    """What is computed inside uses so many threads: sums are then the same to the last bit."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
 
 HERE = "local"
 
@@ -44,7 +167,7 @@ class Here:
     def wait(self) -> list[tuple[int, Entry]]:
         if not self._jobs:
             return []
-        from ensue.study.selection.trial import run_trial
+        from ensue.study.selection.pool import run_trial
 
         number, job = self._jobs.popleft()
         return [(number, run_trial(job, watchers=self._watch(job)))]
@@ -80,7 +203,7 @@ class OnMachines:
 @work
 def trial_work(tell: Tell, job: Mapping[str, Any]) -> dict[str, Any]:
     """A trial by the process of a worker."""
-    from ensue.study.selection.trial import run_trial
+    from ensue.study.selection.pool import run_trial
 
     return dict(finite(asdict(run_trial(TrialJob(**job)))))
 

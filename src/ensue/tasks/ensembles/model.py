@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Never, Self
 
 import numpy as np
@@ -22,7 +22,14 @@ from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.exported import Exported, refuse
 from ensue.tasks.kept_cells import NO_TRUST, Trust, check_trust
 from ensue.tasks.model import Model
-from ensue.tasks.reader import NO_COLUMNS, DatasetReader, PartFiles, Questions, RowNames
+from ensue.tasks.reader import (
+    NO_COLUMNS,
+    DatasetReader,
+    PartFiles,
+    QuestionFiles,
+    Questions,
+    RowNames,
+)
 from ensue.tasks.saved import Saved, loading
 from ensue.tasks.task import AnswerShape
 
@@ -67,10 +74,8 @@ class EnsembleDeals:
     def __init__(self, deals: Deals) -> None:
         self._deals, self.names = deals, deals.names
 
-    def shares(
-        self, model: Any, paths: Sequence[str], data: DataSettings, on_bad_row: Tell | None = None
-    ) -> Iterator[list[Any]]:
-        return self._deals.shares(model.models[0], paths, data, on_bad_row)
+    def shares(self, model: Any, files: QuestionFiles) -> Iterator[list[Any]]:
+        return self._deals.shares(model.models[0], files)
 
     def questions(self, model: Any, share: Sequence[Any]) -> Questions[EnsemblePart]:
         return joined([self._deals.questions(own, share) for own in model.models])
@@ -117,16 +122,12 @@ class EnsembleReader(DatasetReader[EnsemblePart]):
         return EnsemblePart(tuple(reader.question_lines(lines) for reader in self.readers))
 
     def question_files(
-        self,
-        paths: Sequence[str],
-        data: DataSettings,
-        options: Asked = NOTHING,
-        on_bad_row: Tell | None = None,
-        origin: Origin = FILES,
+        self, files: QuestionFiles, options: Asked = NOTHING
     ) -> Iterator[Questions[EnsemblePart]]:
+        pairs = zip(self.readers, self._callbacks(files.on_bad_row), strict=True)
         batches = [
-            reader.question_files(paths, data, options, callback, origin)
-            for reader, callback in zip(self.readers, self._callbacks(on_bad_row), strict=True)
+            reader.question_files(replace(files, on_bad_row=callback), options)
+            for reader, callback in pairs
         ]
         for questions in zip(*batches, strict=True):
             yield joined(questions)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -49,14 +49,11 @@ class RowExplainer(ABC):
     measure: str = "log-odds"
     linear_measure: str = "score against the mean of the other labels"
     occluded_by: str = LEFT_OUT
+    wanted: Sequence[Wanted]
 
     def __init__(self, model: AnyModel, part: Part) -> None:
         self.model: Any = model
         self.part = part
-
-    @property
-    @abstractmethod
-    def wanted(self) -> Sequence[Wanted]: ...
 
     @abstractmethod
     def whole(self, part: Part) -> Floats:
@@ -112,9 +109,13 @@ def explained_row(model: AnyModel, given: Any) -> Part:
 
 
 class ExplainRows(ABC):
-    """What the answer to a row rests on, by one of three methods."""
+    """What the answer to a row rests on, by one of three methods. question: the row, of what is
+    given and asked."""
 
     option = EXPLAINED
+
+    def __init__(self, question: Callable[[Any, Asked], Any] = lambda given, asked: given) -> None:
+        self._question = question
 
     @abstractmethod
     def explainer(self, model: Any, part: Part, asked: Asked) -> RowExplainer:
@@ -122,14 +123,11 @@ class ExplainRows(ABC):
 
     def explain(self, model: AnyModel, given: Any, asked: Asked = NOTHING) -> Attributions:
         """asked: method, baseline, and what else the room knows."""
-        part = explained_row(model, self.question(given, asked))
+        part = explained_row(model, self._question(given, asked))
         method = asked.get("method", "occlusion")
         if method not in METHODS:
             raise unknown("method", method, METHODS)
         return METHODS[method](self.explainer(model, part, asked), asked.get("baseline", ""))
-
-    def question(self, given: Any, asked: Asked) -> Any:
-        return given
 
 
 # --- methods -------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ensue.tasks.forecast.evaluation import levels_asked
 from ensue.tasks.forecast.forecasts import (
     ForecastModel,
     interval_unit,
@@ -17,7 +18,6 @@ from ensue.tasks.forecast.forecasts import (
 from ensue.tasks.forecast.intervals import quantile_shifts, widening
 from ensue.tasks.forecast.learned import LearnedSeries
 from ensue.tasks.forecast.members.mixture import MixedWindows, fitted_share
-from ensue.tasks.forecast.metrics import levels_asked
 from ensue.tasks.forecast.part import SeriesPart
 from ensue.tasks.forecast.series import ranges
 

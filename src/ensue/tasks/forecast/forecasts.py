@@ -11,11 +11,10 @@ import torch
 from numpy.typing import NDArray
 
 from ensue.errors import DataError
-from ensue.tasks.forecast.evaluation import Backtest
+from ensue.tasks.forecast.evaluation import Backtest, QuantileSums, levels_asked
 from ensue.tasks.forecast.intervals import Levels, widened
 from ensue.tasks.forecast.learned import LearnedSeries
 from ensue.tasks.forecast.members.mixture import MixedWindows, mixed_levels
-from ensue.tasks.forecast.metrics import QuantileSums, levels_asked
 from ensue.tasks.forecast.networks import ForecastNetwork
 from ensue.tasks.forecast.part import Origins, SeriesPart, Windows, in_batches
 from ensue.tasks.forecast.scale import ForecastScale

@@ -24,9 +24,9 @@ from ensue.tasks.declarations import (
     Shape,
 )
 from ensue.tasks.forecast.baselines import Baselines
+from ensue.tasks.forecast.evaluation import Units, levels_asked
 from ensue.tasks.forecast.members.choice import Chosen, chosen
 from ensue.tasks.forecast.members.mixture import MixedWindows, Mixture
-from ensue.tasks.forecast.metrics import Units, levels_asked
 from ensue.tasks.forecast.part import Windows
 from ensue.tasks.forecast.scale import ForecastScale, refuse_constants
 from ensue.tasks.forecast.seasons import season_errors

@@ -108,13 +108,9 @@ def repeated(
     return np.asarray(values[at])
 
 
-def season_error(values: Array, season: int) -> Array:
-    """Mean |y_t − y_{t−season}| of each target: the unit of MASE."""
-    return np.asarray(np.abs(values[season:] - values[:-season]).mean(0))
-
-
 def season_errors(series: Series, targets: int, season: int) -> Array:
-    """The same of every series of a panel, (series, targets); missing values do not count."""
+    """Mean |y_t − y_{t−season}| of each target, the unit of MASE, of every series of a panel:
+    (series, targets); missing values do not count."""
     values = series.values[:, :targets]
     off = np.full_like(values, np.nan)
     off[season:] = np.abs(values[season:] - values[:-season])

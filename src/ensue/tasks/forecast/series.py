@@ -177,8 +177,3 @@ def series_of_axis(
         axis.spacing,
         spelling,
     )
-
-
-def times_ahead(series: Series, horizon: int) -> list[str]:
-    """Of one series."""
-    return series.times_after(0, horizon)

@@ -50,7 +50,7 @@ from ensue.tasks.forecast.tables.reading import SeriesTable, part_of_files, part
 from ensue.tasks.forecast.tables.recipe import leaks, recipe_of
 from ensue.tasks.forecast.tables.recognise import recognised, series_guess
 from ensue.tasks.model import Model
-from ensue.tasks.reader import HELD_OUT, NO_COLUMNS, DatasetReader, Questions
+from ensue.tasks.reader import HELD_OUT, NO_COLUMNS, DatasetReader, QuestionFiles, Questions
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
 from ensue.tasks.search.ranges import Space
@@ -158,17 +158,12 @@ class SeriesReader(DatasetReader[SeriesPart]):
         return joined(part, part_of_table(future, settings, file="future", ahead=True))
 
     def question_files(
-        self,
-        paths: Sequence[str],
-        data: DataSettings,
-        options: Asked = NOTHING,
-        on_bad_row: Tell | None = None,
-        origin: Origin = FILES,
+        self, files: QuestionFiles, options: Asked = NOTHING
     ) -> Iterator[Questions[SeriesPart]]:
         """The series that the files continue, or, where there are none, those of the run."""
-        settings, future = self.model.model, options.get("future")
-        files = SeriesFiles(data, settings, origin, on_bad_row)
-        part = files.read(paths or [*data.train, *data.validation, *data.test])
+        settings, future, data = self.model.model, options.get("future"), files.data
+        series = SeriesFiles(data, settings, files.origin, files.on_bad_row)
+        part = series.read(files.paths or [*data.train, *data.validation, *data.test])
         if isinstance(future, list) and all(isinstance(path, str) for path in future):
             part = joined(part, SeriesFiles(data, settings).read(future, ahead=True))
         elif future is not None:

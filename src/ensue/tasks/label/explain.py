@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,14 +41,10 @@ class LabelExplainer(RowExplainer):
             raise OptionError(f"--step: expected a step from 1 to {count}, got {step}")
         steps = range(count) if step is None else [step - 1]
         numbers = {t: int(self.labels[t]) if named is None else named for t in steps}
-        self._wanted = [
+        self.wanted = [
             Wanted(self.names[number], number, float(p[t, number]), t)
             for t, number in numbers.items()
         ]
-
-    @property
-    def wanted(self) -> Sequence[Wanted]:
-        return self._wanted
 
     def whole(self, part: Part) -> Floats:
         found = answering_of(part, self.model).predicted(columns_of(part, self.model))[1]

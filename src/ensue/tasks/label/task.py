@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, cast
 
+import numpy as np
 from torch import Tensor, nn
 
 from ensue.data.ragged import Ragged
@@ -14,32 +15,31 @@ from ensue.data.settings import DataSettings
 from ensue.data.tokenise import Tokeniser
 from ensue.data.values import Unfit
 from ensue.errors import OptionError
-from ensue.metrics.classes import StepAnswers
-from ensue.metrics.spans import illegal_step, scheme_of
+from ensue.metrics.classes import StepAnswers, log_loss
+from ensue.metrics.spans import illegal_step, scheme_of, spans_of
 from ensue.metrics.table import STEP_METRICS, scores_of
-from ensue.tasks.abilities import NOTHING, Asked
+from ensue.tasks.abilities import NOTHING, Asked, Averages, Outputs
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.blocks.embeddings import Embed
 from ensue.tasks.blocks.encoders import ENCODERS, encoder_of
 from ensue.tasks.blocks.letter_states import LetterStates
-from ensue.tasks.evaluation.report import Evaluation
+from ensue.tasks.evaluation.report import Evaluation, preview
 from ensue.tasks.explaining.heads import EncoderHeads
 from ensue.tasks.exported import Exported
 from ensue.tasks.label.answer import Labelled
-from ensue.tasks.label.averaging import StepAverages, evaluated, labelled
-from ensue.tasks.label.evaluation import LabelEvaluation, tags_of_rows
+from ensue.tasks.label.evaluation import LabelEvaluation, StepOutputs, evaluate_steps, tags_of_rows
 from ensue.tasks.label.explain import ExplainLabels, run_network
 from ensue.tasks.label.exported import exported
 from ensue.tasks.label.learned import LearnedLabels
 from ensue.tasks.label.network import LABEL_OUTPUTS, LabellerNetwork
 from ensue.tasks.label.options import OPTIONS
 from ensue.tasks.label.outputs import legal_scheme
-from ensue.tasks.label.predicted import answering_of, columns_of
+from ensue.tasks.label.predicted import Floats, answering_of, columns_of
 from ensue.tasks.label.settings import LabellerSettings
 from ensue.tasks.model import Model
-from ensue.tasks.rows.batch import Columns
+from ensue.tasks.rows.batch import UNKNOWN, Columns
 from ensue.tasks.rows.collect import Content, Input, label_of
-from ensue.tasks.rows.labels import labels_line
+from ensue.tasks.rows.labels import labels_line, with_unknown
 from ensue.tasks.rows.part import Part, Tokenisers
 from ensue.tasks.rows.reader import RowReader, Rows
 from ensue.tasks.rows.recognise import recognised_steps, steps_guess
@@ -52,6 +52,117 @@ from ensue.tasks.transfer.ability import EncoderNames
 from ensue.tasks.transfer.pretrained import Pretrained
 from ensue.tasks.transfer.rows import EmbeddedRows, RowTransfers
 from ensue.tasks.transfer.takeover import first_weights, text_of
+
+LabellerModel = Model[LabellerSettings, Part, LearnedLabels]
+BEFORE = 4  # tokens shown before a wrong label
+NOBODY: Mapping[str, Ragged] = {}
+
+
+class StepAverages(Averages):
+    """Outputs are probabilities (steps, labels); the label of a step is the one of the highest
+    mean, whatever its neighbours are."""
+
+    def outputs(self, part: Part, model: LabellerModel) -> list[Floats]:
+        columns = columns_of(replace(part, labels=None), model)
+        every = (answering_of(part, model, [network]) for network in model.networks)
+        return [own.predicted(columns)[1] for own in every]
+
+    def model_scores(self, validation: Part, model: LabellerModel) -> dict[str, float]:
+        """With the linear chain, which learned from the training part alone."""
+        columns = columns_of(validation, model)
+        predicted, probabilities = answering_of(validation, model).predicted(columns)
+        return step_scores(predicted, probabilities, columns, model)
+
+    def scores(self, outputs: Outputs, validation: Part, model: LabellerModel) -> dict[str, float]:
+        return step_scores(*_mean(outputs, validation), columns_of(validation, model), model)
+
+    def answers(
+        self, outputs: Outputs, part: Part, model: LabellerModel, asked: Asked
+    ) -> list[Labelled]:
+        return labelled(*_mean(outputs, part), part, model)
+
+    def evaluate(
+        self, outputs: Outputs, part: Part, model: LabellerModel, asked: Asked
+    ) -> Evaluation:
+        return evaluated(*_mean(outputs, part), part, model)
+
+
+def _mean(outputs: Outputs, part: Part) -> tuple[Ragged, Floats]:
+    """The most probable label of each step, and the mean probabilities (steps, labels)."""
+    mean = np.asarray(sum(outputs) / len(outputs))
+    return Ragged(mean.argmax(1), part.inputs.starts), mean
+
+
+def step_scores(
+    predicted: Ragged, probabilities: Floats, columns: Columns, model: LabellerModel
+) -> dict[str, float]:
+    """What validation reports; the cost is that of single steps."""
+    assert isinstance(columns.targets, Ragged)
+    cost = log_loss(columns.targets.values, probabilities)
+    answers = StepAnswers(columns.targets, predicted, model.learned.labels.tokens, cost)
+    return scores_of(STEP_METRICS, answers, model.train.watch)
+
+
+def labelled(
+    labels: Ragged, probabilities: Floats, part: Part, model: LabellerModel
+) -> list[Labelled]:
+    """An answer for each row. probabilities (steps, labels)."""
+    sure = probabilities[np.arange(len(labels.values)), labels.values]
+    learned, names = model.learned, part.numbers.token_names
+    texts = learned.inputs.words is not None
+    spans = scheme_of(learned.labels.tokens) is not None
+    found = []
+    for row, tags in enumerate(tags_of_rows(learned.labels.tokens, labels)):
+        steps = slice(labels.starts[row], labels.starts[row + 1])
+        tokens = [names[k] for k in part.inputs.row(row)] if texts else []
+        there = tuple(spans_of(tags)) if spans else None
+        found.append(Labelled(tuple(tokens), tuple(tags), tuple(sure[steps].tolist()), there))
+    return found
+
+
+def evaluated(
+    predicted: Ragged,
+    probabilities: Floats,
+    part: Part,
+    model: LabellerModel,
+    others: Mapping[str, Ragged] = NOBODY,
+) -> Evaluation:
+    """others: labels by name that are compared, beside those of the baselines."""
+    from ensue.tasks.label.learned import step_targets  # of which much is made that has no answer
+
+    learned = model.learned
+    names = with_unknown(part, learned.labels)
+    gold, words = step_targets(part, names), learned.words(part, model.text)
+    overall = Ragged(np.full_like(gold.values, learned.majority.overall), gold.starts)
+    baselines = {"majority label": overall, "majority by word": learned.majority.label(words)}
+    return evaluate_steps(
+        StepOutputs(
+            names,
+            gold,
+            predicted,
+            probabilities,
+            {**baselines, **others},
+            words.values == UNKNOWN,
+            _shown(part),
+            model.train.seed,
+        )
+    )
+
+
+def _shown(part: Part) -> Callable[[int], tuple[str, str]]:
+    """The place of a step, and the words around it."""
+    names, starts = part.numbers.token_names, part.inputs.starts
+
+    def shown(at: int) -> tuple[str, str]:
+        row = int(np.searchsorted(starts, at, side="right")) - 1
+        step = int(at - starts[row])
+        if not part.texts:
+            return part.names[row], f"step {step + 1}"
+        tokens = [names[k] for k in part.inputs.row(row)]
+        tokens[step] = f"[{tokens[step]}]"
+        return part.names[row], preview(tokens[max(0, step - BEFORE) :])
+
+    return shown
 
 
 class StepContent(Content):
@@ -211,9 +322,6 @@ class LabelTransfers(RowTransfers):
         return super().names(network)
 
 
-LabellerModel = Model[LabellerSettings, Part, LearnedLabels]
-
-
 class LabelReader(RowReader[Part]):
     content = StepContent()
     classes = True
@@ -281,9 +389,13 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
         )
 
     def source(self, train: Part, model: LabellerModel, seed: int) -> SequenceSource:
-        return SequenceSource.of(columns_of(train, model), train.names, model.model, seed)
+        budget, most = model.model.batch_tokens, model.model.batch_rows
+        columns = columns_of(train, model)
+        return SequenceSource(columns, train.names, seed=seed, budget=budget, most_rows=most)
 
-    def validation(self, network: nn.Module, part: Part, model: LabellerModel) -> ColumnScores:
+    def validation(
+        self, network: nn.Module, part: Part, model: LabellerModel
+    ) -> ColumnScores[Columns]:
         answering = answering_of(part, model, [network])
         names = model.learned.labels.tokens
 
@@ -354,4 +466,4 @@ def _legal(columns: Columns, model: LabellerModel) -> Columns:
         return columns
     rows = tags_of_rows(model.learned.labels.tokens, columns.targets)
     kept = [k for k, tags in enumerate(rows) if illegal_step(tags, scheme) is None]
-    return columns if len(kept) == len(rows) else columns.taken(kept)
+    return columns if len(kept) == len(rows) else columns.take(kept)

@@ -3,29 +3,207 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from ensue.data.frames.origin import FILES, Origin
-from ensue.data.pictures.images import is_image
-from ensue.data.rows import Tell
-from ensue.data.settings import DataSettings
-from ensue.errors import OptionError
-from ensue.tasks.abilities import NOTHING, Asked
-from ensue.tasks.pictures.files import (
-    NamedPictures,
-    asked_pictures,
-    picture_examples,
-    pictures_asked,
-    pictures_in_memory,
+import numpy as np
+
+from ensue.data.pictures.images import (
+    Picture,
+    checked,
+    image_folder,
+    image_row,
+    is_idx,
+    is_image,
+    picture_of,
+    read_idx_pictures,
+    read_image,
+    read_image_folder,
 )
+from ensue.data.read import Gathered
+from ensue.data.roles import guess_roles
+from ensue.data.rows import Place, Row, Tell
+from ensue.data.settings import DataSettings
+from ensue.data.split import part_of
+from ensue.data.values import Unfit
+from ensue.errors import DataError, OptionError
+from ensue.tasks.abilities import NOTHING, Asked
 from ensue.tasks.pictures.part import PicturePart, Shape, collect_pictures
-from ensue.tasks.rows.collect import Example
+from ensue.tasks.pictures.settings import PictureSettings
+from ensue.tasks.reader import QuestionFiles
+from ensue.tasks.rows.collect import IN_MEMORY, Content, Example, pairs_of
 from ensue.tasks.rows.part import Tokenisers
-from ensue.tasks.rows.reader import RowReader, Rows
-from ensue.tasks.rows.reading import AT_ONCE, asked_rows, together
+from ensue.tasks.rows.reader import AT_ONCE, RowReader, Rows, asked_rows, together
+from ensue.tasks.sample import Sample
+
+
+class NamedPictures(Content):
+    """The name of a picture's file, and its class."""
+
+    def looked_up(self, example: Example, data: DataSettings) -> Example:
+        return with_picture(example, data.text_column)
+
+
+def with_picture(example: Example, column: str) -> Example:
+    """The picture in place of the name of its file."""
+    try:
+        return example._replace(value=picture_beside(example.place, example.value))
+    except Unfit as unfit:
+        raise Unfit(f"{column}: {unfit}") from None
+
+
+def picture_beside(place: Place, name: Any) -> Picture:
+    """The picture of a file, whose path is told from the folder of the table."""
+    if not isinstance(name, str):
+        raise Unfit(f"expected the name of a picture's file, got {name!r}")
+    try:
+        return picture_of(Path(place.file).parent / name.strip())
+    except DataError as error:
+        raise Unfit(str(error)) from None
+
+
+def read_pictures(path: Path | str, tell: Tell, labelled: bool = True) -> Iterator[Row]:
+    """Rows {"image", "label"} of a folder of classes, of an idx file, or of one picture. labelled:
+    their labels are needed; else a folder of pictures will do."""
+    path = Path(path)
+    if path.is_dir():
+        return read_image_folder(path, tell) if labelled else _inside(path, tell)
+    if is_idx(path):
+        return read_idx_pictures(path, labelled)
+    if labelled:
+        raise DataError(
+            f"{path}: expected a folder with a folder of pictures for each class, or an idx file "
+            "(…-images-idx3-ubyte) with its labels beside"
+        )
+    return image_row(path, None, tell)
+
+
+def _inside(path: Path, tell: Tell) -> Iterator[Row]:
+    """The pictures of a folder and of the folders in it, by name; hidden files are passed over."""
+    for file in sorted(found for found in path.rglob("*") if found.is_file()):
+        if not any(name.startswith(".") for name in file.relative_to(path).parts):
+            yield from image_row(file, None, tell)
+
+
+def picture_examples(rows: Iterable[Row]) -> Iterator[Example]:
+    """Rows {"image", "label"} as examples."""
+    for row in rows:
+        yield Example(row.fields["image"], row.fields["label"], row.place)
+
+
+def pictures_in_memory(pairs: Iterable[Any]) -> Iterator[Example]:
+    """Pairs (picture, label); a picture is an array of bytes, or the name of a file."""
+    for line, (picture, label) in enumerate(pairs_of(pairs), 1):
+        place = Place(IN_MEMORY, line)
+        yield Example(picture_from(picture, place), label, place)
+
+
+def pictures_asked(pictures: Iterable[Any]) -> Iterator[Example]:
+    """Pictures in memory without labels."""
+    return pictures_in_memory((picture, None) for picture in pictures)
+
+
+def picture_from(given: Any, place: Place) -> Picture:
+    """The picture of an array, or of a file by its name."""
+    if isinstance(given, str | Path):
+        return read_image(given)
+    if isinstance(given, np.ndarray):
+        return checked(given, str(place))
+    raise DataError(
+        f"{place}: expected a picture as an array of bytes, or the name of a file, "
+        f"got {type(given).__name__}"
+    )
+
+
+COLUMNS = ("text", "second", "label", "separator", "sequence", "features", "group")
+
+
+class PictureFiles:
+    """The parts of a run's files. shape: that of a fitted model, which all are brought to."""
+
+    def __init__(
+        self,
+        data: DataSettings,
+        settings: PictureSettings,
+        shape: Shape | None = None,
+        on_bad_row: Tell | None = None,
+    ) -> None:
+        self._data, self._settings, self._shape = data, settings, shape
+        self._on_bad_row = on_bad_row
+        self.rejected = 0
+
+    def part(self, name: str, like: PicturePart | None = None) -> PicturePart:
+        """All pictures of a part's own files, or those of the training files whose pixels fall
+        into it."""
+        shares = self._data.shares(name)
+        gathered = gathered_pictures(self._data.files(name), self._data, self._on_bad_row)
+        kept = (row for row in gathered if shares is None or self._part_of(row, shares) == name)
+        shape = like.shape if like is not None and self._shape is None else self._shape
+        numbers = None if like is None else like.numbers
+        found = collect_pictures(picture_examples(kept), self._settings, numbers, shape)
+        self.rejected = gathered.rejected
+        return found
+
+    def _part_of(self, row: Row, shares: Mapping[str, float]) -> str:
+        return part_of(row.fields["image"].tobytes().hex(), shares, self._data.split_seed)
+
+
+def named_columns(sample: Sample) -> dict[str, str]:
+    """As keys of [data], text and label: the columns that were named, the one that names pictures,
+    and the one that looks like a label."""
+    data = sample.data
+    files = [name for name in sample.columns if _name_pictures(sample, name)]
+    if not data.text_column and len(files) != 1:
+        raise DataError(
+            f"{sample.place}: expected one column with the names of pictures, got "
+            f"{', '.join(files) or 'none'}; name it with {sample.word('text')}. "
+            f"Columns: {', '.join(sample.columns)}"
+        )
+    text = data.text_column or files[0]
+    label = data.label or guess_roles(sample.rows, text, None).label
+    if label is None:
+        raise sample.no_label()
+    return {"text": text, "label": label}
+
+
+def _name_pictures(sample: Sample, column: str) -> bool:
+    values = sample.values(column)
+    return all(isinstance(value, str) and is_image(Path(value)) for value in values)
+
+
+def gathered_pictures(
+    paths: Sequence[str], data: DataSettings, on_bad_row: Tell | None, labelled: bool = True
+) -> Gathered:
+    """labelled: their labels are needed."""
+    sources = {path: partial(read_pictures, path, labelled=labelled) for path in paths}
+    return Gathered(sources, data.skip_bad, on_bad_row)
+
+
+def asked_pictures(files: QuestionFiles) -> Iterator[Row]:
+    """The pictures of files, of folders, of idx files; labels are not needed."""
+    yield from gathered_pictures(files.paths, files.data, files.on_bad_row, labelled=False)
+
+
+def are_pictures(paths: Iterable[str]) -> bool:
+    """Whether files and folders look like pictures."""
+    found = [Path(path) for path in paths]
+    return all(
+        image_folder(path) if path.is_dir() else is_idx(path) or is_image(path) for path in found
+    )
+
+
+def refuse_columns(data: DataSettings) -> None:
+    given = [f"--{name}" for name in COLUMNS if getattr(data, name)]
+    if given:
+        raise OptionError(
+            f"{', '.join(given)}: pictures have no columns: a picture's class is its folder, or "
+            "stands in the file of labels beside an idx file. Leave the option out; a table that "
+            "names pictures, with any label, is read with --image COLUMN --label COLUMN"
+        )
 
 
 class PictureReader(RowReader[PicturePart]):
@@ -66,19 +244,14 @@ class PictureReader(RowReader[PicturePart]):
             raise OptionError("predict: expected a list of pictures, got one; write [picture]")
         return super().questions(inputs, options)
 
-    def question_rows(
-        self,
-        paths: Sequence[str],
-        data: DataSettings,
-        on_bad_row: Tell | None = None,
-        origin: Origin = FILES,
-    ) -> Iterator[list[Example]]:
+    def question_rows(self, files: QuestionFiles) -> Iterator[list[Example]]:
         def rows() -> Iterator[Example]:
-            for pictures, some in groupby(paths, self.is_picture):
-                if origin.files and pictures:
-                    yield from picture_examples(asked_pictures([*some], data, on_bad_row))
+            for pictures, some in groupby(files.paths, self.is_picture):
+                asked = replace(files, paths=[*some])
+                if files.origin.files and pictures:
+                    yield from picture_examples(asked_pictures(asked))
                 else:
-                    yield from asked_rows(self.content, data, [*some], on_bad_row, origin)
+                    yield from asked_rows(self.content, asked)
 
         return together(rows(), AT_ONCE)
 

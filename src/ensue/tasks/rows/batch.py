@@ -91,7 +91,7 @@ class Columns:
         known = {f"table.{name}": v for name, v in table.items() if v is not None}
         return {**self._given(), **known}
 
-    def taken(self, rows: Rows) -> Columns:
+    def take(self, rows: Rows) -> Columns:
         """The rows of these numbers."""
         numbers = np.asarray(rows, np.int64)
         given: dict[str, Any] = {
@@ -99,9 +99,6 @@ class Columns:
             for name, column in self._given().items()
         }
         return replace(self, **given)
-
-    def take(self, rows: Rows) -> Columns:
-        return self.taken(rows)
 
     def batch(self, rows: Rows) -> SequenceBatch:
         return collate(self, rows)
@@ -115,8 +112,16 @@ class Columns:
     def lengths_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """`lengths` of these rows, without looking at the others."""
         for column in self._stepped().values():
-            return column.starts[rows + 1] - column.starts[rows]
+            return column.lengths_of(rows)
         return np.zeros(len(rows), np.int64)
+
+    def target_count(self, rows: NDArray[np.int64]) -> float:
+        """Steps where each has a label, rows elsewhere."""
+        stepped = isinstance(self.targets, Ragged)
+        return float(self.lengths[rows].sum() if stepped else len(rows))
+
+    def token_count(self, rows: NDArray[np.int64]) -> float:
+        return float(self.lengths_of(rows).sum())
 
 
 def collate(columns: Columns, rows: Rows) -> SequenceBatch:

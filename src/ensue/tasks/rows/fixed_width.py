@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,15 +12,10 @@ from torch import Tensor
 
 from ensue.data.batches import batches
 from ensue.data.fingerprint import fingerprint
+from ensue.tasks.reader import RowNames
 
 FEW = 4  # rows of a trial evaluation
 Arrays = Mapping[str, NDArray[Any]]
-
-
-class Named(Protocol):
-    """Where each row comes from."""
-
-    def __getitem__(self, row: int) -> str: ...
 
 
 class RowSource:
@@ -35,7 +30,7 @@ class RowSource:
         *,
         seed: int,
         batch_rows: int | None = None,
-        names: Named | None = None,
+        names: RowNames | None = None,
     ) -> None:
         self.arrays, self.seed, self.names = arrays, seed, names
         self.rows = len(next(iter(arrays.values())))
@@ -65,17 +60,3 @@ def taken(arrays: Arrays, rows: NDArray[np.int64] | slice) -> dict[str, Tensor]:
         name: torch.from_numpy(np.ascontiguousarray(values[rows]))
         for name, values in arrays.items()
     }
-
-
-class ScoredRows:
-    """A validation: a score of all rows, or of a few to try it out."""
-
-    def __init__(self, score: Callable[[Arrays], Mapping[str, float]], arrays: Arrays) -> None:
-        self._score, self._arrays = score, arrays
-        self.fingerprint = fingerprint(arrays)
-
-    def __call__(self) -> Mapping[str, float]:
-        return self._score(self._arrays)
-
-    def sample(self) -> Mapping[str, float]:
-        return self._score({name: values[:FEW] for name, values in self._arrays.items()})

@@ -6,7 +6,7 @@ from typing import Any
 
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.rows.part import Part
-from ensue.tasks.rows.reader import LOOKED_AT, level_of
+from ensue.tasks.rows.reader import TEXTS_LOOKED_AT, level_of
 from ensue.tasks.task import Recipe
 
 MANY = 20_000  # rows that a larger network learns from
@@ -42,6 +42,6 @@ def _epochs(train: Part) -> int:
 
 def _why(train: Part, level: str) -> str:
     names, tokeniser = list(train.numbers.tokens), train.tokenisers.input
-    rows = range(min(len(train), LOOKED_AT))
+    rows = range(min(len(train), TEXTS_LOOKED_AT))
     found = level_of(tokeniser.text_of([names[k] for k in train.inputs.row(row)]) for row in rows)
     return f"text.level: {level} ({found.why})" if found.why else ""

@@ -80,7 +80,16 @@ def _as_roles(sample: Sample, text: str, label: str) -> RowRoles:
     )
 
 
-def joined_label(sample: Sample) -> str:
+def row_roles(sample: Sample) -> RowRoles:
+    """As `roles_of`, of one input or of several together, whose columns were named."""
+    if not sample.data.joins:
+        return roles_of(sample)
+    label = _joined_label(sample)
+    lists = any(isinstance(own, list | np.ndarray) for own in sample.values(label))
+    return RowRoles({"label": label}, by_step=False, several=lists or bool(sample.data.separator))
+
+
+def _joined_label(sample: Sample) -> str:
     """The label of several inputs: the column that was named, or the only one that is left. An
     error where an input is no column of the data, or two of them are the same one."""
     data, place = sample.data, sample.place
@@ -102,18 +111,14 @@ def joined_label(sample: Sample) -> str:
     return label
 
 
-def joined_guess(sample: Sample, label: str, tables: Mapping[str, Any]) -> Guess:
-    """tables: settings that the label tells."""
+def row_guess(sample: Sample, roles: RowRoles, why: str, tables: Mapping[str, Any]) -> Guess:
+    """why: of one input; several say what they are. tables: settings that the label tells."""
     data = sample.data
-    inputs = [*data.texts, *[", ".join(data.columns)] * bool(data.columns)]
-    inputs += filter(None, [data.image, data.tree])
-    return Guess(f"{label} from {' + '.join(inputs)}", {"label": label}, tables)
-
-
-def joined_several(sample: Sample, label: str) -> bool:
-    """Whether a row may have several labels."""
-    lists = any(isinstance(own, list | np.ndarray) for own in sample.values(label))
-    return lists or bool(sample.data.separator)
+    if data.joins:
+        inputs = [*data.texts, *[", ".join(data.columns)] * bool(data.columns)]
+        inputs += filter(None, [data.image, data.tree])
+        why = f"{roles.label} from {' + '.join(inputs)}"
+    return Guess(why, roles.data, tables)
 
 
 def same_column(sample: Sample) -> OptionError:
@@ -167,8 +172,11 @@ def _long_table(sample: Sample) -> RowRoles:
     return RowRoles({"label": given.label, "features": features}, not same, bool(given.separator))
 
 
-def recognised_roles(sample: Sample) -> RowRoles | None:
-    """The same, or None where the data have no such columns: a text, and a label."""
+def _recognised_roles(sample: Sample) -> RowRoles | None:
+    """The roles, or None where the data have no such columns: a text, and a label. Columns that
+    were named have to be there."""
+    if sample.data.joins:
+        return row_roles(sample)
     try:
         return roles_of(sample)
     except (DataError, OptionError):
@@ -183,10 +191,15 @@ def as_guess(readings: Sequence[RowRoles], read: Callable[[RowRoles], Guess]) ->
 
 def _with_columns(sample: Sample, roles: RowRoles) -> list[RowRoles]:
     """The text and the columns beside it together, where it may be one column of a table."""
-    if roles.by_step or sample.data.columns or not sample.table_instead(roles.text):
+    if roles.by_step or sample.data.columns or not _may_be_table(sample, roles):
         return []
     beside = sample.features({roles.text, roles.label})
     return [roles._replace(data={**roles.data, "columns": beside}, others=())]
+
+
+def _may_be_table(sample: Sample, roles: RowRoles) -> bool:
+    """Whether the text may be one column of a table."""
+    return not sample.data.joins and sample.table_instead(roles.text)
 
 
 def recognised(
@@ -194,11 +207,11 @@ def recognised(
 ) -> Guess | None:
     """The readings that a task wants, in which it is sure of itself only where there is no other
     one, and the columns are a text rather than a table."""
-    roles = recognised_roles(sample)
+    roles = _recognised_roles(sample)
     found = [own for own in roles.readings if wanted(own)] if roles is not None else []
     if roles is None or not found:
         return None
-    sure = len(roles.readings) == 1 and not sample.table_instead(roles.text)
+    sure = len(roles.readings) == 1 and not _may_be_table(sample, roles)
     found += _with_columns(sample, found[0])
     return replace(as_guess(found, read), sure=sure and not doubtful_number(sample, roles))
 
@@ -212,12 +225,7 @@ def doubtful_number(sample: Sample, roles: RowRoles) -> bool:
     """Whether the label may be a number as well as a class."""
     if roles.by_step or roles.several:
         return False
-    return may_be_number(sample, roles.label)
-
-
-def may_be_number(sample: Sample, label: str) -> bool:
-    """Whether numbers of a label may be names of classes, or a number to predict."""
-    return sample.number_kind(label) is NumberKind.EITHER
+    return sample.number_kind(roles.label) is NumberKind.EITHER
 
 
 # --- a label for each step -----------------------------------------------------------------

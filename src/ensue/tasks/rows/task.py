@@ -7,17 +7,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ensue.data.rows import Place, Tell
+from ensue.data.rows import Place
 from ensue.data.settings import DataSettings
 from ensue.errors import OptionError
 from ensue.tasks.abilities import Deals
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.model import Model
-from ensue.tasks.reader import DatasetReader, Questions
+from ensue.tasks.reader import DatasetReader, QuestionFiles, Questions
 from ensue.tasks.rows.collect import Example
 from ensue.tasks.rows.part import Part
-from ensue.tasks.rows.reader import RowReader
-from ensue.tasks.rows.reading import continues, plain_text
+from ensue.tasks.rows.reader import RowReader, continues, plain_text
 from ensue.tasks.search.ranges import Space
 from ensue.tasks.search.usual import text_space
 from ensue.tasks.splits import HashSplit, Split
@@ -29,18 +28,12 @@ ARRAY, TYPE = "array", "type"  # of vectors (steps, n)
 class DealtRows:
     """The rows of a `RowTask`, each of which is answered by itself."""
 
-    def shares(
-        self,
-        model: AnyModel,
-        paths: Sequence[str],
-        data: DataSettings,
-        on_bad_row: Tell | None = None,
-    ) -> Iterator[list[Any]]:
+    def shares(self, model: AnyModel, files: QuestionFiles) -> Iterator[list[Any]]:
         if model.inputs:
             raise OptionError(
                 "--workers: a run with several inputs answers in one process; leave it out"
             )
-        for rows in _reader(model).question_rows(paths, data, on_bad_row):
+        for rows in _reader(model).question_rows(files):
             yield [_as_json(row) for row in rows]
 
     def questions(self, model: AnyModel, share: Sequence[Any]) -> Questions[Any]:

@@ -14,7 +14,8 @@ from ensue.data.settings import DataSettings
 from ensue.errors import DataError, OptionError
 from ensue.files.attempt import add_note
 from ensue.tasks.fitting import Fitting
-from ensue.tasks.rows.reading import asked_rows
+from ensue.tasks.reader import QuestionFiles
+from ensue.tasks.rows.reader import asked_rows
 
 if TYPE_CHECKING:
     from ensue.tasks.abilities import Unlabelled
@@ -37,7 +38,7 @@ def unlabelled_in_files(
     reader = _able(model, FILES)
     alone = _text_alone(data)
     content = reader.question_content(alone)
-    rows = asked_rows(content, alone, data.unlabelled, on_bad_row)
+    rows = asked_rows(content, QuestionFiles(data.unlabelled, alone, on_bad_row))
     try:
         return _part(reader, rows, train, FILES)
     except DataError as problem:
@@ -74,7 +75,9 @@ def _rows_of_table(reader: RowReader[Any], table: Any) -> Iterator[Example]:
     given = TableGiven.of(table, reader.model.task)
     assert given is not None
     data = _text_alone(given.settings(question_roles(reader.model, given, {})))
-    return asked_rows(reader.question_content(data), data, [given.name], None, given.origin)
+    return asked_rows(
+        reader.question_content(data), QuestionFiles([given.name], data, None, given.origin)
+    )
 
 
 def _text_alone(data: DataSettings) -> DataSettings:

@@ -33,7 +33,8 @@ class ExplainWords:
 
     def explain(self, model: AnyModel, given: Any, asked: Asked = NOTHING) -> Explanation:
         model.must_be_fitted()
-        task, target = model.task, model.learned.target
+        task: Any = model.task
+        target = model.learned.target
         task.must_attend(model)
         part = _part(model, given)
         sources, networks = model.learned.source.encode(part), pair_networks(model)
@@ -65,7 +66,8 @@ class WordHeads:
     def explain(self, model: AnyModel, given: Any, asked: Asked = NOTHING) -> HeadMaps:
         """asked: layer."""
         model.must_be_fitted()
-        task, target = model.task, model.learned.target
+        task: Any = model.task
+        target = model.learned.target
         part = _part(model, given)
         sources = model.learned.source.encode(part)
         best = searched(pair_networks(model), sources, task.search(model))[0][0]

@@ -3,7 +3,7 @@ that turns one into the other."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
@@ -12,15 +12,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ensue.data.batches import batches, evaluation_batches
-from ensue.data.fingerprint import fingerprint
 from ensue.data.ragged import Ragged, Rows
 from ensue.data.vocabulary import END_NUMBER, START_NUMBER
 from ensue.decoding import State
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.rows.batch import numbers
-from ensue.tasks.rows.part import Names
-from ensue.training.processes import device_of_weights, moved
 
 
 @dataclass(frozen=True)
@@ -109,11 +105,18 @@ class PairColumns:
         """Words to be said: those of the target and the end."""
         return self.target.lengths + 1
 
-    def taken(self, rows: Rows) -> PairColumns:
+    def take(self, rows: Rows) -> PairColumns:
         return PairColumns(self.source.take(rows), self.target.take(rows))
 
     def arrays(self) -> dict[str, Ragged]:
         return {"source": self.source, "target": self.target}
+
+    def target_count(self, rows: NDArray[np.int64]) -> float:
+        return float(self.target.lengths_of(rows).sum() + len(rows))
+
+    def token_count(self, rows: NDArray[np.int64]) -> float:
+        """Of both sides."""
+        return float(self.source.lengths_of(rows).sum()) + self.target_count(rows)
 
     def batch(self, rows: Rows) -> PairBatch:
         rows = np.asarray(rows, np.int64)
@@ -138,42 +141,3 @@ def source_tensor(values: NDArray[Any]) -> Tensor:
 
 def _numbers(values: NDArray[Any]) -> Tensor:
     return torch.from_numpy(values.astype(np.int64))
-
-
-class PairSource:
-    """Pairs in batches of a token budget, rows of like length together; their order follows from
-    the seed and the epoch."""
-
-    def __init__(
-        self, columns: PairColumns, names: Names, *, seed: int, budget: int, most_rows: int | None
-    ) -> None:
-        self.columns, self.names, self.seed = columns, names, seed
-        self.budget, self.most_rows = budget, most_rows
-        self.fingerprint = fingerprint(columns.arrays())
-        self._lengths, self._wanted = columns.lengths, columns.wanted
-        self._both = columns.source.lengths + columns.wanted
-
-    def batches(self, epoch: int) -> Sequence[Any]:
-        return batches(self._lengths, self.budget, self.seed, epoch, most_rows=self.most_rows)
-
-    def batch(self, rows: Sequence[int]) -> PairBatch:
-        return self.columns.batch(rows)
-
-    def targets(self, rows: Sequence[int]) -> float:
-        return float(self._wanted[np.asarray(rows)].sum())
-
-    def tokens(self, rows: Sequence[int]) -> float:
-        """Of both sides."""
-        return float(self._both[np.asarray(rows)].sum())
-
-    def name(self, row: int) -> str:
-        return self.names[row]
-
-
-def in_batches(
-    columns: PairColumns, network: PairNetwork, budget: int, most_rows: int
-) -> Iterator[tuple[NDArray[np.int64], PairBatch]]:
-    """Row numbers and batch, shortest first, where the network's weights are."""
-    device = device_of_weights(network)
-    for rows in evaluation_batches(columns.lengths, budget, most_rows=most_rows):
-        yield rows, moved(columns.batch(rows), device)

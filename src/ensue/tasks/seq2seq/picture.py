@@ -22,15 +22,8 @@ from ensue.tasks.any_model import AnyModel
 from ensue.tasks.blocks.attention_decoder import AttentionDecoder, DecoderState
 from ensue.tasks.declarations import NEXT_TO
 from ensue.tasks.exported import BATCH, Input
-from ensue.tasks.pictures.files import NamedPictures, picture_from
-from ensue.tasks.pictures.part import (
-    PicturePart,
-    SavedShape,
-    Shape,
-    picture_step,
-    shape_text,
-)
-from ensue.tasks.pictures.reader import PictureReader
+from ensue.tasks.pictures.part import PicturePart, SavedShape, Shape, picture_step, shape_text
+from ensue.tasks.pictures.reader import NamedPictures, PictureReader, picture_from
 from ensue.tasks.rows.collect import IN_MEMORY, PairContent
 from ensue.tasks.rows.part import Tokenisers
 from ensue.tasks.rows.reader import Rows, tokeniser_of

@@ -22,6 +22,7 @@ from ensue.tasks.any_model import AnyModel
 from ensue.tasks.codec import Packed
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.exported import Exported
+from ensue.tasks.rows.source import SequenceSource, in_batches
 from ensue.tasks.rows.task import RowTask
 from ensue.tasks.saved import Saved
 from ensue.tasks.seq2seq.answer import Alternative, Best, Words
@@ -30,9 +31,7 @@ from ensue.tasks.seq2seq.exported import exported
 from ensue.tasks.seq2seq.pairs import (
     PairColumns,
     PairNetwork,
-    PairSource,
     Taught,
-    in_batches,
     pair_networks,
 )
 from ensue.tasks.seq2seq.search import Search, searched
@@ -71,7 +70,7 @@ class PairValidation:
 
     def sample(self) -> Mapping[str, float]:
         longest = np.argsort(self._columns.lengths)[-FEW:]
-        return self._score(self._columns.taken(longest), self._references.first(FEW))
+        return self._score(self._columns.take(longest), self._references.first(FEW))
 
 
 @torch.no_grad()
@@ -104,11 +103,11 @@ class Seq2Seq(RowTask[S, LearnedPairs]):
         learned = model.learned
         return PairColumns(learned.source.encode(part), learned.target.numbered(part))
 
-    def source(self, train: Any, model: AnyModel, seed: int) -> PairSource:
+    def source(self, train: Any, model: AnyModel, seed: int) -> SequenceSource:
         short = self.reader_class(model).short(train)
         columns = self.pair_columns(short, model)
         budget, rows = model.model.budget(int(columns.lengths.max()))
-        return PairSource(columns, short.names, seed=seed, budget=budget, most_rows=rows)
+        return SequenceSource(columns, short.names, seed=seed, budget=budget, most_rows=rows)
 
     def validation(self, network: nn.Module, part: Any, model: AnyModel) -> PairValidation:
         settings, target = model.model, model.learned.target

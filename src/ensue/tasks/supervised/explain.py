@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from ensue.tasks.abilities import NOTHING, Asked
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.columns.cells import row_of_line
 from ensue.tasks.explaining.attribution import Attribution, Attributions, LinearAttribution
-from ensue.tasks.explaining.measures import Measure, Wanted
+from ensue.tasks.explaining.measures import Measure
 from ensue.tasks.explaining.methods import Sides
 from ensue.tasks.explaining.rows import ExplainRows, RowExplainer
 from ensue.tasks.options import Option
@@ -23,7 +22,7 @@ from ensue.tasks.rows.part import Part
 from ensue.tasks.supervised.network import StepEncoder, SupervisedNetwork
 
 if TYPE_CHECKING:
-    from ensue.tasks.supervised.task import Supervised, SupervisedModel
+    from ensue.tasks.supervised.task import SupervisedModel
 
 
 class StepExplainer(RowExplainer):
@@ -34,11 +33,7 @@ class StepExplainer(RowExplainer):
         self.learned, target = model.learned, model.learned.target
         self._measure: Measure = target.measure()
         self.measure, self.linear_measure = self._measure.name, self._measure.of_linear
-        self._wanted: list[Wanted] = self._measure.wanted(self._outputs(part), label)
-
-    @property
-    def wanted(self) -> Sequence[Wanted]:
-        return self._wanted
+        self.wanted = self._measure.wanted(self._outputs(part), label)
 
     @property
     def scale(self) -> Scale | None:
@@ -126,9 +121,6 @@ class ExplainUnits:
 class ExplainSteps(ExplainRows):
     """Explains a row by its steps."""
 
-    def __init__(self, task: Supervised[Any]) -> None:
-        self._task = task
-
     def explain(self, model: AnyModel, given: Any, asked: Asked = NOTHING) -> Attributions:
         """Several inputs are taken apart in their units, one input in its steps."""
         model.must_be_fitted()
@@ -144,6 +136,3 @@ class ExplainSteps(ExplainRows):
 
     def explainer(self, model: SupervisedModel, part: Part, asked: Asked) -> RowExplainer:
         return StepExplainer(model, part, asked.get("label"))
-
-    def question(self, given: Any, asked: Asked) -> Any:
-        return self._task.input.question(given, asked)

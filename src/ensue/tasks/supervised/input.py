@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
 from ensue.settings import Expected, Rate, Table
-from ensue.tasks.abilities import Asked
 from ensue.tasks.any_model import AnyModel, ModelView
 from ensue.tasks.codec import unpacked
-from ensue.tasks.explaining.options import EXPLAINED
-from ensue.tasks.options import Option
 from ensue.tasks.reader import P
 from ensue.tasks.rows.labels import known_rows, learned_labels
 from ensue.tasks.rows.reader import RowReader, unlabelled_rows_error
@@ -25,7 +22,6 @@ from ensue.tasks.targets.kinds import TARGETS
 from ensue.tasks.targets.target import Target
 
 if TYPE_CHECKING:
-    from ensue.tasks.explaining.rows import RowExplainer
     from ensue.tasks.supervised.task import Supervised
 
 
@@ -47,8 +43,7 @@ class InputReader(RowReader[P]):
     @property
     def supervised(self) -> Supervised[Any]:
         """The task of its model."""
-        task: Supervised[Any] = self.model.task
-        return task
+        return cast("Supervised[Any]", self.model.task)
 
     def answerable(self, train: Any, validation: Any) -> NDArray[np.int64] | None:
         """A number can be any; a class must be one of training."""
@@ -78,14 +73,12 @@ class Input(ABC):
     """How rows of one kind are read, learned, encoded and shown.
 
     name: in messages and files; exact: whether answers are computed in float64, where the digits
-    of float32 would depend on which rows are asked together; answered_at_once: tokens of a batch
-    of questions, in units of those in training; explained: how `explain` is given a row."""
+    of float32 would depend on which rows are asked together."""
 
     name: ClassVar[str]
     reader_class: ClassVar[type[InputReader[Any]]] = InputReader
     learned_class: ClassVar[type[LearnedInput]]
     exact: ClassVar[bool] = False
-    explained: ClassVar[Option] = EXPLAINED
 
     def reader(self, model: AnyModel) -> InputReader[Any]:
         """How its rows are read."""
@@ -110,9 +103,9 @@ class Input(ABC):
         """What the linear model counts for in the answer."""
         return None
 
-    @abstractmethod
     def budget(self, settings: Any) -> Budget:
         """Of a batch in training."""
+        return Budget(settings.batch_tokens, settings.batch_rows)
 
     def answer_budget(self, settings: Any) -> int:
         """Tokens of a batch of questions."""
@@ -122,11 +115,3 @@ class Input(ABC):
     @abstractmethod
     def describe(self, settings: Any) -> str:
         """The network that reads it, in a few words."""
-
-    def explainer(self, model: AnyModel, part: Any, asked: Asked) -> RowExplainer | None:
-        """What takes the only row of a part apart; None where nothing does."""
-        return None
-
-    def question(self, given: Any, asked: Asked) -> Any:
-        """A row to explain, as `asked` takes it."""
-        return given

@@ -20,7 +20,8 @@ from ensue.tasks.explaining.attribution import LinearAttribution
 from ensue.tasks.exported import Exported, Graph, Piecewise, Rounding, Step, refuse
 from ensue.tasks.exported import Input as GraphInput
 from ensue.tasks.rows.part import Tokenisers
-from ensue.tasks.supervised.network import Encoded, InputEncoder, SideScores
+from ensue.tasks.rows.source import Encoded
+from ensue.tasks.supervised.network import InputEncoder, SideScores
 from ensue.tasks.targets.target import Mixture, Target
 
 if TYPE_CHECKING:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -13,43 +13,15 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ensue.cells.initialise import SCHEMES
-from ensue.data.batches import batches, evaluation_batches
-from ensue.data.fingerprint import fingerprint
 from ensue.data.ragged import Ragged
 from ensue.tasks.blocks.heads import OutputHead
-from ensue.training.processes import device_of_weights, moved
+from ensue.tasks.rows.source import Encoded, in_batches
 
 if TYPE_CHECKING:
     from ensue.tasks.explaining.methods import Sides
 
 Whole = NDArray[np.int64]
 NO_TARGET = -1  # of a unit inside a row that has no label
-SAMPLE = 4  # rows of a trial evaluation
-
-
-class RowNames(Protocol):
-    """Where each row comes from."""
-
-    def __getitem__(self, row: int) -> str: ...
-
-
-class Encoded(Protocol):
-    """Rows as a network reads them. lengths (rows,): what each costs in a batch."""
-
-    @property
-    def lengths(self) -> Whole: ...
-
-    def __len__(self) -> int: ...
-
-    def take(self, rows: Whole) -> Self: ...
-
-    def arrays(self) -> Mapping[str, Any]:
-        """All of it by name, for a fingerprint."""
-        ...
-
-    def batch(self, rows: Sequence[int] | Whole) -> Any:
-        """These rows as tensors."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -135,12 +107,14 @@ class LabelledRows:
             targets = targets.values[targets.starts[:-1]]
         return torch.as_tensor(targets)
 
-    def target_count(self, rows: Sequence[int]) -> float:
+    def target_count(self, rows: Whole) -> float:
         """Labels among these rows: units where each has one, rows elsewhere."""
         if not isinstance(self.targets, Ragged):
             return float(len(rows))
-        values = self.targets.take(np.asarray(rows, np.int64)).values
-        return float((values != NO_TARGET).sum())
+        return float((self.targets.take(rows).values != NO_TARGET).sum())
+
+    def token_count(self, rows: Whole) -> float:
+        return float(self.lengths[rows].sum())
 
 
 class Budget(NamedTuple):
@@ -148,55 +122,6 @@ class Budget(NamedTuple):
 
     tokens: int
     rows: int | None = None
-
-
-class LabelledSource:
-    """Rows in batches of a budget; their order follows from the seed and the epoch."""
-
-    def __init__(self, rows: LabelledRows, names: RowNames, budget: Budget, seed: int) -> None:
-        self.rows, self.names, self.budget, self.seed = rows, names, budget, seed
-        self.fingerprint = fingerprint(rows.arrays())
-
-    def batches(self, epoch: int) -> Sequence[Any]:
-        tokens, most = self.budget
-        return batches(self.rows.lengths, tokens, self.seed, epoch, most_rows=most)
-
-    def batch(self, rows: Sequence[int]) -> LabelledBatch:
-        return self.rows.batch(rows)
-
-    def targets(self, rows: Sequence[int]) -> float:
-        return self.rows.target_count(rows)
-
-    def tokens(self, rows: Sequence[int]) -> float:
-        return float(self.rows.lengths[np.asarray(rows)].sum())
-
-    def name(self, row: int) -> str:
-        return self.names[row]
-
-
-class RowScores:
-    """A validation: a score function over all rows, or over a few long ones."""
-
-    def __init__(
-        self, score: Callable[[LabelledRows], Mapping[str, float]], rows: LabelledRows
-    ) -> None:
-        self._score, self._rows = score, rows
-        self._sample = rows.take(np.argsort(rows.lengths, kind="stable")[-SAMPLE:])
-        self.fingerprint = fingerprint(rows.arrays())
-
-    def __call__(self) -> Mapping[str, float]:
-        return self._score(self._rows)
-
-    def sample(self) -> Mapping[str, float]:
-        return self._score(self._sample)
-
-
-def in_batches(inputs: Encoded, network: nn.Module, tokens: int) -> Iterator[tuple[Whole, Any]]:
-    """Row numbers and their batch, rows of like length together, where the network's weights
-    are."""
-    device = device_of_weights(network)
-    for rows in evaluation_batches(inputs.lengths, tokens):
-        yield rows, moved(inputs.batch(rows), device)
 
 
 Cost = Callable[[Tensor], Tensor]  # of vectors: the cost of the batch

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from ensue.errors import OptionError
 from ensue.metrics.classes import class_counts, macro_f1
-from ensue.tasks.abilities import NOTHING, Asked, Outputs
+from ensue.tasks.abilities import NOTHING, Asked, Averages, Outputs
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.baselines.mixture import FEW_TEXTS, FIRST
 from ensue.tasks.baselines.regression import Regression
@@ -24,6 +24,7 @@ from ensue.tasks.exported import Exported, Graph, refuse
 from ensue.tasks.model import Model
 from ensue.tasks.reader import DatasetReader
 from ensue.tasks.rows.part import Part
+from ensue.tasks.rows.source import ColumnScores, SequenceSource
 from ensue.tasks.rows.task import RowTask
 from ensue.tasks.saved import Saved
 from ensue.tasks.search.ranges import Space
@@ -32,8 +33,6 @@ from ensue.tasks.supervised.input import Input
 from ensue.tasks.supervised.learned import InputQuestion, Learned, LinearQuestion, Share
 from ensue.tasks.supervised.network import (
     LabelledRows,
-    LabelledSource,
-    RowScores,
     SupervisedNetwork,
     network_outputs,
 )
@@ -142,18 +141,12 @@ AUTO = "auto"
 NETWORK_ALONE = "network alone"  # a baseline of answers that a linear model takes part in
 
 
-class Averages:
+class RowAverages(Averages):
     """The mean answer of several networks, of one model or of several. Outputs are z (rows, width)
     of each network, mixed with the linear model where that answers too."""
 
-    def alone(self, model: SupervisedModel) -> bool:
-        return len(model.networks) == 1 and model.learned.mixture is None
-
     def outputs(self, part: Any, model: SupervisedModel) -> list[NDArray[Any]]:
         return _arrays(combined_outputs(part, model))
-
-    def gold_outputs(self, part: Any, model: SupervisedModel) -> list[NDArray[Any]]:
-        return self.outputs(part, model)
 
     def held(self, validation: Any, model: SupervisedModel) -> list[NDArray[Any]]:
         """With linear scores of models that did not learn from these rows."""
@@ -162,9 +155,6 @@ class Averages:
             return self.outputs(validation, model)
         return _arrays(learned.combined(outputs_of(validation, model), learned.held))
 
-    def model_scores(self, validation: Any, model: SupervisedModel) -> dict[str, float]:
-        return self.scores(self.held(validation, model), validation, model)
-
     def knows_validation(self, model: SupervisedModel) -> str:
         linear = model.learned.linear
         return "the linear model" if linear is not None and linear.knows_validation else ""
@@ -172,17 +162,17 @@ class Averages:
     def scores(self, outputs: Outputs, validation: Any, model: SupervisedModel) -> dict[str, float]:
         target = model.learned.target
         y = torch.as_tensor(target.encode(model.learned.input.labelled(validation)))
-        return target.mean_score(_tensors(outputs), y, model.train.watch)
+        return target.mean_score(tensors_of(outputs), y, model.train.watch)
 
     def answers(
         self, outputs: Outputs, part: Any, model: SupervisedModel, asked: Asked
     ) -> list[Any]:
-        return model.learned.target.answers(_tensors(outputs), asked)
+        return model.learned.target.answers(tensors_of(outputs), asked)
 
     def evaluate(
         self, outputs: Outputs, part: Any, model: SupervisedModel, asked: Asked
     ) -> Evaluation:
-        return evaluated(_tensors(outputs), part, model, asked)
+        return evaluated(tensors_of(outputs), part, model, asked)
 
 
 class Supervised(RowTask[S, Learned]):
@@ -193,7 +183,7 @@ class Supervised(RowTask[S, Learned]):
     input: Input
     target_kinds: ClassVar[tuple[str, ...]]
     classes: ClassVar[bool] = False  # whether labels are always classes, of which two are needed
-    averages: Averages = Averages()
+    averages: Averages = RowAverages()
 
     def input_of(self, model: AnyModel) -> Input:
         """What a model reads."""
@@ -255,19 +245,23 @@ class Supervised(RowTask[S, Learned]):
         targets = target.encode(read.labelled(part)) if units is None else units
         return LabelledRows(read.encode(part, model), targets)
 
-    def source(self, train: Any, model: SupervisedModel, seed: int) -> LabelledSource:
+    def source(self, train: Any, model: SupervisedModel, seed: int) -> SequenceSource:
         rows = self.labelled_rows(train, model)
         budget = self.input_of(model).budget(model.model)
         if not budget.tokens:  # all rows at once
             budget = budget._replace(tokens=max(int(rows.lengths.sum()), 1))
-        return LabelledSource(rows, train.names, budget, seed)
+        return SequenceSource(
+            rows, train.names, seed=seed, budget=budget.tokens, most_rows=budget.rows
+        )
 
-    def validation(self, network: nn.Module, part: Any, model: SupervisedModel) -> RowScores:
+    def validation(
+        self, network: nn.Module, part: Any, model: SupervisedModel
+    ) -> ColumnScores[LabelledRows]:
         def score(rows: LabelledRows) -> dict[str, float]:
             z = network_outputs(network, rows.inputs, self._at_once(model))
             return model.learned.target.score(z, rows.row_targets, model.train.watch)
 
-        return RowScores(score, self.labelled_rows(part, model))
+        return ColumnScores(score, self.labelled_rows(part, model))
 
     def _at_once(self, model: SupervisedModel) -> int:
         return self.input_of(model).answer_budget(model.model)
@@ -302,7 +296,7 @@ class Supervised(RowTask[S, Learned]):
     def answers(self, part: Any, model: SupervisedModel, asked: Asked = NOTHING) -> list[Any]:
         if not len(part):
             return []
-        return self.averages.answers(self.averages.outputs(part, model), part, model, asked)
+        return [*self.averages.answers(self.averages.outputs(part, model), part, model, asked)]
 
     def evaluate(self, part: Any, model: SupervisedModel, asked: Asked = NOTHING) -> Evaluation:
         alone = outputs_of(part, model)
@@ -435,5 +429,5 @@ def _arrays(outputs: Iterable[Tensor]) -> list[NDArray[Any]]:
     return [z.numpy() for z in outputs]
 
 
-def _tensors(outputs: Outputs) -> list[Tensor]:
+def tensors_of(outputs: Outputs) -> list[Tensor]:
     return [torch.from_numpy(np.asarray(z)) for z in outputs]

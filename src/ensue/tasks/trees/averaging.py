@@ -7,9 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from ensue.tasks.abilities import Asked, Outputs
 from ensue.tasks.evaluation.report import Evaluation
@@ -18,14 +16,14 @@ from ensue.tasks.rows.part import Part
 from ensue.tasks.supervised.inputs.tree import LearnedTree
 from ensue.tasks.supervised.inputs.tree_network import node_outputs
 from ensue.tasks.supervised.network import NO_TARGET
-from ensue.tasks.supervised.task import Averages, SupervisedModel, evaluated
+from ensue.tasks.supervised.task import RowAverages, SupervisedModel, evaluated, tensors_of
 from ensue.tasks.targets.classes import ClassTarget
 from ensue.tasks.trees.content import BARE, PLAIN, Forest, TreeAnswer, tree_of
 
 HEIGHTS = 12  # that an evaluation tells one by one
 
 
-class TreeAverages(Averages):
+class TreeAverages(RowAverages):
     """Where labels stand at the nodes, outputs are z (nodes, classes); elsewhere as of any input.
     The answer of a class is a tree with it."""
 
@@ -56,7 +54,7 @@ class TreeAverages(Averages):
         if not isinstance(target, ClassTarget):
             return answers
         forest, names, tokens = read.forest(part), target.labels.tokens, part.numbers.token_names
-        nodes = None if read.whole else target.probabilities(_tensors(outputs))
+        nodes = None if read.whole else target.probabilities(tensors_of(outputs))
         trees = []
         for row, answer in enumerate(answers):
             brackets = [tokens[k] for k in part.inputs.row(row)]
@@ -80,13 +78,13 @@ class TreeAverages(Averages):
         self, outputs: Outputs, part: Part, model: SupervisedModel, asked: Asked
     ) -> Evaluation:
         """Of whole trees; among the others the accuracy of all nodes, and by height."""
-        rows = _tensors(_rows(outputs, part, model))
+        rows = tensors_of(_rows(outputs, part, model))
         evaluation = evaluated(rows, part, model, asked)
         read, target = model.learned.input, model.learned.target
         if read.whole or not isinstance(target, ClassTarget):
             return evaluation
         targets = read.node_targets(part, with_unknown(part, target.labels)).values
-        right = target.probabilities(_tensors(outputs)).argmax(1) == targets
+        right = target.probabilities(tensors_of(outputs)).argmax(1) == targets
         labelled = targets != NO_TARGET
         others = {"accuracy of nodes": float(right[labelled].mean()), **evaluation.others}
         by_height = _by_height(read.forest(part), right, labelled)
@@ -100,10 +98,6 @@ def _rows(outputs: Outputs, part: Part, model: SupervisedModel) -> Outputs:
         return outputs
     roots = read.forest(part).roots
     return [np.asarray(z)[roots] for z in outputs]
-
-
-def _tensors(outputs: Outputs) -> list[Tensor]:
-    return [torch.from_numpy(np.asarray(z)) for z in outputs]
 
 
 def _by_height(

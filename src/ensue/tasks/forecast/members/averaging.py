@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ensue.tasks.abilities import Asked, Outputs
+from ensue.tasks.abilities import Asked, Averages, Outputs
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.forecast.answer import ForecastStep, SeriesForecast, answered
-from ensue.tasks.forecast.evaluation import evaluation_of
+from ensue.tasks.forecast.evaluation import Units, evaluation_of, levels_asked, mean_of
 from ensue.tasks.forecast.forecasts import (
     ForecastModel,
     backtest_of,
@@ -18,13 +18,12 @@ from ensue.tasks.forecast.forecasts import (
     origins_of,
     truth_of,
 )
-from ensue.tasks.forecast.metrics import Units, levels_asked, mean_of
 from ensue.tasks.forecast.part import SeriesPart
 
 Array = NDArray[np.float64]
 
 
-class ForecastAverages:
+class ForecastAverages(Averages):
     """Outputs are forecasts in the units of the data, (kinds, horizon, windows, targets): the
     point, both bounds, and the quantiles that the settings name; one for all networks of a model,
     which are calibrated together."""
@@ -51,12 +50,6 @@ class ForecastAverages:
         held = model.learned.held
         assert held is not None
         return [held[None]]
-
-    def model_scores(self, validation: SeriesPart, model: ForecastModel) -> dict[str, float]:
-        return self.scores(self.held(validation, model), validation, model)
-
-    def knows_validation(self, model: ForecastModel) -> str:
-        return ""
 
     def scores(
         self, outputs: Outputs, validation: SeriesPart, model: ForecastModel

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ensue.tasks.forecast.evaluation import mean_of
 from ensue.tasks.forecast.members.arima import ArimaMember
 from ensue.tasks.forecast.members.autoregression import AutoregressiveMember
 from ensue.tasks.forecast.members.ground import Ground
@@ -29,7 +30,6 @@ from ensue.tasks.forecast.members.ridge import (
 )
 from ensue.tasks.forecast.members.sizes import LONGEST_LOOK_BACK, MOST_SMOOTHED
 from ensue.tasks.forecast.members.smoothing import SmoothingMember
-from ensue.tasks.forecast.metrics import mean_of
 from ensue.tasks.forecast.series import Id, Series, Steps, ranges
 from ensue.tasks.forecast.settings import ForecastSettings
 

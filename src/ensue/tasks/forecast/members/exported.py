@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from ensue.data.series import MISSING
 from ensue.tasks.codec import packed
 from ensue.tasks.exported import BATCH, Exported, Graph, Input, Step, reads_of
-from ensue.tasks.forecast.metrics import levels_asked
+from ensue.tasks.forecast.evaluation import levels_asked
 from ensue.tasks.forecast.networks import WindowBatch
 
 if TYPE_CHECKING:

@@ -20,16 +20,10 @@ from ensue.tasks.blocks.layer_settings import cell_references
 from ensue.tasks.codec import unpacked
 from ensue.tasks.columns.cells import Grid, ShownRow, row_of_line, rows_of
 from ensue.tasks.columns.recognise import table_recipe
-from ensue.tasks.reader import NO_COLUMNS
-from ensue.tasks.rows.collect import (
-    IN_MEMORY,
-    Collector,
-    Content,
-    Example,
-)
+from ensue.tasks.reader import NO_COLUMNS, QuestionFiles
+from ensue.tasks.rows.collect import IN_MEMORY, Collector, Content, Example
 from ensue.tasks.rows.part import Numbers
-from ensue.tasks.rows.reader import Rows
-from ensue.tasks.rows.reading import AT_ONCE, Reading, asked_rows, together
+from ensue.tasks.rows.reader import AT_ONCE, Reading, Rows, asked_rows, together
 from ensue.tasks.rows.recipe import text_recipe
 from ensue.tasks.saved import Saved
 from ensue.tasks.search.ranges import Searched, Space
@@ -45,7 +39,6 @@ from ensue.tasks.supervised.inputs.joined_learned import (
 )
 from ensue.tasks.supervised.inputs.text import MIXED
 from ensue.tasks.supervised.learned import Linear, Share
-from ensue.tasks.supervised.network import Budget
 from ensue.tasks.targets.target import Target
 from ensue.tasks.task import Recipe
 
@@ -283,15 +276,8 @@ class JoinedReader(InputReader[JoinedPart]):
         """Each line is a row as JSON."""
         return self.questions([row_of_line(line) for line in lines])
 
-    def question_rows(
-        self,
-        paths: Sequence[str],
-        data: DataSettings,
-        on_bad_row: Tell | None = None,
-        origin: Origin = FILES,
-    ) -> Iterator[list[Example]]:
-        content = JoinedContent(self.inputs, origin.files)
-        return together(asked_rows(content, data, list(paths), on_bad_row, origin), AT_ONCE)
+    def question_rows(self, files: QuestionFiles) -> Iterator[list[Example]]:
+        return together(asked_rows(JoinedContent(self.inputs, files.origin.files), files), AT_ONCE)
 
     def question_content(self, data: DataSettings) -> Content:
         return JoinedContent(self.inputs)
@@ -402,9 +388,6 @@ class Joined(Input):
 
     def share(self, settings: Any, target: Target) -> Share:
         return "fitted" if settings.linear == MIXED else None
-
-    def budget(self, settings: Any) -> Budget:
-        return Budget(settings.batch_tokens, settings.batch_rows)
 
     # ------------------------------------------------------------- looked at
     def describe(self, settings: Any) -> str:

@@ -21,6 +21,7 @@ from ensue.tasks.exported import BATCH, Graph, Rounding, Step
 from ensue.tasks.exported import Input as GraphInput
 from ensue.tasks.pictures.part import PicturePart
 from ensue.tasks.rows.part import Names, Numbers, Tokenisers
+from ensue.tasks.rows.source import Encoded
 from ensue.tasks.saved import Saved
 from ensue.tasks.settings import TextSettings
 from ensue.tasks.supervised.learned import (
@@ -34,7 +35,7 @@ from ensue.tasks.supervised.learned import (
     Occlusions,
     joined_pack,
 )
-from ensue.tasks.supervised.network import Cost, Encoded, InputEncoder, SupervisedNetwork, Whole
+from ensue.tasks.supervised.network import Cost, InputEncoder, SupervisedNetwork, Whole
 from ensue.tasks.targets.target import Target
 
 if TYPE_CHECKING:

@@ -55,7 +55,7 @@ from ensue.tasks.supervised.learned import (
     Named,
     Share,
 )
-from ensue.tasks.supervised.network import Budget, StepEncoder
+from ensue.tasks.supervised.network import StepEncoder
 from ensue.tasks.supervised.text_linears import NgramModel
 from ensue.tasks.targets.target import Target
 
@@ -179,7 +179,7 @@ class PairColumns:
         return np.maximum(self.first.lengths, self.second.lengths)
 
     def take(self, rows: NDArray[np.int64]) -> PairColumns:
-        return PairColumns(self.first.taken(rows), self.second.taken(rows))
+        return PairColumns(self.first.take(rows), self.second.take(rows))
 
     def arrays(self) -> dict[str, Any]:
         sides = {"first": self.first, "second": self.second}
@@ -407,17 +407,15 @@ class Pair(Input):
     def share(self, settings: PairInputSettings, target: Target) -> Share:
         return settings.linear_share or None
 
-    def budget(self, settings: Any) -> Budget:
-        return Budget(settings.batch_tokens, settings.batch_rows)
-
     def describe(self, settings: Any) -> str:
         how = "by attention" if settings.compare == "attention" else "as vectors"
         return f"{ENCODERS[settings.encoder].describe(settings)}, compared {how}"
 
-    def question(self, given: Any, asked: Asked) -> Any:
-        """A pair as it is; a text with the second one that was asked with it."""
-        if not isinstance(given, str):
-            return given
-        if asked.get("second") is None:
-            raise OptionError("--second: expected the text that --text is matched with, got none")
-        return given, asked["second"]
+
+def asked_pair(given: Any, asked: Asked) -> Any:
+    """A pair as it is; a text with the second one that was asked with it."""
+    if not isinstance(given, str):
+        return given
+    if asked.get("second") is None:
+        raise OptionError("--second: expected the text that --text is matched with, got none")
+    return given, asked["second"]

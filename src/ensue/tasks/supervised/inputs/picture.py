@@ -28,17 +28,8 @@ from ensue.tasks.declarations import Range, SavedAs
 from ensue.tasks.declarations import Shape as ArrayShape
 from ensue.tasks.exported import BATCH, Rounding
 from ensue.tasks.exported import Input as GraphInput
-from ensue.tasks.pictures.files import (
-    PictureFiles,
-)
-from ensue.tasks.pictures.part import (
-    PicturePart,
-    SavedShape,
-    Shape,
-    picture_step,
-    shape_text,
-)
-from ensue.tasks.pictures.reader import PictureReader
+from ensue.tasks.pictures.part import PicturePart, SavedShape, Shape, picture_step, shape_text
+from ensue.tasks.pictures.reader import PictureFiles, PictureReader
 from ensue.tasks.pictures.settings import PictureSettings
 from ensue.tasks.reader import PartFiles
 from ensue.tasks.rows.reader import unlabelled_rows_error

@@ -57,7 +57,7 @@ from ensue.tasks.supervised.learned import (
     Occlusions,
     Share,
 )
-from ensue.tasks.supervised.network import Budget, Cost, SideScores, StepEncoder, SupervisedNetwork
+from ensue.tasks.supervised.network import Cost, SideScores, StepEncoder, SupervisedNetwork
 from ensue.tasks.supervised.text_linears import MixedText, NgramText, VectorLinear, vector_features
 from ensue.tasks.targets.classes import LabelTarget
 from ensue.tasks.targets.target import Target
@@ -423,9 +423,6 @@ class Text(Input):
             return "fitted"
         share: Literal["fitted"] | float = getattr(settings, "ngram_share", 0.0)
         return share or None
-
-    def budget(self, settings: Any) -> Budget:
-        return Budget(settings.batch_tokens, settings.batch_rows)
 
     def describe(self, settings: Any) -> str:
         return ENCODERS[settings.encoder].describe(settings)

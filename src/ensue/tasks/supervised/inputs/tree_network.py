@@ -16,7 +16,8 @@ from ensue.layers.recursive import Recursive
 from ensue.settings import Rate, Table, Width
 from ensue.tasks.blocks.layer_settings import CellName, Initialisation
 from ensue.tasks.rows.batch import PADDING
-from ensue.tasks.supervised.network import InputEncoder, SupervisedNetwork, in_batches
+from ensue.tasks.rows.source import in_batches
+from ensue.tasks.supervised.network import InputEncoder, SupervisedNetwork
 from ensue.tasks.trees.content import (
     Forest,
     TreeBatch,
