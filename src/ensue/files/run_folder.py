@@ -209,7 +209,9 @@ class RunFolder:
 
     def _named(self) -> list[Path]:
         """Every name of the folder that a run uses."""
-        return [var for var in vars(self).values() if isinstance(var, Path) and var != self.path]
+        return [
+            path for path in vars(self).values() if isinstance(path, Path) and path != self.path
+        ]
 
     @classmethod
     def lent(cls, path: Path | str) -> RunFolder:

@@ -180,7 +180,7 @@ def _narrow(values: NDArray[Any]) -> NDArray[Any]:
         return values
     if (values != np.floor(values)).any() or values.max() > 2**53:
         return values
-    kind = next(integer for integer in INTEGERS if values.max() <= np.iinfo(integer).max)
+    kind = next(dtype for dtype in INTEGERS if values.max() <= np.iinfo(dtype).max)
     return values.astype(kind)
 
 

@@ -33,8 +33,8 @@ class Explains(Protocol):
 
     option: Option  # how the command line is given what is to be explained
 
-    def explain(self, model: Any, given: Any, asked: Asked = NOTHING) -> Explanation:
-        """asked: the task's further words of `explain`."""
+    def explain(self, model: Any, inputs: Any, options: Asked = NOTHING) -> Explanation:
+        """options: the task's further words of `explain`."""
         ...
 
 
@@ -54,7 +54,7 @@ class Explanation(Protocol):
 class Draws(Protocol):
     """Answers as a picture: an ability of some tasks."""
 
-    def answers(self, model: Any, part: Any, asked: Asked) -> str:
+    def answers(self, model: Any, part: Any, options: Asked) -> str:
         """What was asked for, as SVG."""
         ...
 
@@ -114,11 +114,11 @@ class Averages(ABC):
         """Of their mean, the metrics that validation reports."""
 
     @abstractmethod
-    def answers(self, outputs: Outputs, part: Any, model: Any, asked: Asked) -> Sequence[Any]:
+    def answers(self, outputs: Outputs, part: Any, model: Any, options: Asked) -> Sequence[Any]:
         """One a row, of all together."""
 
     @abstractmethod
-    def evaluate(self, outputs: Outputs, part: Any, model: Any, asked: Asked) -> Evaluation:
+    def evaluate(self, outputs: Outputs, part: Any, model: Any, options: Asked) -> Evaluation:
         """Evaluation of all together against gold labels."""
 
 
@@ -135,10 +135,10 @@ class Joins(Protocol):
     """Several inputs of a row read together: an ability of some tasks."""
 
     def tables(
-        self, data: DataSettings, given: Mapping[str, Any], shared: Mapping[str, Any]
+        self, data: DataSettings, tables_of_inputs: Mapping[str, Any], shared: Mapping[str, Any]
     ) -> Mapping[str, Table]:
-        """The settings of each input, by its name. given: the tables [inputs.NAME]; shared: keys
-        of [text] and [model] that were given."""
+        """The settings of each input, by its name. tables_of_inputs: the tables [inputs.NAME];
+        shared: keys of [text] and [model] that were set."""
         ...
 
     def input_of(self, roles: Mapping[str, Any]) -> Any | None:
@@ -151,15 +151,19 @@ class Joins(Protocol):
 
 
 def input_tables(
-    joins: Joins | None, data: DataSettings, given: Mapping[str, Any], shared: Mapping[str, Any]
+    joins: Joins | None,
+    data: DataSettings,
+    tables_of_inputs: Mapping[str, Any],
+    shared: Mapping[str, Any],
 ) -> Mapping[str, Table]:
     """As `Joins.tables`; {} where one input is read alone, for which there are no tables."""
     if joins is not None and data.joins:
-        return joins.tables(data, given, shared)
-    if given:
+        return joins.tables(data, tables_of_inputs, shared)
+    if tables_of_inputs:
         raise ConfigError(
             "inputs: expected no tables of inputs where one is read alone, got "
-            f"{', '.join(f'[inputs.{name}]' for name in given)}; several are named by a list "
+            f"{', '.join(f'[inputs.{name}]' for name in tables_of_inputs)}; several are named by "
+            "a list "
             "in data.text, by data.image or data.tree"
         )
     return {}
@@ -245,7 +249,7 @@ class Filled:
 
     def as_text(self) -> str:
         """Two tables: the fillers, and how much each word surprises."""
-        widest = max(map(len, (*(own.token for own in self.fillers), "both sides")))
+        widest = max(map(len, (*(filler.token for filler in self.fillers), "both sides")))
         lines = [f"    {'both sides':{widest}} {'':7}   before alone"]
         pairs = zip_longest(self.fillers, self.before_alone)
         for k, (both, alone) in enumerate(pairs, 1):
@@ -256,8 +260,8 @@ class Filled:
         lines += ["", f"    {'surprise, bits':{width}}   both sides   before alone"]
         for k, word in enumerate(self.words):
             mark = "→" if k == self.blank else " "
-            shown = f"{word:{max(width, 14)}}"
-            lines.append(f"  {mark} {shown}   {self.bits[k]:10.2f}   {self.bits_before[k]:12.2f}")
+            padded = f"{word:{max(width, 14)}}"
+            lines.append(f"  {mark} {padded}   {self.bits[k]:10.2f}   {self.bits_before[k]:12.2f}")
         return "\n".join(lines)
 
 

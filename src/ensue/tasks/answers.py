@@ -22,9 +22,9 @@ TIME, TOKENS = "time", "tokens"
 def as_row(answer: Any) -> Mapping[str, Any]:
     """An answer by the names of its columns: what it says itself, or else its fields."""
     if hasattr(answer, "as_row"):
-        found: Mapping[str, Any] = answer.as_row()
-        return found
-    return {own.name: getattr(answer, own.name) for own in fields(answer)}
+        row: Mapping[str, Any] = answer.as_row()
+        return row
+    return {field.name: getattr(answer, field.name) for field in fields(answer)}
 
 
 def answer_columns(answers: Sequence[Any], label_type: str = "") -> dict[str, list[Any]]:
@@ -32,10 +32,10 @@ def answer_columns(answers: Sequence[Any], label_type: str = "") -> dict[str, li
     labels are read as."""
     rows = [as_row(answer) for answer in answers]
     names = dict.fromkeys(name for row in rows for name in row)
-    found = {name: [row.get(name) for row in rows] for name in names}
+    columns = {name: [row.get(name) for row in rows] for name in names}
     if label_type:
-        found |= {name: _typed(found[name], label_type) for name in LABELS if name in found}
-    return {name: own for name, own in found.items() if any(v is not None for v in own)}
+        columns |= {name: _typed(columns[name], label_type) for name in LABELS if name in columns}
+    return {name: values for name, values in columns.items() if any(v is not None for v in values)}
 
 
 def _typed(labels: list[Any], label_type: str) -> list[Any]:
@@ -64,8 +64,8 @@ def answer_frame(
     question, which then has a row of its own in a new frame; of_rows: whether each row is a
     question. Else the answers are times ahead, in a new frame."""
     label = str(model.roles.get("label", ""))
-    there = frame.type_of(label) if label in frame.names else ""
-    columns = answer_columns(answers, model.label_type or there)
+    label_type = frame.type_of(label) if label in frame.names else ""
+    columns = answer_columns(answers, model.label_type or label_type)
     text = str(model.roles.get("text", ""))
     if TOKENS in columns and text in frame.names and frame.column(text) == columns[TOKENS]:
         del columns[TOKENS]  # they came as tokens
@@ -100,8 +100,8 @@ class Answer(ABC):
     unbounded: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
-    def as_line(self, shown: object) -> str:
-        """Made of `tabbed` cells. shown: what is known of the input."""
+    def as_line(self, inputs: object) -> str:
+        """Made of `tabbed` cells. inputs: what is known of the input."""
 
     def shows_input(self) -> bool:
         """Whether the columns have all of the input in them."""
@@ -148,30 +148,30 @@ class Answers(list[A]):
     def __getitem__(self, at: SupportsIndex | slice) -> A | Self:
         if not isinstance(at, slice):
             return super().__getitem__(at)
-        found = type(self).__new__(type(self))
-        found.__dict__.update(self.__dict__)
-        found.extend(super().__getitem__(at))
-        return found
+        getitem = type(self).__new__(type(self))
+        getitem.__dict__.update(self.__dict__)
+        getitem.extend(super().__getitem__(at))
+        return getitem
 
     def _repr_html_(self) -> str:
         return as_block(answers_document(self, self._asked))
 
 
-def answers_document(answers: Sequence[Any], asked: Sequence[tuple[Any, Any]] = ()) -> Document:
-    """asked: answers with their inputs, in any order."""
+def answers_document(answers: Sequence[Any], questions: Sequence[tuple[Any, Any]] = ()) -> Document:
+    """questions: answers with their inputs, in any order."""
     from ensue.tasks.model_page import input_cell
 
     many = "1 answer" if len(answers) == 1 else f"{len(answers):,} answers"
-    shown = answers[:MOST_ROWS]
-    if not shown:
+    listed = answers[:MOST_ROWS]
+    if not listed:
         return Document(many, "", [])
-    columns = columns_of(shown)
-    inputs = {id(answer): given for answer, given in asked}
-    seen = isinstance(shown[0], Answer) and shown[0].shows_input()
-    if inputs and not seen:
-        given = [input_cell(inputs.get(id(answer), "")) for answer in shown]
-        columns = {"input": given, **columns}
-    more = len(answers) - len(shown)
+    columns = columns_of(listed)
+    inputs = {id(answer): question for answer, question in questions}
+    with_inputs = isinstance(listed[0], Answer) and listed[0].shows_input()
+    if inputs and not with_inputs:
+        cells = [input_cell(inputs.get(id(answer), "")) for answer in listed]
+        columns = {"input": cells, **columns}
+    more = len(answers) - len(listed)
     rest = [Paragraph(f"and {more:,} more", quiet=True)] * (more > 0)
     return Document(many, "", [columns_table(columns), *rest])
 
@@ -199,7 +199,8 @@ def field_columns(answers: Sequence[Any]) -> Columns:
     if not is_dataclass(kind) or not all(type(answer) is kind for answer in answers):
         return {"answer": [str(answer) for answer in answers]}
     return {
-        own.name: [_plain(getattr(answer, own.name)) for answer in answers] for own in fields(kind)
+        field.name: [_plain(getattr(answer, field.name)) for answer in answers]
+        for field in fields(kind)
     }
 
 

@@ -113,7 +113,7 @@ def weights(build: Callable[[Any], nn.Module]) -> Arrays:
 
 
 def _state(module: nn.Module) -> dict[str, Array]:
-    return {name: own.detach().numpy() for name, own in module.state_dict().items()}
+    return {name: tensor.detach().numpy() for name, tensor in module.state_dict().items()}
 
 
 def _with_weights(
@@ -121,14 +121,14 @@ def _with_weights(
 ) -> nn.Module:
     with torch.device("meta"):
         module = build(scope)
-    found: dict[str, Tensor] = {}
-    for name, own in module.state_dict().items():
+    tensors: dict[str, Tensor] = {}
+    for name, tensor in module.state_dict().items():
         try:
-            array = _array(arrays.get(name), tuple(own.shape), FLOATS)
+            array = _array(arrays.get(name), tuple(tensor.shape), FLOATS)
         except Unfit as error:
             raise error.below(name) from None
-        found[name] = torch.from_numpy(array.copy())
-    module.load_state_dict(found, assign=True)
+        tensors[name] = torch.from_numpy(array.copy())
+    module.load_state_dict(tensors, assign=True)
     return module
 
 
@@ -146,12 +146,12 @@ class Kind:
 
     def note(self, kind: type[T]) -> T | None:
         """The declaration of this kind that is nearest to the field."""
-        found: T | None = self._by_class.get(kind)
-        return found
+        known_note: T | None = self._by_class.get(kind)
+        return known_note
 
     @cached_property
     def _by_class(self) -> dict[type[Any], Any]:
-        return {type(own): own for own in self.notes}
+        return {type(note): note for note in self.notes}
 
     @cached_property
     def is_record(self) -> bool:
@@ -197,7 +197,7 @@ def kind_of(hint: Any) -> Kind:
         kind = kind_of(inside[0])
         return replace(kind, notes=(*kind.notes, *inside[1:]))
     if origin in (Union, UnionType):
-        kind = kind_of(next(own for own in inside if own is not NoneType))
+        kind = kind_of(next(option for option in inside if option is not NoneType))
         return replace(kind, optional=NoneType in inside)
     if origin is np.ndarray:
         return Kind(np.ndarray, (), (Kind(np.dtype(get_args(inside[1])[0]).name),))
@@ -223,7 +223,7 @@ def fields_of(record: Any) -> tuple[Field, ...]:
         hints = get_type_hints(record, include_extras=True)
     else:
         every = ChainMap(*(get_annotations(base, eval_str=True) for base in record.__mro__))
-        hints = {own.name: every[own.name] for own in fields(record)}
+        hints = {each.name: every[each.name] for each in fields(record)}
     kinds = {name: kind_of(hint) for name, hint in hints.items()}
     return tuple(Field(n, kind, kind.note(SavedAs) or SavedAs(n)) for n, kind in kinds.items())
 
@@ -245,8 +245,8 @@ class Place(NamedTuple):
     def top(cls, known: Stored) -> Place:
         return cls("", known.facts, known, "", {}, set(), set())
 
-    def key(self, own: Field) -> str:
-        return self.fields.get(own.name, own.named.key)
+    def key(self, of_field: Field) -> str:
+        return self.fields.get(of_field.name, of_field.named.key)
 
     def below(self, facts: Any, named: SavedAs) -> Place:
         """That of a value of this name; of no name: next to what is here."""
@@ -260,7 +260,7 @@ class Place(NamedTuple):
     def arrays(self) -> dict[str, Array]:
         """By what comes after the prefix."""
         begin, every = self.prefix, self.known.arrays.items()
-        return {name.removeprefix(begin): own for name, own in every if name.startswith(begin)}
+        return {name.removeprefix(begin): array for name, array in every if name.startswith(begin)}
 
 
 # --- writing -------------------------------------------------------------------------------------
@@ -268,20 +268,20 @@ class Place(NamedTuple):
 
 def packed(value: object) -> Packed:
     """A dataclass or named tuple as files hold it."""
-    found = Packed()
-    _write_fields(value, Place.top(found))
-    return found
+    result = Packed()
+    _write_fields(value, Place.top(result))
+    return result
 
 
 def _write_fields(value: Any, at: Place) -> None:
     arrays = cast(dict[str, Array], at.known.arrays)
     vocabularies = cast(dict[str, Any], at.known.vocabularies)
-    for own in fields_of(value.__class__):
-        part, kind, key = getattr(value, own.name), own.kind, at.key(own)
+    for each in fields_of(value.__class__):
+        part, kind, key = getattr(value, each.name), each.kind, at.key(each)
         omitted = OMITTED in kind.notes and not part
         if part is None or omitted or NOT_SAVED in kind.notes or kind.note(Given) is not None:
             continue
-        below = at.below({}, own.named)
+        below = at.below({}, each.named)
         if kind.is_array:
             arrays[f"{at.prefix}{key}"] = part if kind.base is np.ndarray else np.array([part])
         elif kind.is_vocabulary:
@@ -305,10 +305,10 @@ def _written(value: Any, kind: Kind, at: Place) -> Any:
         return at.facts
     if kind.base is tuple:
         each = enumerate(zip(value, kind.each(value), strict=True))
-        return [_written(own, of, at.below({}, SavedAs(str(k)))) for k, (own, of) in each]
+        return [_written(item, of, at.below({}, SavedAs(str(k)))) for k, (item, of) in each]
     if kind.base is Mapping:
         (of,) = kind.inside
-        return {key: _written(own, of, at.below({}, SavedAs(key))) for key, own in value.items()}
+        return {key: _written(item, of, at.below({}, SavedAs(key))) for key, item in value.items()}
     if isinstance(value, Vocabulary | Tokeniser):
         return value.to_dict()
     return value.table() if isinstance(value, Table) else value
@@ -317,35 +317,35 @@ def _written(value: Any, kind: Kind, at: Place) -> Any:
 # --- reading -------------------------------------------------------------------------------------
 
 
-def unpacked(record: type[T], stored: Stored, **given: Any) -> T:
-    """The inverse of `packed`, checked. given: what declarations refer to."""
-    return cast(T, _read_fields(record, Place.top(stored), Scope({}, values=given)))
+def unpacked(record: type[T], stored: Stored, **context: Any) -> T:
+    """The inverse of `packed`, checked. context: what declarations refer to."""
+    return cast(T, _read_fields(record, Place.top(stored), Scope({}, values=context)))
 
 
 def _read_fields(record: Any, at: Place, outer: Scope) -> Any:
     names: dict[str, Callable[[], Any]] = {}
     scope = Scope(names, outer)
-    saved = [own for own in fields_of(record) if NOT_SAVED not in own.kind.notes]
-    names |= {own.name: partial(_read_field, own, at, scope) for own in saved}
-    found = record(**{own.name: scope[own.name] for own in saved})
-    if hasattr(found, "check_saved"):
-        found.check_saved()
-    return found
+    saved = [each for each in fields_of(record) if NOT_SAVED not in each.kind.notes]
+    names |= {each.name: partial(_read_field, each, at, scope) for each in saved}
+    instance = record(**{each.name: scope[each.name] for each in saved})
+    if hasattr(instance, "check_saved"):
+        instance.check_saved()
+    return instance
 
 
-def _read_field(own: Field, at: Place, scope: Scope) -> Any:
-    kind, key = own.kind, at.key(own)
+def _read_field(of_field: Field, at: Place, scope: Scope) -> Any:
+    kind, key = of_field.kind, at.key(of_field)
     in_arrays = kind.is_array or kind.note(Arrays) is not None
-    if given := kind.note(Given):
-        return referred(given.value, scope)
+    if note := kind.note(Given):
+        return referred(note.value, scope)
     of = kind.note(OfClass)
     if of is not None and referred(of.record, scope) is None:
         return None
     at.keys.add(key)
     try:
-        raw = _raw(own, at)
+        raw = _raw(of_field, at)
         if raw is not None:
-            return _read(kind, raw, at.below(raw, own.named) if kind.holds else at, scope)
+            return _read(kind, raw, at.below(raw, of_field.named) if kind.holds else at, scope)
         if kind.optional and of is None:
             return None
         raise Unfit("missing")
@@ -354,15 +354,15 @@ def _read_field(own: Field, at: Place, scope: Scope) -> Any:
         raise error.below(key).below(where, whole=True) from None
 
 
-def _raw(own: Field, at: Place) -> Any:
+def _raw(of_field: Field, at: Place) -> Any:
     """What stands in the file for a field; None for nothing."""
-    kind, key = own.kind, at.key(own)
+    kind, key = of_field.kind, at.key(of_field)
     if kind.is_array:
         at.names.add(f"{at.prefix}{key}")
-        found = at.known.arrays.get(f"{at.prefix}{key}")
-        if found is None or AS_ARRAY not in kind.notes:
-            return found
-        return _array(found, (1,), (np.dtype(kind.base).name,))[0].item()
+        array = at.known.arrays.get(f"{at.prefix}{key}")
+        if array is None or AS_ARRAY not in kind.notes:
+            return array
+        return _array(array, (1,), (np.dtype(kind.base).name,))[0].item()
     if kind.is_vocabulary:
         return at.known.vocabularies.get(key)
     if kind.is_vocabularies:
@@ -370,26 +370,26 @@ def _raw(own: Field, at: Place) -> Any:
         return {name.removeprefix(key): words for name, words in every if name.startswith(key)}
     raw = at.facts.get(key, [] if OMITTED in kind.notes else None) if key else at.facts
     if raw is None and (kind.is_record or kind.note(Arrays) is not None):
-        return {} if not kind.optional or at.below({}, own.named).arrays() else None
+        return {} if not kind.optional or at.below({}, of_field.named).arrays() else None
     return raw
 
 
 def _read(kind: Kind, raw: Any, at: Place, scope: Scope) -> Any:
     """A value that fits its declarations. at: where what stands below it is."""
-    found = kind.reader(kind, raw, at, scope)
-    if (same := kind.note(Equal)) and found != (value := referred(same.value, scope)):
-        raise expected(repr(value), found)
+    result = kind.reader(kind, raw, at, scope)
+    if (same := kind.note(Equal)) and result != (value := referred(same.value, scope)):
+        raise expected(repr(value), result)
     if further := kind.note(Check):
-        further.check(found)
-    return found
+        further.check(result)
+    return result
 
 
 def _read_arrays(kind: Kind, raw: Any, at: Place, scope: Scope) -> Any:
     custom = kind.note(Arrays)
     assert custom is not None
-    found = custom.made(at.arrays(), scope)
-    at.names.update(f"{at.prefix}{name}" for name in custom.of(found))
-    return found
+    arrays = custom.made(at.arrays(), scope)
+    at.names.update(f"{at.prefix}{name}" for name in custom.of(arrays))
+    return arrays
 
 
 def _read_table(kind: Kind, raw: Any, at: Place, scope: Scope) -> Any:
@@ -406,7 +406,7 @@ def _read_record(kind: Kind, raw: Any, at: Place, scope: Scope) -> Any:
         record = classes[_one_of(known.get(KIND), classes, KIND)]
     if let := kind.note(Let):
         scope = Scope({n: partial(referred, v, scope) for n, v in let.values.items()}, scope)
-    found = _read_fields(record, at, scope)
+    instance = _read_fields(record, at, scope)
     named = kind.note(SavedAs) or SavedAs(KIND)
     if named.key and (odd := [key for key in known if key not in at.keys]):
         raise Unfit("not known", cut(str(odd[0])))
@@ -414,7 +414,7 @@ def _read_record(kind: Kind, raw: Any, at: Place, scope: Scope) -> Any:
         for name in at.arrays():
             if f"{at.prefix}{name}" not in at.names:
                 raise Unfit("not known", cut(name))
-    return found
+    return instance
 
 
 def _mapping(raw: Any) -> Mapping[str, Any]:
@@ -468,12 +468,12 @@ def _read_list(kind: Kind, raw: Any, at: Place, scope: Scope) -> tuple[Any, ...]
     if length is not None and len(raw) != (count := number(length.size, scope)):
         raise Unfit(f"expected {count:,} values, got {len(raw):,}")
     if kind.is_texts and {*map(type, raw)} == {str}:
-        found = tuple(raw)  # often long
+        items = tuple(raw)  # often long
     else:
-        found = tuple(_each(enumerate(raw), kind.each(raw), at, scope))
-    if DISTINCT in kind.notes and len({*found}) < len(found):
+        items = tuple(_each(enumerate(raw), kind.each(raw), at, scope))
+    if DISTINCT in kind.notes and len({*items}) < len(items):
         raise Unfit("expected different values, got one of them twice")
-    return found
+    return items
 
 
 def _read_by_name(kind: Kind, raw: Any, at: Place, scope: Scope) -> dict[str, Any]:
@@ -502,14 +502,14 @@ def _each(
 
 def _read_vocabulary(kind: Kind, raw: Any, at: Place, scope: Scope) -> Vocabulary:
     try:
-        found = Vocabulary.from_dict(raw)
+        vocabulary = Vocabulary.from_dict(raw)
     except DataError as error:
         raise Unfit(str(error)) from None
     specials = kind.note(Specials) or Specials(SPECIALS)
-    if found.specials not in (specials.usual, *specials.others) or not found.tokens:
-        wanted = f"the specials {', '.join(specials.usual)}" if specials.usual else "labels"
-        raise Unfit(f"expected {wanted}, got {cut(', '.join(found.tokens) or 'none')}")
-    return found
+    if vocabulary.specials not in (specials.usual, *specials.others) or not vocabulary.tokens:
+        expected_words = f"the specials {', '.join(specials.usual)}" if specials.usual else "labels"
+        raise Unfit(f"expected {expected_words}, got {cut(', '.join(vocabulary.tokens) or 'none')}")
+    return vocabulary
 
 
 def _read_tokeniser(kind: Kind, raw: Any, at: Place, scope: Scope) -> Tokeniser:
@@ -522,11 +522,11 @@ def _read_tokeniser(kind: Kind, raw: Any, at: Place, scope: Scope) -> Tokeniser:
 def _read_array(kind: Kind, raw: Any, at: Place, scope: Scope) -> Array:
     shape, (dtype,) = kind.note(Shape), kind.inside
     assert shape is not None
-    found = _array(raw, shape.numbers(scope), (dtype.base,))
+    array = _array(raw, shape.numbers(scope), (dtype.base,))
     for sign, limit in (kind.note(Range) or Range()).limits(scope).items():
-        if (wrong := BEYOND[sign](found, limit)).any():
-            raise expected(f"numbers {sign} {limit:g}", found[wrong].flat[0].item())
-    return found
+        if (wrong := BEYOND[sign](array, limit)).any():
+            raise expected(f"numbers {sign} {limit:g}", array[wrong].flat[0].item())
+    return array
 
 
 # by the sign of a limit: what is beyond it
@@ -535,10 +535,10 @@ BEYOND = {"≥": np.less, "≤": np.greater, ">": np.less_equal}
 
 def _array(value: Any, shape: Sequence[int | None], dtypes: Sequence[str]) -> Array:
     """Finite numbers of this shape and one of these types."""
-    found = _of_shape(value, shape, dtypes)
-    if found.dtype.kind == "f" and not np.isfinite(found).all():
+    array = _of_shape(value, shape, dtypes)
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise Unfit("expected finite numbers, got NaN or infinity")
-    return found
+    return array
 
 
 def _of_shape(value: Any, shape: Sequence[int | None], dtypes: Sequence[str]) -> Array:
@@ -548,13 +548,13 @@ def _of_shape(value: Any, shape: Sequence[int | None], dtypes: Sequence[str]) ->
         size is None or size == got for size, got in zip(shape, value.shape, strict=True)
     )
     if not fits or value.dtype.name not in dtypes:
-        wanted = f"{_sizes(shape)} {' or '.join(dtypes)}"
-        raise Unfit(f"expected {wanted}, got {_sizes(value.shape)} {value.dtype.name}")
+        expected_shape = f"{_sizes(shape)} {' or '.join(dtypes)}"
+        raise Unfit(f"expected {expected_shape}, got {_sizes(value.shape)} {value.dtype.name}")
     return value
 
 
 def _sizes(shape: Sequence[int | None]) -> str:
-    return " × ".join("any" if own is None else f"{own:,}" for own in shape) or "one"
+    return " × ".join("any" if size is None else f"{size:,}" for size in shape) or "one"
 
 
 READERS: dict[Any, Reader] = {

@@ -35,12 +35,12 @@ class Unfit(ValueError):
         return Unfit(self.problem, ".".join(filter(None, [cut(key), self.name])), whole)
 
 
-def expected(wanted: str, got: object, name: str = "") -> Unfit:
-    return Unfit(f"expected {wanted}, got {cut(repr(got))}", name)
+def expected(what: str, got: object, name: str = "") -> Unfit:
+    return Unfit(f"expected {what}, got {cut(repr(got))}", name)
 
 
-def cut(shown: str) -> str:
-    return shown if len(shown) <= MOST_SHOWN else f"{shown[:MOST_SHOWN]}…"
+def cut(text: str) -> str:
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
 
 
 # --- what declarations refer to ------------------------------------------------------------------
@@ -117,13 +117,13 @@ class Shape:
         self.sizes = sizes
 
     def numbers(self, scope: Scope) -> list[int | None]:
-        found: list[int | None] = []
+        sizes: list[int | None] = []
         for size in self.sizes:
             if not isinstance(size, Axis):
-                found.append(None if size is None else number(size, scope))
+                sizes.append(None if size is None else number(size, scope))
             elif length := number(size.size, scope):
-                found.append(length)
-        return found
+                sizes.append(length)
+        return sizes
 
 
 class Specials(NamedTuple):

@@ -89,7 +89,7 @@ class Input:
 
     def drawn(self, sizes: Mapping[str, int], generator: torch.Generator) -> Tensor:
         """Values of these sizes, to compare with."""
-        shape = [sizes[own] if isinstance(own, str) else own for own in self.axes]
+        shape = [sizes[ax] if isinstance(ax, str) else ax for ax in self.axes]
         if self.steps_of:
             return torch.randint(0, sizes[self.steps_of] + 1, shape, generator=generator)
         if isinstance(self.count, str):
@@ -115,30 +115,41 @@ class Graph:
     def axes(self) -> dict[str, list[str | None]]:
         """For each input the names of its free axes, None for one that is not free."""
         return {
-            own.name: [axis if isinstance(axis, str) else None for axis in own.axes]
-            for own in self.inputs
+            graph_input.name: [axis if isinstance(axis, str) else None for axis in graph_input.axes]
+            for graph_input in self.inputs
         }
 
     def drawn(self, time: int, lengths: Sequence[int], seed: int) -> dict[str, Tensor]:
         """Inputs of `time` steps, whose rows have these lengths; 0 beyond a row's end."""
         generator = torch.Generator().manual_seed(seed)
         sizes = {TIME: time, BATCH: len(lengths)}
-        for axis in (axis for own in self.inputs for axis in own.axes if isinstance(axis, str)):
+        for axis in (
+            axis
+            for graph_input in self.inputs
+            for axis in graph_input.axes
+            if isinstance(axis, str)
+        ):
             drawn = int(torch.randint(1, MOST, (), generator=generator))
             sizes.setdefault(axis, EXAMPLE_SIZE + len(sizes) if seed < 0 else drawn)
-        found = {own.name: own.drawn(sizes, generator) for own in self.inputs}
+        tensors = {
+            graph_input.name: graph_input.drawn(sizes, generator) for graph_input in self.inputs
+        }
         known = {TIME: torch.tensor(lengths, dtype=torch.int64)}
-        for own in self.inputs:
-            if own.steps_of == TIME and own.axes == (BATCH,):
-                found[own.name] = known[TIME].clone()
-            elif own.steps_of:
-                known[own.steps_of] = found[own.name]
-        for own in self.inputs:
-            if len(own.axes) > 1 and own.axes[0] in known and not own.steps_of:
-                rows = known[str(own.axes[0])]
-                beyond = torch.arange(sizes[str(own.axes[0])])[:, None] >= rows
-                found[own.name][beyond] = 0
-        return found
+        for graph_input in self.inputs:
+            if graph_input.steps_of == TIME and graph_input.axes == (BATCH,):
+                tensors[graph_input.name] = known[TIME].clone()
+            elif graph_input.steps_of:
+                known[graph_input.steps_of] = tensors[graph_input.name]
+        for graph_input in self.inputs:
+            if (
+                len(graph_input.axes) > 1
+                and graph_input.axes[0] in known
+                and not graph_input.steps_of
+            ):
+                rows = known[str(graph_input.axes[0])]
+                beyond = torch.arange(sizes[str(graph_input.axes[0])])[:, None] >= rows
+                tensors[graph_input.name][beyond] = 0
+        return tensors
 
     def example(self) -> dict[str, Tensor]:
         """What the network is traced with: every free axis has a size of its own."""
@@ -169,12 +180,16 @@ class Exported:
         return {
             "task": self.task,
             "graphs": {
-                own.name: {
-                    "inputs": {given.name: list(given.axes) for given in own.inputs},
-                    "whole": [given.name for given in own.inputs if given.whole],
-                    "outputs": list(own.outputs),
+                graph.name: {
+                    "inputs": {
+                        graph_input.name: list(graph_input.axes) for graph_input in graph.inputs
+                    },
+                    "whole": [
+                        graph_input.name for graph_input in graph.inputs if graph_input.whole
+                    ],
+                    "outputs": list(graph.outputs),
                 }
-                for own in self.graphs
+                for graph in self.graphs
             },
             "before": list(self.before),
             "after": list(self.after),
@@ -184,11 +199,11 @@ class Exported:
 # --- steps ---------------------------------------------------------------------------------------
 
 
-def tokenise_step(tokeniser: Tokeniser, given: str = "question", to: str = "tokens") -> Step:
+def tokenise_step(tokeniser: Tokeniser, source: str = "question", to: str = "tokens") -> Step:
     """How text is cut: with the patterns, so that no reader has to know them."""
     kind, options = TOKENISERS[tokeniser.name], tokeniser.to_dict()
     options.pop("subwords")
-    step = {"step": "tokenise", "from": given, "to": to, **options}
+    step = {"step": "tokenise", "from": source, "to": to, **options}
     if kind is None:
         assert tokeniser.subwords is not None
         return {**step, **_merges(tokeniser.subwords)}
@@ -199,13 +214,13 @@ def tokenise_step(tokeniser: Tokeniser, given: str = "question", to: str = "toke
 def _merges(subwords: Subwords) -> dict[str, Any]:
     """Of byte-pair encoding: the letters that it knows, and the pairs that are merged, first ones
     first."""
-    own = json.loads(subwords.definition)
-    model, cut = own["model"], own["pre_tokenizer"] or {}
+    loads = json.loads(subwords.definition)
+    model, cut = loads["model"], loads["pre_tokenizer"] or {}
     plain = (
         model["type"] == "BPE"
         and cut.get("type") == "Metaspace"
         and cut.get("prepend_scheme") == "always"
-        and own["normalizer"] is None
+        and loads["normalizer"] is None
         and not any(model.get(key) for key in ("fuse_unk", "byte_fallback", "ignore_merges"))
     )
     if not plain:
@@ -225,25 +240,25 @@ def joining(tokeniser: Tokeniser) -> dict[str, Any]:
     return {"between": "", "word": WORD} if kind is None else {"between": kind.between, "word": ""}
 
 
-def look_up_step(vocabulary: Sequence[str], given: str = "tokens", to: str = "words") -> Step:
+def look_up_step(vocabulary: Sequence[str], source: str = "tokens", to: str = "words") -> Step:
     """0 is padding, which no token is; 1 is what the vocabulary does not know."""
-    return {"step": "look up", "from": given, "to": to, "vocabulary": list(vocabulary)}
+    return {"step": "look up", "from": source, "to": to, "vocabulary": list(vocabulary)}
 
 
 def cut_step(name: str, max_length: int | None, cut: str) -> Step:
     return {"step": "cut", "from": name, "to": name, "max_length": max_length, "cut": cut}
 
 
-def count_step(given: str, to: str = "lengths") -> Step:
-    return {"step": "count", "from": given, "to": to}
+def count_step(source: str, to: str = "lengths") -> Step:
+    return {"step": "count", "from": source, "to": to}
 
 
 def reads_of(column: str, order: str) -> dict[str, Any]:
     """How the times of a column are written, in patterns."""
     units = ((1.0, SECONDS), (1e3, MILLISECONDS)) if CALLED_UNIX.fullmatch(column) else ()
     return {
-        "patterns": [own + CLOCK for own in PATTERNS],
-        "either": [own + CLOCK for name, own in EITHER.items() if order in (AUTO, name)],
+        "patterns": [pattern + CLOCK for pattern in PATTERNS],
+        "either": [pattern + CLOCK for name, pattern in EITHER.items() if order in (AUTO, name)],
         "unix": [[unit, list(bounds)] for unit, bounds in units],
         "compact": bool(CALLED_DATE.fullmatch(column)),
     }

@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from ensue.tasks.any_model import AnyModel
 
 
-def answers_of(model: AnyModel, part: Any, asked: Asked) -> Sequence[Any]:
+def answers_of(model: AnyModel, part: Any, options: Asked) -> Sequence[Any]:
     """What the task answers to a part; DataError where a number of it is NaN or infinite."""
     with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is seen below
-        found = model.answers_to(part, asked)
-        fine = _finite_together(found)
-    for k, answer in () if fine else enumerate(found):
+        answers = model.answers_to(part, options)
+        fine = _finite_together(answers)
+    for k, answer in () if fine else enumerate(answers):
         if not all_finite(answer):
-            name = f"{part.names[k]}: " if len(found) == len(part) else ""
+            name = f"{part.names[k]}: " if len(answers) == len(part) else ""
             raise DataError(
                 f"{name}answer {k + 1} holds a number that is not finite: the input is too far "
                 "from what the model was trained with. Look for a number out of range in it"
             )
-    return found
+    return answers
 
 
 def all_finite(value: Any) -> bool:
@@ -89,7 +89,7 @@ DECLARED: dict[str, Callable[[Any], bool]] = {
 TOGETHER: dict[Callable[[Any], bool], Callable[[Iterator[Any]], float]] = {
     math.isfinite: sum,
     _sum_is_finite: lambda fields: sum(chain.from_iterable(fields)),
-    _values_finite: lambda fields: sum(chain.from_iterable(own.values() for own in fields)),
+    _values_finite: lambda fields: sum(chain.from_iterable(field.values() for field in fields)),
 }
 NO_NUMBERS = {"str", "int", "bool", "None", "tuple"}
 
@@ -101,10 +101,10 @@ def _checks(kind: type[object]) -> list[tuple[str, Callable[[Any], bool]]] | Non
     if not is_dataclass(kind):
         return None
     unbounded = kind.unbounded if issubclass(kind, Answer) else ()
-    found: list[tuple[str, Callable[[Any], bool]]] = []
-    for own in fields(kind):
-        if own.name in unbounded:
-            found.append((own.name, _no_nan))
-        elif not {*re.findall(r"\w+", str(own.type))} <= NO_NUMBERS:
-            found.append((own.name, DECLARED.get(str(own.type), all_finite)))
-    return found
+    checks: list[tuple[str, Callable[[Any], bool]]] = []
+    for field in fields(kind):
+        if field.name in unbounded:
+            checks.append((field.name, _no_nan))
+        elif not {*re.findall(r"\w+", str(field.type))} <= NO_NUMBERS:
+            checks.append((field.name, DECLARED.get(str(field.type), all_finite)))
+    return checks

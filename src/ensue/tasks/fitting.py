@@ -72,10 +72,10 @@ class Fitting:
         averages = model.task.averages
         if averages is None:
             return AnsweredValidation()
-        kept = averages.held(validation, model) if self.outputs else ()
+        outputs = averages.held(validation, model) if self.outputs else ()
         alone = averages.alone(model)
         scores = {} if alone else averages.model_scores(validation, model)
-        return AnsweredValidation(scores, kept)
+        return AnsweredValidation(scores, outputs)
 
     def say(self, text: str) -> None:
         for watcher in self.watchers:
@@ -133,23 +133,23 @@ class _Begun:
 IN_MEMORY = Fitting()
 
 
-def answerable(model: AnyModel, train: Any, held: Any, say: Callable[[str], None]) -> Any:
+def answerable(model: AnyModel, train: Any, validation: Any, say: Callable[[str], None]) -> Any:
     """The validation rows that can be answered by what training has."""
-    kept = model.reader.answerable(train, held)
-    if kept is None or len(kept) == len(held):
-        return held
-    wrong = np.setdiff1d(np.arange(len(held)), kept)
+    rows = model.reader.answerable(train, validation)
+    if rows is None or len(rows) == len(validation):
+        return validation
+    wrong = np.setdiff1d(np.arange(len(validation)), rows)
     many = "1 row" if len(wrong) == 1 else f"{len(wrong):,} rows"
-    places = [held.names[int(row)] for row in wrong[:MOST_PLACES]]
+    places = [validation.names[int(row)] for row in wrong[:MOST_PLACES]]
     more = ", …" * (len(wrong) > MOST_PLACES)
-    told = (
+    message = (
         f"{many} of the validation part left out, with labels that the training part does "
         f"not have: {', '.join(places)}{more}"
     )
-    if not len(kept):
-        raise DataError(f"{told}; no row is left: is this the right column?")
-    say(told)
-    return held.take(kept)
+    if not len(rows):
+        raise DataError(f"{message}; no row is left: is this the right column?")
+    say(message)
+    return validation.take(rows)
 
 
 class Curves:
@@ -160,11 +160,11 @@ class Curves:
 
     def watch(self, member: int) -> Watcher:
         """A callback that writes down those of a member, from its start."""
-        found = self.members[member] = []
+        curve = self.members[member] = []
 
         def watcher(row: Row) -> None:
             if isinstance(row, Validated):
-                found.append(row)
+                curve.append(row)
 
         return watcher
 
@@ -191,8 +191,10 @@ def trained(
         _keep_base(model, how)
     if how.members_first is not None:
         how.members_first(model.members)
-    found = [trained_member(model, own, train, validation, how) for own in range(model.members)]
-    return [network for network, _ in found], [outcome for _, outcome in found]
+    outcomes = [
+        trained_member(model, member, train, validation, how) for member in range(model.members)
+    ]
+    return [network for network, _ in outcomes], [outcome for _, outcome in outcomes]
 
 
 def _solved(model: AnyModel, train: P, validation: P) -> Solved:
@@ -255,7 +257,7 @@ def trained_again(
 
 def _keep_base(model: AnyModel, how: Fitting) -> None:
     """A copy of what the training begins from, in its folder: it goes on without the base."""
-    own, folder = model.pretrained, how.folder
-    if own is None or folder is None or folder.base.is_dir() or not processes.team().first:
+    base, folder = model.pretrained, how.folder
+    if base is None or folder is None or folder.base.is_dir() or not processes.team().first:
         return
-    write_copy(folder.base, model.task.transfers.learned(own, model))
+    write_copy(folder.base, model.task.transfers.learned(base, model))

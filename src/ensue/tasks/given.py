@@ -87,13 +87,13 @@ def _is_file(text: str) -> bool:
     return exists(text) or all(exists(side.strip()) for side in text.split(","))
 
 
-def _require(given: TableGiven, told: Tables) -> None:
+def _require(source: TableGiven, tables: Tables) -> None:
     """The columns that were named are there."""
-    if given.frame is not None:
-        named = [value for table in told.values() for value in table.values()]
-        names = [n for own in named for n in (own if isinstance(own, list) else [own])]
-        there = [*given.frame.names, *filter(None, [given.frame.time_index])]
-        require(names, there, given.name)
+    if source.frame is not None:
+        named = [value for table in tables.values() for value in table.values()]
+        names = [n for column in named for n in (column if isinstance(column, list) else [column])]
+        columns_present = [*source.frame.names, *filter(None, [source.frame.time_index])]
+        require(names, columns_present, source.name)
 
 
 # --- to be learned from ------------------------------------------------------------------------
@@ -110,20 +110,20 @@ def fit_parts_of(
     the settings that they tell. say: told what was guessed."""
     task = model.task
     refuse_labels(task, data, validation)
-    given = TableGiven.of(data, task)
-    if given is None:
+    table = TableGiven.of(data, task)
+    if table is None:
         _must_be_rows(data, "fit")
-        told = told_roles(task, columns)
+        column_roles = told_roles(task, columns)
     else:
-        told = _guessed(model, given, columns, say)
-    roles = told.pop("data", {})
-    model.settle(told)
+        column_roles = _guessed(model, table, columns, say)
+    roles = column_roles.pop("data", {})
+    model.settle(column_roles)
     model.roles = {key: value for key, value in roles.items() if value}
     model.read_inputs(DataSettings.of({"train": [SHOWN_ROWS], **model.roles}, "data"))
     model.label_type = ""
-    if given is not None and given.frame is not None and roles.get("label"):
-        model.label_type = given.frame.type_of(roles["label"])
-    train = _part(model, data, given, columns, "train", None)
+    if table is not None and table.frame is not None and roles.get("label"):
+        model.label_type = table.frame.type_of(roles["label"])
+    train = _part(model, data, table, columns, "train", None)
     if validation is None:
         return model.reader.hold_out(train)
     other = TableGiven.of(validation, task)
@@ -132,54 +132,54 @@ def fit_parts_of(
 
 def _guessed(
     model: AnyModel,
-    given: TableGiven,
+    source: TableGiven,
     columns: Mapping[str, Any],
     say: Callable[[str], None],
 ) -> Tables:
     """The roles that were told, and those that the data tell, as settings by table and key."""
     task = model.task
-    told = told_roles(task, columns, given.known)
-    _require(given, told)
-    if given.frame is not None and (index := given.frame.time_index):
-        wanted = "model.time" in task.columns.values() and "time" not in model.told["model"]
-        if wanted and "time" not in told.get("model", {}):
-            told.setdefault("model", {})["time"] = index
+    roles = told_roles(task, columns, source.known)
+    _require(source, roles)
+    if source.frame is not None and (index := source.frame.time_index):
+        needs_time = "model.time" in task.columns.values() and "time" not in model.told["model"]
+        if needs_time and "time" not in roles.get("model", {}):
+            roles.setdefault("model", {})["time"] = index
     made = {
-        table: {key: getattr(getattr(model, table), key) for key in keys} | told.get(table, {})
+        table: {key: getattr(getattr(model, table), key) for key in keys} | roles.get(table, {})
         for table, keys in model.told.items()
     }
-    sample = Sample(given.settings(told.get("data", {})), made, given.origin)
+    sample = Sample(source.settings(roles.get("data", {})), made, source.origin)
     guess = decided(sample, task, task.infer(sample))
-    found: Tables = {"data": {**guess.data}}
+    guessed: Tables = {"data": {**guess.data}}
     for table, keys in guess.tables.items():
-        found[table] = {k: v for k, v in keys.items() if k not in made.get(table, {})}
-    for table, keys in found.items():
+        guessed[table] = {k: v for k, v in keys.items() if k not in made.get(table, {})}
+    for table, keys in guessed.items():
         for key, value in keys.items():
-            if value and value != told.get(table, {}).get(key):
+            if value and value != roles.get(table, {}).get(key):
                 say(f"{table}.{key}: {value}")
-    for table, keys in told.items():
-        found[table] = {**found.get(table, {}), **keys}
-    return found
+    for table, keys in roles.items():
+        guessed[table] = {**guessed.get(table, {}), **keys}
+    return guessed
 
 
 def _part(
     model: AnyModel,
     data: Any,
-    given: TableGiven | None,
+    table: TableGiven | None,
     columns: Mapping[str, Any],
     name: str,
     before: Any,
 ) -> Any:
-    if given is None:
+    if table is None:
         return model.reader.labelled(data, columns, before)
-    files = model.reader.files(given.settings(model.roles), None, given.origin)
+    files = model.reader.files(table.settings(model.roles), None, table.origin)
     return files.part(name, like=before)
 
 
-def evaluated(model: AnyModel, data: Any, given: Mapping[str, Any]) -> Evaluation:
-    """given: roles of columns, and the task's own words."""
-    columns = {role: value for role, value in given.items() if role in model.task.columns}
-    words = {word: value for word, value in given.items() if word not in columns}
+def evaluated(model: AnyModel, data: Any, options: Mapping[str, Any]) -> Evaluation:
+    """options: roles of columns, and the task's own words."""
+    columns = {role: value for role, value in options.items() if role in model.task.columns}
+    words = {word: value for word, value in options.items() if word not in columns}
     check_words(model.task, words, EVALUATE)
     data = list(data) if isinstance(data, Iterator) else data  # it is read twice
     part = part_to_evaluate(model, data, columns)
@@ -190,28 +190,28 @@ def evaluated(model: AnyModel, data: Any, given: Mapping[str, Any]) -> Evaluatio
 
 def part_to_evaluate(model: AnyModel, data: Any, columns: Mapping[str, Any]) -> Any:
     """Rows with what is to be answered. columns: roles, where they are not those of training."""
-    task, given = model.task, TableGiven.of(data, model.task)
-    if given is None:
+    task, table = model.task, TableGiven.of(data, model.task)
+    if table is None:
         _must_be_rows(data, EVALUATE)
         return model.reader.labelled(data, columns)
-    roles = _asked_roles(model, given, columns)
+    roles = _asked_roles(model, table, columns)
     if "data.label" in task.columns.values() and not roles.get("label"):
-        sample = Sample(given.settings(roles), {}, given.origin)
+        sample = Sample(table.settings(roles), {}, table.origin)
         roles = {**decided(sample, task, task.infer(sample)).data, **roles}
-    files = model.reader.files(given.settings(roles), None, given.origin)
+    files = model.reader.files(table.settings(roles), None, table.origin)
     return files.part("test")
 
 
-def _asked_roles(model: AnyModel, given: TableGiven, columns: Mapping[str, Any]) -> dict[str, Any]:
+def _asked_roles(model: AnyModel, table: TableGiven, columns: Mapping[str, Any]) -> dict[str, Any]:
     """The keys of [data], as fit was told but for what is told now."""
-    told = told_roles(model.task, columns, given.known)
-    _require(given, told)
-    for key, value in told.get("model", {}).items():
+    roles = told_roles(model.task, columns, table.known)
+    _require(table, roles)
+    for key, value in roles.get("model", {}).items():
         if value != (fitted := getattr(model.model, key)):
             raise OptionError(
                 f"{key}: this model was fitted with {fitted!r}, got {value!r}; rename the column"
             )
-    return {**model.roles, **told.get("data", {})}
+    return {**model.roles, **roles.get("data", {})}
 
 
 # --- evaluated how often --------------------------------------------------------------------------
@@ -229,9 +229,11 @@ def data_digest(data: Any) -> str:
 
 def openings_of(folder: RunFolder | None, *learned_from: Any) -> Openings:
     """Of a model that learns from these: files are digested when something is evaluated."""
-    given = [own for own in learned_from if own is not None and not isinstance(own, Iterator)]
-    files = [path for own in given if (path := _as_file(own)) is not None]
-    rows = frozenset(data_digest(own) for own in given if _as_file(own) is None)
+    sources = [
+        source for source in learned_from if source is not None and not isinstance(source, Iterator)
+    ]
+    files = [path for source in sources if (path := _as_file(source)) is not None]
+    rows = frozenset(data_digest(source) for source in sources if _as_file(source) is None)
     return Openings(folder, partial(_learned_from, rows, files))
 
 
@@ -248,56 +250,56 @@ def _as_file(data: Any) -> str | None:
 # --- to be answered ------------------------------------------------------------------------------
 
 
-def answered(model: AnyModel, inputs: Any, asked: Mapping[str, Any]) -> Any:
-    """Answers in a list; of a data frame, in one of the same kind. asked: roles of columns, and
+def answered(model: AnyModel, inputs: Any, options: Mapping[str, Any]) -> Any:
+    """Answers in a list; of a data frame, in one of the same kind. options: roles of columns, and
     the task's own words."""
-    task, given = model.task, TableGiven.of(inputs, model.task)
-    columns = {role: value for role, value in asked.items() if role in task.columns}
-    words = {word: value for word, value in asked.items() if word not in columns}
+    task, table = model.task, TableGiven.of(inputs, model.task)
+    columns = {role: value for role, value in options.items() if role in task.columns}
+    words = {word: value for word, value in options.items() if word not in columns}
     check_words(task, words, PREDICT)
-    if given is None:
+    if table is None:
         if columns:
             raise OptionError(f"predict: {', '.join(columns)}: inputs in a list have no columns")
         listed = _listed(inputs)
         return Answers.of(answers_of(model, model.reader.questions(listed, words), words), listed)
-    roles = question_roles(model, given, columns)
-    found: Answers[Any] = Answers()
+    roles = question_roles(model, table, columns)
+    results: Answers[Any] = Answers()
     of_rows = task.needs_input
-    if given.frame is not None and of_rows and not len(given.frame):
-        return given.frame.with_columns({name: [] for name in model.answer_shape().columns})
-    data = given.settings(roles)
-    files = QuestionFiles([given.name], data, None, given.origin)
+    if table.frame is not None and of_rows and not len(table.frame):
+        return table.frame.with_columns({name: [] for name in model.answer_shape().columns})
+    data = table.settings(roles)
+    files = QuestionFiles([table.name], data, None, table.origin)
     for questions in model.reader.question_files(files, words):
-        found = found.and_then(answers_of(model, questions.part, words), questions.shown)
+        results = results.and_then(answers_of(model, questions.part, words), questions.shown)
         of_rows = questions.shown is not None
-    if given.frame is None:
-        return found
-    return answer_frame(given.frame, found, model, roles.get("sequence", "") or None, of_rows)
+    if table.frame is None:
+        return results
+    return answer_frame(table.frame, results, model, roles.get("sequence", "") or None, of_rows)
 
 
 def question_roles(
-    model: AnyModel, given: TableGiven, columns: Mapping[str, Any]
+    model: AnyModel, table: TableGiven, columns: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The columns that questions are read from: as fit was told, or the only one there is."""
-    roles = _asked_roles(model, given, columns)
+    roles = _asked_roles(model, table, columns)
     whole = roles.get("sequence") or roles.get("image") or roles.get("tree")
-    keys = () if whole else model.reader.question_keys(given.origin)
+    keys = () if whole else model.reader.question_keys(table.origin)
     missing = [key for key in keys if not roles.get(key)]
     if not missing:
         return roles
-    names = given.names()
+    names = table.names()
     if len(missing) == len(names) == 1:
         return {**roles, missing[0]: names[0]}
-    words = " and ".join(given.origin.word(key) for key in missing)
+    words = " and ".join(table.origin.word(key) for key in missing)
     raise OptionError(
         f"predict: which column is to be read? Name it with {words}. Columns: {', '.join(names)}"
     )
 
 
-def check_words(task: Task[Any, Any, Any], asked: Mapping[str, Any], verb: str) -> None:
+def check_words(task: Task[Any, Any, Any], words: Mapping[str, Any], verb: str) -> None:
     """An error for what is no word of the task's own."""
-    known = [own.word for own in task.options if verb in own.verbs]
-    for name in asked:
+    known = [option.word for option in task.options if verb in option.verbs]
+    for name in words:
         if name not in known:
             raise unknown(f"word of {verb}", name, known)
 
@@ -325,12 +327,12 @@ def refuse_labels(task: Task[Any, Any, Any], data: Any, validation: Any) -> None
     if validation is None or not labelled or not _are_labels(validation, data):
         return
     role = next((role for role, key in task.columns.items() if key == "data.label"), "target")
-    wanted = "rows, each with its label: fit(list(zip(X, y)))"
+    expected_rows = "rows, each with its label: fit(list(zip(X, y)))"
     if Frame.of(data) is not None or "data.text" not in task.columns.values():
-        wanted = f'the labels as a column of the data: fit(frame, {role}="…")'
+        expected_rows = f'the labels as a column of the data: fit(frame, {role}="…")'
     beside = "".join(f", or ensue.sklearn.{name}().fit(X, y)" for name in task.estimators)
     raise DataError(
-        f"fit: the second argument is validation data, got labels; expected {wanted}{beside}"
+        f"fit: the second argument is validation data, got labels; expected {expected_rows}{beside}"
     )
 
 
@@ -353,4 +355,4 @@ def _is_column(data: object) -> bool:
 
 
 def _is_tags(value: Any) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(own, str) for own in value)
+    return isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)

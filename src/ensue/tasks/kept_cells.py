@@ -122,27 +122,27 @@ NO_TRUST = Trust()
 
 def cell_facts(settings: Table) -> dict[str, dict[str, str]]:
     """What a model folder says of each cell of one's own, by the settings' key."""
-    found = {}
+    facts = {}
     for key, reference in cell_references(settings).items():
         cell = reference.ready()
-        found[key] = {"name": type(cell).__name__, "equations": equations_digest(cell)}
-    return found
+        facts[key] = {"name": type(cell).__name__, "equations": equations_digest(cell)}
+    return facts
 
 
 def kept_settings(settings: S) -> S:
     """As a model folder holds them: files of cells by their names, wherever they were."""
-    found = {
+    with_copies = {
         key: reference.at(Path(reference.file).name)
         for key, reference in cell_references(settings).items()
         if reference.file
     }
-    return settings.model_copy(update=found) if found else settings
+    return settings.model_copy(update=with_copies) if with_copies else settings
 
 
 def cell_sources(settings: Table) -> dict[str, bytes]:
     """The files of these cells, as far as they have any."""
     references = cell_references(settings).items()
-    return {key: own.source for key, own in references if own.source is not None}
+    return {key: reference.source for key, reference in references if reference.source is not None}
 
 
 def file_name(key: str) -> str:
@@ -214,5 +214,7 @@ def check_trust(models: Sequence[tuple[Saved, Table]], trust: Trust) -> None:
     """An error that shows every Python file that loading these saved models of one folder would
     run, each with its settings, unless all of them may."""
     if trust.cell is None:
-        files = [file for saved, own in models for file in cell_files(saved, own).values()]
+        files = [
+            file for saved, settings in models for file in cell_files(saved, settings).values()
+        ]
         trust.check(files, models[0][0].place)

@@ -101,8 +101,8 @@ class Model(Generic[S, P, L, A]):
 
     task: ClassVar[Task[Any, Any, Any]]
 
-    def __init_subclass__(cls, **given: Any) -> None:
-        super().__init_subclass__(**given)
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
         if "task" in vars(cls):
             cls.task.model_class = cls
 
@@ -129,9 +129,11 @@ class Model(Generic[S, P, L, A]):
         self.text: TextSettings = settings_of(TextSettings, text, task.text_defaults, "text")
         settings: S = settings_of(task.settings, model, {}, "model")
         self.model: S = with_loaded_cells(settings, named_cells(settings))
-        given = train.table() if isinstance(train, TrainSettings) else {**watched, **(train or {})}
-        if told := not_watched(task, given["watch"]):
-            raise OptionError(told)
+        train_table = (
+            train.table() if isinstance(train, TrainSettings) else {**watched, **(train or {})}
+        )
+        if message := not_watched(task, train_table["watch"]):
+            raise OptionError(message)
         self.train: TrainSettings = settings_of(TrainSettings, train, watched, "train")
         self.pretrained: Pretrained | None = None  # what a training begins from
         self.told = {"text": told_keys(text), "model": told_keys(model), "train": told_keys(train)}
@@ -226,10 +228,10 @@ class Model(Generic[S, P, L, A]):
         with holding(how.folder):
             self.settle({})
             self.read_base(how.folder)
-            train, held = fit_parts_of(self, data, validation, columns, how.say)
+            train, parts = fit_parts_of(self, data, validation, columns, how.say)
             adapt(self, train, how.say)
             more = unlabelled_given(self, unlabelled, train)
-            self.fit_parts(train, held, replace(how, unlabelled=more))
+            self.fit_parts(train, parts, replace(how, unlabelled=more))
             if how.folder is not None and processes.team().first:
                 write_finished(how.folder, self.as_saved())
         return self
@@ -241,8 +243,8 @@ class Model(Generic[S, P, L, A]):
 
     @property
     def beginning(self) -> Beginning | None:
-        own = self.pretrained
-        return None if own is None else Beginning(own, self.base.new_words)
+        pretrained = self.pretrained
+        return None if pretrained is None else Beginning(pretrained, self.base.new_words)
 
     def read_inputs(self, data: DataSettings) -> None:
         """The settings of each of several inputs: its table, then what was given for all of them,
@@ -267,8 +269,8 @@ class Model(Generic[S, P, L, A]):
 
     def fit_parts(self, train: P, validation: P, how: Fitting = IN_MEMORY) -> list[Outcome]:
         """Learns from rows as arrays; one outcome for each member."""
-        with how.attempt() as kept, enough_memory():
-            return self._fit_parts(train, validation, kept)
+        with how.attempt() as attempt, enough_memory():
+            return self._fit_parts(train, validation, attempt)
 
     def _fit_parts(self, train: P, validation: P, how: Fitting) -> list[Outcome]:
         task = self.task
@@ -278,8 +280,8 @@ class Model(Generic[S, P, L, A]):
                 how.say(text)
             self.networks, outcomes = trained(self, train, validation, how)
             self.to(self.train.device)
-            if told := task.announcement("calibrate", self.model):
-                how.show(told)
+            if announcement := task.announcement("calibrate", self.model):
+                how.show(announcement)
             self._learned = task.calibrate(validation, self)
             self._learned = learned_with_unlabelled(self, train, validation, how)
             self.answered = how.answered(validation, self)
@@ -300,8 +302,8 @@ class Model(Generic[S, P, L, A]):
         self.reader.check(validation, "validation")
         validation = answerable(self, train, validation, how.say)
         self._learned, self.networks = None, []
-        if told := self.task.announcement("learn", self.model):
-            how.show(told)
+        if announcement := self.task.announcement("learn", self.model):
+            how.show(announcement)
         self._learned = self.task.learn(train, validation, self)
         return validation
 
@@ -350,30 +352,30 @@ class Model(Generic[S, P, L, A]):
 
     # ------------------------------------------------------------- answers
     @overload
-    def predict(self, inputs: FrameType, **asked: Any) -> FrameType: ...
+    def predict(self, inputs: FrameType, **options: Any) -> FrameType: ...
     @overload
-    def predict(self, inputs: Inputs, **asked: Any) -> list[A]: ...
-    def predict(self, inputs: Any, **asked: Any) -> Any:
+    def predict(self, inputs: Inputs, **options: Any) -> list[A]: ...
+    def predict(self, inputs: Any, **options: Any) -> Any:
         """An answer with its probability for each input; a data frame comes back with columns for
-        the answers. asked: the task's own words, beam=5, and roles of columns, where a frame does
+        the answers. options: the task's own words, beam=5, and roles of columns, where a frame does
         not have those of `fit`."""
         self.must_be_fitted()
         with enough_memory():
-            return answered(self, inputs, asked)
+            return answered(self, inputs, options)
 
-    def evaluate(self, data: Any, **given: Any) -> Evaluation:
-        """Scores with intervals, baselines, classes, the surest mistakes. given: roles of columns,
-        where a data frame does not have those of `fit`, and the task's own words. How often the
+    def evaluate(self, data: Any, **options: Any) -> Evaluation:
+        """Scores with intervals, baselines, classes, the surest mistakes. options: roles of
+        columns, where a data frame does not have those of `fit`, and the task's own words. How often the
         rows have been evaluated is counted, for a model of a run in a file beside it."""
         self.must_be_fitted()
         with enough_memory():
-            return evaluated(self, data, given)
+            return evaluated(self, data, options)
 
-    def explain(self, question: Any, **asked: Any) -> Any:
-        """What the answer to one input rests on. asked: the task's own words of `explain`, such as
-        method="occlusion", baseline, label."""
-        check_words(self.task, asked, EXPLAIN)
-        return self._ability(self.abilities.explains, "explain").explain(self, question, asked)
+    def explain(self, question: Any, **options: Any) -> Any:
+        """What the answer to one input rests on. options: the task's own words of `explain`, such
+        as method="occlusion", baseline, label."""
+        check_words(self.task, options, EXPLAIN)
+        return self._ability(self.abilities.explains, "explain").explain(self, question, options)
 
     def attention(self, question: Any, layer: int | None = None) -> Any:
         """Where every head of a Transformer looks."""
@@ -386,11 +388,11 @@ class Model(Generic[S, P, L, A]):
             raise OptionError(f"{verb}: a {self.task.name} model does not offer it")
         return ability
 
-    def evaluate_part(self, part: P, asked: Asked) -> Evaluation:
+    def evaluate_part(self, part: P, options: Asked) -> Evaluation:
         self.reader.check(part, "test")
         names = part.names
-        found = self.evaluation_of(part, asked)
-        return found.of_rows([names[row] for row in range(len(part))])
+        evaluation = self.evaluation_of(part, options)
+        return evaluation.of_rows([names[row] for row in range(len(part))])
 
     # ------------------------------------------------------------- as files
     def save(self, folder: Path | str) -> None:
@@ -428,9 +430,9 @@ class Model(Generic[S, P, L, A]):
             )
         if saved.ensemble:
             raise OptionError(f"{folder}: this is an ensemble of models: ensue.load loads it")
-        found = cls.of_saved(saved, Trust(trust, cell), device)
-        found.openings = Openings(run if in_run else None)
-        return found
+        model = cls.of_saved(saved, Trust(trust, cell), device)
+        model.openings = Openings(run if in_run else None)
+        return model
 
     @classmethod
     def saved_settings(cls, saved: Saved) -> S:
@@ -452,7 +454,7 @@ class Model(Generic[S, P, L, A]):
         with loading(saved.place):
             settings = with_kept_cells(cls.saved_settings(saved), saved, trust)
             base = facts.get("base")
-            found = cls(
+            model = cls(
                 facts["text"],
                 settings,
                 facts["train"],
@@ -460,12 +462,12 @@ class Model(Generic[S, P, L, A]):
                 base=base,
                 members=facts["members"],
             )
-            found.roles, found.label_type = saved.roles, saved.label_type
-            found.read_inputs(DataSettings.of({"train": [IN_ROWS], **found.roles}, "roles"))
-            found._learned = cls.task.unpack(saved, found)
-            count = None if is_solved(cls.task, found.model) else found.members
-            found.networks = networks_of(saved, lambda: cls.task.build(found), count)
-        return found.to(device)
+            model.roles, model.label_type = saved.roles, saved.label_type
+            model.read_inputs(DataSettings.of({"train": [IN_ROWS], **model.roles}, "roles"))
+            model._learned = cls.task.unpack(saved, model)
+            count = None if is_solved(cls.task, model.model) else model.members
+            model.networks = networks_of(saved, lambda: cls.task.build(model), count)
+        return model.to(device)
 
     def settings_facts(self) -> dict[str, Any]:
         """What every saved model holds, as JSON."""

@@ -16,29 +16,29 @@ MOST_PIXELS = 96  # of a side of a picture
 MOST_MEMBERS, MOST_SETTINGS, LONGEST_VALUE = 5, 16, 60
 
 
-def input_cell(given: object) -> Cell:
+def input_cell(value: object) -> Cell:
     """An input in a few words, or as a picture."""
-    if isinstance(given, np.ndarray):
-        return _picture(given) if given.dtype == np.uint8 else _shape(given)
-    return _text(given)
+    if isinstance(value, np.ndarray):
+        return _picture(value) if value.dtype == np.uint8 else _shape(value)
+    return _text(value)
 
 
-def _text(given: object) -> str:
-    if isinstance(given, str):
-        return " ".join(given.split())
-    if isinstance(given, Mapping):
-        return ", ".join(f"{key} {value}" for key, value in given.items())
-    if isinstance(given, tuple):
-        return " | ".join(map(_text, given))
-    if isinstance(given, list):
-        return " ".join(map(_text, given))
-    return str(given)
+def _text(inputs: object) -> str:
+    if isinstance(inputs, str):
+        return " ".join(inputs.split())
+    if isinstance(inputs, Mapping):
+        return ", ".join(f"{key} {value}" for key, value in inputs.items())
+    if isinstance(inputs, tuple):
+        return " | ".join(map(_text, inputs))
+    if isinstance(inputs, list):
+        return " ".join(map(_text, inputs))
+    return str(inputs)
 
 
-def _shape(given: np.ndarray[Any, Any]) -> str:
-    if given.ndim == 2:
-        return f"{given.shape[0]} steps of {given.shape[1]} numbers"
-    return f"numbers of shape {' × '.join(map(str, given.shape))}"
+def _shape(array: np.ndarray[Any, Any]) -> str:
+    if array.ndim == 2:
+        return f"{array.shape[0]} steps of {array.shape[1]} numbers"
+    return f"numbers of shape {' × '.join(map(str, array.shape))}"
 
 
 def _picture(pixels: np.ndarray[Any, Any]) -> Cell:
@@ -65,18 +65,18 @@ def model_document(model: AnyModel) -> Document:
 
 def _training(model: AnyModel) -> list[tuple[str, Cell]]:
     """The watched score of each member, where this model was trained and not loaded."""
-    watched, found = model.train.watch, list[tuple[str, Cell]]()
+    watched, training = model.train.watch, list[tuple[str, Cell]]()
     for member, rows in list(model.curves.members.items())[:MOST_MEMBERS]:
         if rows and all(watched in row.scores for row in rows):
             name = f", network {member + 1}" * (model.members > 1)
             scores = [(row.update, row.scores[watched], row.best) for row in rows]
-            found.append((f"validation {watched}{name}", score_curve(scores)))
-    return found
+            training.append((f"validation {watched}{name}", score_curve(scores)))
+    return training
 
 
 def score_curve(rows: Sequence[tuple[int, float, bool]]) -> Curve:
     """rows: update, score, and whether it was the best up to then."""
-    best = max(k for k, (_, _, own) in enumerate(rows) if own)
+    best = max(k for k, (_, _, is_best) in enumerate(rows) if is_best)
     update, score, _ = rows[best]
     text = f"best {figures(score)}, at update {update:,}"
     return Curve([score for _, score, _ in rows], best, text)
@@ -85,10 +85,10 @@ def score_curve(rows: Sequence[tuple[int, float, bool]]) -> Curve:
 def _changed(model: AnyModel) -> list[Piece]:
     """The settings that are not as usual."""
     usual, now = type(model)().config(), model.config()
-    found = [f"{key}={_plain(value)}" for key, value in now.items() if value != usual.get(key)]
-    more = len(found) - MOST_SETTINGS
+    changed = [f"{key}={_plain(value)}" for key, value in now.items() if value != usual.get(key)]
+    more = len(changed) - MOST_SETTINGS
     rest = [f"and {more:,} more"] * (more > 0)
-    return [*map(Piece, [*found[:MOST_SETTINGS], *rest])]
+    return [*map(Piece, [*changed[:MOST_SETTINGS], *rest])]
 
 
 def _plain(value: object) -> str:

@@ -60,8 +60,8 @@ class InputTables(Mapping[str, Table]):
         """By `inputs.name.key`."""
         return {
             f"{INPUTS}.{name}.{key}": value
-            for name, own in self.table().items()
-            for key, value in own.items()
+            for name, table in self.table().items()
+            for key, value in table.items()
         }
 
 
@@ -72,40 +72,40 @@ BASED_INPUTS = (
 )
 
 
-def settings_of(kind: type[Any], given: Any, defaults: Given, where: str) -> Any:
+def settings_of(kind: type[Any], table: Any, defaults: Given, where: str) -> Any:
     """Settings as they are, or made of a table."""
-    if isinstance(given, kind):
-        return given
-    return kind.of({**defaults, **(given or {})}, where)
+    if isinstance(table, kind):
+        return table
+    return kind.of({**defaults, **(table or {})}, where)
 
 
-def base_settings(given: Base) -> BaseSettings:
+def base_settings(base: Base) -> BaseSettings:
     """What a training begins from, by its path alone or with how it is used."""
-    if isinstance(given, BaseSettings):
-        return given
-    if isinstance(given, Mapping):
-        path = given.get("path", [])
-        return BaseSettings.of({**given, "path": _paths(path)}, "base")
-    return BaseSettings.of({"path": _paths(given)}, "base")
+    if isinstance(base, BaseSettings):
+        return base
+    if isinstance(base, Mapping):
+        path = base.get("path", [])
+        return BaseSettings.of({**base, "path": _paths(path)}, "base")
+    return BaseSettings.of({"path": _paths(base)}, "base")
 
 
-def _paths(given: Any) -> list[str]:
-    if given is None:
+def _paths(paths: Any) -> list[str]:
+    if paths is None:
         return []
-    return [str(given)] if isinstance(given, str | Path) else [str(own) for own in given]
+    return [str(paths)] if isinstance(paths, str | Path) else [str(path) for path in paths]
 
 
-def told_keys(given: Table | Given | None) -> frozenset[str]:
+def told_keys(table: Table | Given | None) -> frozenset[str]:
     """The settings that a person gave, the others being defaults."""
-    if isinstance(given, Table):
-        return frozenset(given.model_fields_set)
-    return frozenset(given or ())
+    if isinstance(table, Table):
+        return frozenset(table.model_fields_set)
+    return frozenset(table or ())
 
 
-def misplaced(task: Task[Any, Any, Any], given: Given) -> OptionError:
+def misplaced(task: Task[Any, Any, Any], tables_given: Given) -> OptionError:
     """The error for what stands beside the tables that it belongs in: Classifier(epochs=3)."""
     called = task.model_class.__name__
-    name, value = next(iter(given.items()))
+    name, value = next(iter(tables_given.items()))
     if name in task.columns:
         return OptionError(
             f"{called}: {name} is a role of a column; say fit(data, {name}={value!r})"
@@ -141,18 +141,18 @@ def config_of(model: AnyModel) -> dict[str, Any]:
     """Every setting by `table.key`."""
     names = (*TABLES, "base") if model.base.path else TABLES
     tables = {name: getattr(model, name).table() for name in names}
-    found = {f"{t}.{k}": v for t, own in tables.items() for k, v in own.items()}
-    return {**found, **model.inputs.flat()}
+    facts = {f"{t}.{k}": v for t, table in tables.items() for k, v in table.items()}
+    return {**facts, **model.inputs.flat()}
 
 
 def run_settings(model: AnyModel, how: Fitting, layers: LayerRates = ALL_LEARN) -> RunSettings:
     """What must be the same when a training goes on: every setting, and the equations of cells of
     one's own, wherever their files are. layers: those that begin from a base."""
-    found = dict(config_of(model) if how.config is None else how.config)
+    facts = dict(config_of(model) if how.config is None else how.config)
     for key, cell in cell_facts(model.model).items():
-        found[f"model.{key}"] = f"{cell['name']}@{cell['equations']}"
-    found.pop("base.path", None)  # what it holds counts, base.digest, not where it is
-    return RunSettings(found, layers)
+        facts[f"model.{key}"] = f"{cell['name']}@{cell['equations']}"
+    facts.pop("base.path", None)  # what it holds counts, base.digest, not where it is
+    return RunSettings(facts, layers)
 
 
 class Settled:
@@ -178,19 +178,19 @@ class Settled:
 def adapt(model: AnyModel, train: P, say: Callable[[str], None]) -> Tables:
     """The model takes over the task's defaults for this training part, but for what a person
     gave; the next fit begins without them. say: told what was chosen, and why."""
-    recipe, told = model.task.fitted_settings(train, model), told_of_base(model)
+    recipe, explicit = model.task.fitted_settings(train, model), told_of_base(model)
     tables: dict[str, Given] = {
         name: new
-        for name, own in recipe.tables.items()
-        if (new := {k: value for k, value in own.items() if k not in model.told.get(name, ())})
+        for name, table in recipe.tables.items()
+        if (new := {k: value for k, value in table.items() if k not in model.told.get(name, ())})
     }
-    for name, own in taken_over(model, len(train)).items():
-        tables[name] = {**tables.get(name, {}), **own}
+    for name, table in taken_over(model, len(train)).items():
+        tables[name] = {**tables.get(name, {}), **table}
     if tables:
         model.settled.take(model, tables)
         if recipe.why:
             say(recipe.why)
-    layers = settled_recipe(model, train, told)
+    layers = settled_recipe(model, train, explicit)
     if layers.settings:
         model.settled.take(model, {"base": layers.settings})
         tables["base"] = {**tables["base"], **layers.settings}

@@ -23,24 +23,24 @@ def undecided(sample: Sample, readings: Sequence[Reading], named: bool = False) 
     """named: the task was, so that only its columns are in question."""
     several = len({task.name for task, _ in readings}) > 1
     what = "what is to be learned" if several or not named else "which columns are meant"
-    told = [f"{sample.place}: the columns do not tell {what}:"]
-    told += [f"  ({note})" for note in sample.notes]
-    told += [f"  {own.name}: {own.summary}" for own in sample.kinds.values()]
+    lines = [f"{sample.place}: the columns do not tell {what}:"]
+    lines += [f"  ({note})" for note in sample.notes]
+    lines += [f"  {kind.name}: {kind.summary}" for kind in sample.kinds.values()]
     more = len(readings) - MOST_CHOICES
     rest = f", and {more} more are possible" if more > 0 else ""
-    told.append(f"Say which, with one of these{rest}:")
+    lines.append(f"Say which, with one of these{rest}:")
     choices = {
-        f"{task.name}: {_told(sample, own)}": _words(sample, task, own, named)
-        for task, own in readings[:MOST_CHOICES]
+        f"{task.name}: {_told(sample, guess)}": _words(sample, task, guess, named)
+        for task, guess in readings[:MOST_CHOICES]
     }
     call = "ensue train … {}" if _by_command(sample) else "fit(…, {})"
-    return Undecided("\n".join(told), choices, call)
+    return Undecided("\n".join(lines), choices, call)
 
 
 def decided(sample: Sample, task: Task[Any, Any, Any], guess: Guess) -> Guess:
     """The guess of a task that was named; an error where others are as plausible."""
     if guess.others:
-        raise undecided(sample, [(task, own) for own in guess.readings], named=True)
+        raise undecided(sample, [(task, reading) for reading in guess.readings], named=True)
     return guess
 
 
@@ -70,13 +70,13 @@ def _by_command(sample: Sample) -> bool:
 
 def _keys(sample: Sample, guess: Guess) -> dict[str, Any]:
     """The settings that nobody said and that name columns."""
-    found = {f"data.{key}": value for key, value in guess.data.items()}
-    for table, own in guess.tables.items():
-        found |= {f"{table}.{key}": value for key, value in own.items()}
+    keys = {f"data.{key}": value for key, value in guess.data.items()}
+    for table, values in guess.tables.items():
+        keys |= {f"{table}.{key}": value for key, value in values.items()}
     columns = {*sample.columns}
     return {
         key: value
-        for key, value in found.items()
+        for key, value in keys.items()
         if value and not _given(sample, key) and {*_listed(value)} <= columns
     }
 

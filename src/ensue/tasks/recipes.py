@@ -54,13 +54,13 @@ def recipe_of(
         return {}
     if name not in known:
         raise unknown("recipe", name, known)
-    given = dict(model or {})
+    chosen = dict(model or {})
     usual = task.settings.model_fields.get("family")
-    family = task.families.get(given.get("family", usual.default if usual else ""))
+    family = task.families.get(chosen.get("family", usual.default if usual else ""))
     solved = family is not None and family.solved
     left_out = {"members"} if solved else set()
     left_out |= task.transfers.follows if based else set()
-    return {key: own for key, own in known[name].items() if key not in left_out}
+    return {key: value for key, value in known[name].items() if key not in left_out}
 
 
 def with_recipe(
@@ -72,20 +72,20 @@ def with_recipe(
 ) -> tuple[list[Any], int]:
     """The tables that a model is made with, each as it was given, and the number of its networks:
     what was not given is as the recipe says. based: whether it begins from a base."""
-    found, recipe = dict(tables), recipe_of(task, name, tables["model"], based)
+    combined, recipe = dict(tables), recipe_of(task, name, tables["model"], based)
     for key, value in recipe.items():
-        table, _, own = key.rpartition(".")
+        table, _, name_of_key = key.rpartition(".")
         if table:
-            found[table] = _beside(found[table], own, value)
+            combined[table] = _beside(combined[table], name_of_key, value)
     many = int(recipe.get("members", 1)) if members is None else members
     if many < 1:
         raise OptionError(f"members: expected a number of networks ≥ 1, got {many}")
-    return [*found.values()], many
+    return [*combined.values()], many
 
 
-def _beside(given: Any, key: str, value: Any) -> Any:
+def _beside(values: Any, key: str, value: Any) -> Any:
     """What was given, and one more setting if it was not."""
-    if isinstance(given, Table):
-        kept = dict(given) | ({} if key in given.model_fields_set else {key: value})
-        return type(given).of(kept, "train")
-    return {key: value, **(given or {})}
+    if isinstance(values, Table):
+        combined = dict(values) | ({} if key in values.model_fields_set else {key: value})
+        return type(values).of(combined, "train")
+    return {key: value, **(values or {})}

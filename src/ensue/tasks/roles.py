@@ -21,29 +21,29 @@ def told_roles(
 ) -> Tables:
     """The settings that roles stand for: text="review" is data.text, target="a,b" the two
     model.targets of a forecaster. known: the columns that there are."""
-    found: Tables = {}
-    for role, given in columns.items():
+    roles: Tables = {}
+    for role, column in columns.items():
         if role not in task.columns:
             raise unknown("role of a column", role, task.columns)
         table, _, key = task.columns[role].partition(".")
-        if key in found.get(table, {}):
-            same = [own for own in columns if task.columns[own] == f"{table}.{key}"]
+        if key in roles.get(table, {}):
+            same = [column for column in columns if task.columns[column] == f"{table}.{key}"]
             raise OptionError(f"{'= and '.join(same)}=: they name the same column; give one")
         kind: type[Table] = DataSettings if table == "data" else task.settings
         many = kind.model_fields[key].annotation
         several = get_origin(many) is list
-        if isinstance(given, list | tuple):
-            several |= any(get_origin(own) is list for own in get_args(many))
-        found.setdefault(table, {})[key] = _named(role, given, known, several)
-    return found
+        if isinstance(column, list | tuple):
+            several |= any(get_origin(arg) is list for arg in get_args(many))
+        roles.setdefault(table, {})[key] = _named(role, column, known, several)
+    return roles
 
 
-def _named(role: str, given: Any, known: Collection[str], several: bool) -> Any:
+def _named(role: str, value: Any, known: Collection[str], several: bool) -> Any:
     """The name of a column, or the list of several: "a,b"."""
-    if several and isinstance(given, list | tuple) and all(isinstance(n, str) for n in given):
-        return list(given)
-    if not isinstance(given, str) or not given:
-        raise OptionError(f"{role}=: expected the name of a column, got {repr(given)[:SHOWN]}")
+    if several and isinstance(value, list | tuple) and all(isinstance(n, str) for n in value):
+        return list(value)
+    if not isinstance(value, str) or not value:
+        raise OptionError(f"{role}=: expected the name of a column, got {repr(value)[:SHOWN]}")
     if not several:
-        return given
-    return [given] if given in known else [name.strip() for name in given.split(",")]
+        return value
+    return [value] if value in known else [name.strip() for name in value.split(",")]

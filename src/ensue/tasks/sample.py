@@ -125,23 +125,23 @@ class Sample:
         if "decimal" in data.model_fields_set or data.separator == ",":
             return None
         texts = {*data.texts, data.second}
-        found = {
+        columns = {
             name: value
             for name in columns_of(rows)
             if name not in texts
             and (value := decimal_comma(row.fields.get(name) for row in rows)) is not None
         }
-        if not found:
+        if not columns:
             return None
-        listed = ", ".join(f"{name} ({value!r})" for name, value in found.items())
-        told = [f"{rows[0].place}: {listed}: these look like numbers with a decimal comma"]
+        listed = ", ".join(f"{name} ({value!r})" for name, value in columns.items())
+        lines = [f"{rows[0].place}: {listed}: these look like numbers with a decimal comma"]
         if self.origin is FILES:
-            told.append("read them with --decimal , (if they are no numbers: --decimal .)")
+            lines.append("read them with --decimal , (if they are no numbers: --decimal .)")
         else:
-            told.append("write them with a point")
-        if any(map(between_thousands, found.values())):
-            told.append("where the commas stand between thousands, take them out")
-        return DataError("; ".join(told))
+            lines.append("write them with a point")
+        if any(map(between_thousands, columns.values())):
+            lines.append("where the commas stand between thousands, take them out")
+        return DataError("; ".join(lines))
 
     def recognised_by(
         self, recognise: Callable[[Sample], Guess | DataError | None]
@@ -183,15 +183,15 @@ class Sample:
     def number_kind(self, column: str) -> NumberKind:
         """What the numbers of a column are, if it is to be predicted: few whole ones are classes,
         those that hardly repeat or have many decimals are a quantity."""
-        found = self.kinds[column]
+        kinds = self.kinds[column]
         if not all(is_number(value) for value in self.values(column)):
             return NumberKind.CLASSES
-        if found.different > max(MOST_CLASSES, len(self.rows) // 2):
+        if kinds.different > max(MOST_CLASSES, len(self.rows) // 2):
             return NumberKind.QUANTITY
-        if found.whole:
-            return NumberKind.CLASSES if found.different <= FEW_CLASSES else NumberKind.EITHER
+        if kinds.whole:
+            return NumberKind.CLASSES if kinds.different <= FEW_CLASSES else NumberKind.EITHER
         digits = max(len(str(value).partition(".")[2]) for value in self.values(column))
-        many = found.different > FEW_DECIMALS or digits > CLASS_DIGITS
+        many = kinds.different > FEW_DECIMALS or digits > CLASS_DIGITS
         return NumberKind.QUANTITY if many else NumberKind.EITHER
 
     @cached_property
@@ -213,18 +213,18 @@ class Sample:
             return False
         return len(self.features({text, *self.roles.labels[:1]})) >= FEWEST_BESIDE
 
-    def features(self, taken: Collection[str] = ()) -> list[str]:
+    def features(self, used: Collection[str] = ()) -> list[str]:
         """The columns that a table can be learned from: numbers, and values that repeat. Numbers
         that only count the rows are for want of others."""
-        left = [own for own in self.kinds.values() if own.name not in {*taken, self.data.group}]
-        found = [own.name for own in left if own.kind in VALUES]
-        counts = (own for own in left if own.kind is Kind.IDENTIFIER and own.whole)
-        return found or [own.name for own in counts if not is_identifier_name(own.name)]
+        left = [kind for kind in self.kinds.values() if kind.name not in {*used, self.data.group}]
+        names = [column.name for column in left if column.kind in VALUES]
+        counts = (column for column in left if column.kind is Kind.IDENTIFIER and column.whole)
+        return names or [count.name for count in counts if not is_identifier_name(count.name)]
 
     def header_lines(self) -> list[str]:
         """A hint, where the first line may be a row rather than names of columns."""
-        wanted = self._names_in_first_line() and header_is_data(self.rows)
-        return [header_hint(self.columns)] if wanted else []
+        are_data = self._names_in_first_line() and header_is_data(self.rows)
+        return [header_hint(self.columns)] if are_data else []
 
     def _names_in_first_line(self) -> bool:
         """Whether the columns are called what the first line of the file says."""
@@ -237,7 +237,7 @@ class Sample:
         is where the first line has the names, or somebody said."""
         if "header" in self.data.model_fields_set or not self.has_rows:
             return self
-        found = unnamed_columns(self.columns, self.rows) if self._names_in_first_line() else None
+        names = unnamed_columns(self.columns, self.rows) if self._names_in_first_line() else None
         data = self.data
         named = {
             *data.texts,
@@ -249,50 +249,50 @@ class Sample:
             data.sequence,
             *data.columns,
         }
-        if found is None or not named - {""} <= {*found.names}:
+        if names is None or not named - {""} <= {*names.names}:
             return self
-        told = (
-            f"the first line is a row ({found.why}): columns named {', '.join(found.names)}; if it "
+        message = (
+            f"the first line is a row ({names.why}): columns named {', '.join(names.names)}; if it "
             "has their names, add --set data.header=[]"
         )
-        return self._with({"header": found.names}, told)
+        return self._with({"header": names.names}, message)
 
     def without_marks(self) -> Sample:
         """The same data with numbers such as €12.50 or 1 234,5 read as such, and a note of each
         column; an error where it is not known what a comma or a point in them is."""
-        told = self.data.model_fields_set
-        if "marked" in told or not self.origin.files or not self.has_rows:
+        explicit = self.data.model_fields_set
+        if "marked" in explicit or not self.origin.files or not self.has_rows:
             return self
         texts = {*self.data.texts, self.data.second}
         names = [name for name in self.columns if name not in texts]
-        found = {name: own for name in names if (own := mark_of(self.values(name))) is not None}
-        if not found:
+        marks = {name: mark for name in names if (mark := mark_of(self.values(name))) is not None}
+        if not marks:
             return self
-        decimal = self.data.decimal if "decimal" in told else decimal_of(found, self._numbers())
+        decimal = self.data.decimal if "decimal" in explicit else decimal_of(marks, self._numbers())
         notes = "; ".join(
-            f"{name}: numbers, {own.example!r} is {plain_number(own.example, decimal)}"
-            for name, own in found.items()
+            f"{name}: numbers, {mark.example!r} is {plain_number(mark.example, decimal)}"
+            for name, mark in marks.items()
         )
-        return self._with({"marked": list(found), "decimal": decimal}, notes)
+        return self._with({"marked": list(marks), "decimal": decimal}, notes)
 
     def _numbers(self) -> dict[str, str]:
         """A value with a decimal point of each column of plain numbers that has one."""
-        found = {}
+        numbers = {}
         for name in self.columns:
-            values = [own for own in self.values(name) if isinstance(own, str) and "." in own]
+            values = [text for text in self.values(name) if isinstance(text, str) and "." in text]
             if values and self.kinds[name].kind is Kind.NUMBER:
-                found[name] = values[0]
-        return found
+                numbers[name] = values[0]
+        return numbers
 
     def _with(self, data: Mapping[str, Any], note: str) -> Sample:
         """The same with more said of [data]."""
-        given = self.data.model_dump(exclude_unset=True)
-        settings = DataSettings.of({**given, **data}, "data")
+        dump = self.data.model_dump(exclude_unset=True)
+        settings = DataSettings.of({**dump, **data}, "data")
         return replace(self, data=settings, notes=(*self.notes, note))
 
     def no_text(self) -> DataError:
         """The error where no column can be the text."""
-        left = [own.name for own in self.kinds.values() if own.name != self.data.label]
+        left = [kind.name for kind in self.kinds.values() if kind.name != self.data.label]
         return DataError(
             f"{self.place}: no column looks like a text among {', '.join(left) or 'none'}; name it "
             f"with {self.word('text')}"
@@ -303,13 +303,13 @@ class Sample:
     def no_label(self) -> DataError:
         """The error where no column can be the label."""
         alone = len(self.columns) == 1
-        told = (
+        message = (
             f"{self.place}: no column looks like a label among {', '.join(self.columns)}; "
             f"name it with {self.word('label')}"
             + ", or learn the text itself with --task language"
             * (alone and self.origin.files)
         )
-        return DataError("\n".join([told, *self.header_lines()]))
+        return DataError("\n".join([message, *self.header_lines()]))
 
 
 def first_rows(
@@ -319,12 +319,12 @@ def first_rows(
     rows = chain.from_iterable(
         iter(Gathered({path: partial(origin.read, path, options)}, skip_bad=True)) for path in paths
     )
-    found = list(islice(rows, count))
-    if not found:
+    first = list(islice(rows, count))
+    if not first:
         raise DataError("expected files to read, got none")
-    if len(found) == count and _sorted(found):
-        found += _spread(islice(rows, LOOKED_THROUGH), count)
-    return found
+    if len(first) == count and _sorted(first):
+        first += _spread(islice(rows, LOOKED_THROUGH), count)
+    return first
 
 
 def _sorted(rows: Sequence[Row]) -> bool:
@@ -336,11 +336,11 @@ def _sorted(rows: Sequence[Row]) -> bool:
 
 def _spread(rows: Iterable[Row], most: int) -> list[Row]:
     """At most so many rows, evenly over all."""
-    kept: list[Row] = []
+    spread: list[Row] = []
     apart = 1
     for number, row in enumerate(rows):
         if number % apart == 0:
-            kept.append(row)
-        if len(kept) > most:
-            kept, apart = kept[::2], 2 * apart
-    return kept
+            spread.append(row)
+        if len(spread) > most:
+            spread, apart = spread[::2], 2 * apart
+    return spread

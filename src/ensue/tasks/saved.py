@@ -88,9 +88,9 @@ class Saved:
     @property
     def roles(self) -> Mapping[str, Any]:
         """Columns by the keys of [data]."""
-        found: Mapping[str, Any] = self.facts.get("roles", {})
-        DataSettings.of({"train": ["row"], **found}, "roles")
-        return found
+        by_key: Mapping[str, Any] = self.facts.get("roles", {})
+        DataSettings.of({"train": ["row"], **by_key}, "roles")
+        return by_key
 
     @property
     def label_type(self) -> str:
@@ -102,8 +102,8 @@ def write_model(folder: Path, saved: Saved) -> None:
     """Replaces a model that is there, or an empty folder, whole or not at all; anything else is
     left alone, and a RunError."""
     files = _files(folder, saved)
-    for number, (_, own) in enumerate(saved.ensemble, 1):
-        files |= {f"{MEMBER}{number}-{name}": data for name, data in _files(folder, own).items()}
+    for number, (_, member) in enumerate(saved.ensemble, 1):
+        files |= {f"{MEMBER}{number}-{name}": data for name, data in _files(folder, member).items()}
     write_folder(folder, with_manifest(files, {"format": FORMAT, "ensue": __version__}))
 
 
@@ -144,38 +144,38 @@ def read_model(folder: Path) -> Saved:
     with loading(folder):
         files = read_files(folder)
         check_format(json.loads(files[MANIFEST])["format"], folder)
-        own = _of_files(folder, files)
+        contents = _of_files(folder, files)
         every = [
             (count, replace(_of_files(folder, _of(files, k)), prefix=f"{MEMBER}{k}-"))
-            for k, count in enumerate(unpacked(_Heading, own).ensemble, 1)
+            for k, count in enumerate(unpacked(_Heading, contents).ensemble, 1)
         ]
-        return replace(own, ensemble=every, digest=content_digest(files[MANIFEST]))
+        return replace(contents, ensemble=every, digest=content_digest(files[MANIFEST]))
 
 
 def _of(files: Mapping[str, bytes], number: int) -> dict[str, bytes]:
     """The files of one model of an ensemble."""
     begin = f"{MEMBER}{number}-"
-    found = files.items()
-    return {name.removeprefix(begin): data for name, data in found if name.startswith(begin)}
+    named_files = files.items()
+    return {name.removeprefix(begin): data for name, data in named_files if name.startswith(begin)}
 
 
 def _of_files(folder: Path, files: Mapping[str, bytes]) -> Saved:
     """One model."""
     facts = json.loads(files["model.json"])
     check_format(facts["format"], folder)
-    own = {name: data for name, data in files.items() if not name.startswith(MEMBER)}
-    count = sum(name.startswith("network-") for name in own)
+    contents = {name: data for name, data in files.items() if not name.startswith(MEMBER)}
+    count = sum(name.startswith("network-") for name in contents)
     return Saved(
         str(facts["kind"]),
         facts,
-        json.loads(own["vocabularies.json"]),
-        safetensors.numpy.load(own["arrays.safetensors"]),
+        json.loads(contents["vocabularies.json"]),
+        safetensors.numpy.load(contents["arrays.safetensors"]),
         [
-            _weights(safetensors.torch.load(own[f"network-{number}.safetensors"]), number)
+            _weights(safetensors.torch.load(contents[f"network-{number}.safetensors"]), number)
             for number in range(1, count + 1)
         ],
-        {name.removesuffix(".py"): data for name, data in own.items() if name.endswith(".py")},
-        {name: own[name] for name in FILES if name in own},
+        {name.removesuffix(".py"): data for name, data in contents.items() if name.endswith(".py")},
+        {name: contents[name] for name in FILES if name in contents},
         str(folder),
     )
 
@@ -194,18 +194,19 @@ def loading(place: Path | str) -> Iterator[None]:
         if no_memory(why):
             raise out_of_memory(why) from why
         kind = "" if isinstance(why, Unfit) else f"{type(why).__name__}: "
-        told = f"{kind}{why}" if str(why) else type(why).__name__
+        message = f"{kind}{why}" if str(why) else type(why).__name__
         raise RunError(
-            f"{place}: this is not a model that Ensue wrote ({told[:MOST_TOLD]}). Fetch it again, "
+            f"{place}: this is not a model that Ensue wrote ({message[:MOST_TOLD]}). Fetch it "
+            "again, "
             "or train it again"
         ) from None
 
 
-def _weights(found: dict[str, Tensor], number: int) -> dict[str, Tensor]:
+def _weights(tensors: dict[str, Tensor], number: int) -> dict[str, Tensor]:
     """The weights of a network, all of them numbers."""
-    if wrong := first_not_finite(found):
+    if wrong := first_not_finite(tensors):
         raise Damaged(f"network {number}: {wrong} holds NaN or infinity")
-    return found
+    return tensors
 
 
 def network_files(networks: Sequence[nn.Module]) -> list[dict[str, Tensor]]:
@@ -237,15 +238,16 @@ def _refuse_other_shapes(saved: Saved, build: Callable[[], nn.Module]) -> None:
     """RunError where the network of these settings has other weights than were saved; it is built
     without memory, for they may ask for more than there is."""
     with torch.device("meta"), _Unfilled():
-        expected = {name: tuple(own.shape) for name, own in build().state_dict().items()}
+        expected = {name: tuple(tensor.shape) for name, tensor in build().state_dict().items()}
     for number, weights in enumerate(saved.networks, 1):
-        found = {name: tuple(own.shape) for name, own in weights.items()}
-        for name in dict.fromkeys([*expected, *found]):
-            wanted, got = expected.get(name), found.get(name)
-            if wanted != got:
+        shapes = {name: tuple(weight.shape) for name, weight in weights.items()}
+        for name in dict.fromkeys([*expected, *shapes]):
+            expected_shape, got = expected.get(name), shapes.get(name)
+            if expected_shape != got:
                 raise RunError(
                     f"{saved.place}: the weights of network {number} do not fit the settings of "
-                    f"the model: {name}: expected {_shape(wanted)}, got {_shape(got)}. Fetch it "
+                    f"the model: {name}: expected {_shape(expected_shape)}, got {_shape(got)}. "
+                    "Fetch it "
                     "again, or train it again"
                 )
 
@@ -257,13 +259,13 @@ def _shape(sizes: tuple[int, ...] | None) -> str:
 def networks_of(saved: Saved, build: Callable[[], nn.Module], count: int | None) -> list[nn.Module]:
     """Networks with the saved weights, ready to answer. count: how many there must be, None of a
     family that is solved and has one or none."""
-    found, there = [], len(saved.networks)
-    if there > 1 if count is None else there != count:
-        raise Unfit(f"expected {count or 1:,} networks, got {there:,}", "members")
+    networks, saved_count = [], len(saved.networks)
+    if saved_count > 1 if count is None else saved_count != count:
+        raise Unfit(f"expected {count or 1:,} networks, got {saved_count:,}", "members")
     if saved.networks:
         _refuse_other_shapes(saved, build)
     for weights in saved.networks:
         network = build()
         network.load_state_dict(dict(weights))
-        found.append(network.eval())
-    return found
+        networks.append(network.eval())
+    return networks

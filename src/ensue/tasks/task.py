@@ -173,7 +173,7 @@ class Task(Abilities, ABC, Generic[S, P, L]):
 
     # ------------------------------------------------------------- answers
     @abstractmethod
-    def answers(self, part: P, model: Model[S, P, L], asked: Asked = NOTHING) -> Sequence[Any]:
+    def answers(self, part: P, model: Model[S, P, L], options: Asked = NOTHING) -> Sequence[Any]:
         """One answer a row, of all members together. An answer is a dataclass with
         `as_line(shown)`; where its fields are not what a data frame should have, also with
         `as_row()`."""
@@ -183,7 +183,7 @@ class Task(Abilities, ABC, Generic[S, P, L]):
         return AnswerShape()
 
     @abstractmethod
-    def evaluate(self, part: P, model: Model[S, P, L], asked: Asked = NOTHING) -> Evaluation:
+    def evaluate(self, part: P, model: Model[S, P, L], options: Asked = NOTHING) -> Evaluation:
         """Evaluation against gold labels."""
 
     # ------------------------------------------------------------- saved, exported, described

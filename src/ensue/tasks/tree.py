@@ -95,11 +95,11 @@ class Trees(Supervised[TreeSettings]):
                 return name
         return ""
 
-    def evaluate(self, part: Part, model: SupervisedModel, asked: Asked = NOTHING) -> Evaluation:
+    def evaluate(self, part: Part, model: SupervisedModel, options: Asked = NOTHING) -> Evaluation:
         """Of whole trees; of labelled nodes also their accuracy, and by height."""
         if model.learned.input.whole:
-            return super().evaluate(part, model, asked)
-        return self.averages.evaluate(self.averages.outputs(part, model), part, model, asked)
+            return super().evaluate(part, model, options)
+        return self.averages.evaluate(self.averages.outputs(part, model), part, model, options)
 
     def answer_shape(self, model: SupervisedModel) -> AnswerShape:
         shape = super().answer_shape(model)

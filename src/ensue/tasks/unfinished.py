@@ -54,13 +54,13 @@ class BestSoFar:
 
     def line(self) -> str:
         """For the person who asked for it."""
-        told = []
+        lines = []
         for update, scores in zip(self.updates, self.scores, strict=True):
             listed = ", ".join(f"{name} {value:.4f}" for name, value in (scores or {}).items())
-            told.append(f"update {update}, {listed or 'not validated yet'}")
+            lines.append(f"update {update}, {listed or 'not validated yet'}")
         many = f" of {len(self.updates)} of {self.members} networks" * (self.members > 1)
         return (
-            f"the best weights so far{many}: {'; '.join(told)}. What is fitted to the validation "
+            f"the best weights so far{many}: {'; '.join(lines)}. What is fitted to the validation "
             "part at the end of a training (calibration, intervals) is not in it"
         )
 
@@ -74,31 +74,31 @@ def best_so_far(folder: RunFolder) -> BestSoFar:
             f"--run {in_shell(folder.path)}`"
         )
     saved = read_model(folder.learned)
-    found = [own for own in map(_newest, folder.members()) if own is not None]
-    for own in folder.members():
-        read_history(own.history, history_seen(own.checkpoints))
-    if not found:
+    newest = [candidate for candidate in map(_newest, folder.members()) if candidate is not None]
+    for member in folder.members():
+        read_history(member.history, history_seen(member.checkpoints))
+    if not newest:
         raise RunError(
             f"{folder.path}: there are no best weights so far: no whole checkpoint was found. "
             f"Next: `ensue train --run {in_shell(folder.path)}`"
         )
     with loading(folder.checkpoints):
-        return _so_far(folder, saved, found)
+        return _so_far(folder, saved, newest)
 
 
-def _so_far(folder: RunFolder, saved: Saved, found: Sequence[Checkpoint]) -> BestSoFar:
-    weights = [_best(own) for own in found]
+def _so_far(folder: RunFolder, saved: Saved, checkpoints: Sequence[Checkpoint]) -> BestSoFar:
+    weights = [_best(each) for each in checkpoints]
     facts = {**saved.facts, "members": len(weights)}
-    own = [digest(safetensors.torch.save(dict(tensors))) for tensors in weights]
+    digests = [digest(safetensors.torch.save(dict(tensors))) for tensors in weights]
     model = replace(
         saved,
         facts=facts,
         networks=weights,
         place=str(folder.learned),
-        digest=digest(canonical([saved.digest, *own])),
+        digest=digest(canonical([saved.digest, *digests])),
     )
-    scores = tuple(own.scalars["best_scores"] for own in found)
-    updates = tuple(own.scalars["best_update"] or own.scalars["update"] for own in found)
+    scores = tuple(each.scalars["best_scores"] for each in checkpoints)
+    updates = tuple(each.scalars["best_update"] or each.scalars["update"] for each in checkpoints)
     return BestSoFar(model, updates, scores, int(saved.facts["members"]))
 
 
@@ -113,7 +113,7 @@ def _newest(folder: RunFolder) -> Checkpoint | None:
     return None
 
 
-def _best(found: Checkpoint) -> Mapping[str, Tensor]:
+def _best(saved: Checkpoint) -> Mapping[str, Tensor]:
     """The best weights that it knows; before the first validation, the averaged or the last."""
-    tensors = found.tensors
+    tensors = saved.tensors
     return tensors.get("best") or tensors.get("average") or tensors["weights"]

@@ -42,9 +42,9 @@ def write_ensemble(
 ) -> EnsembleModel:
     """Copies the models of these runs, the first of them the best one, into a run folder of their
     own, in the place of an ensemble that is there. rows, scores: as in its training.json."""
-    loaded = [load_run(own, device="cpu") for own in runs]
+    loaded = [load_run(run, device="cpu") for run in runs]
     config: RunConfig = loaded[0][0]
-    model = EnsembleModel([own for _, own in loaded], counts)
+    model = EnsembleModel([model_of_run for _, model_of_run in loaded], counts)
     facts: dict[str, Any] = {"format": FORMAT, "rows": {**rows}, "networks": [], "histories": []}
     with folder.locked():
         text = (HEAD + config.text_of(folder.path)).encode()

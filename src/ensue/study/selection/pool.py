@@ -73,7 +73,9 @@ class TrainingSpan:
     def _may_win(self) -> bool:
         """Whether its best weights so far may be better than those of all others."""
         better, best = METRICS[self._job.measure].better, self._job.best
-        return best is None or not self._scores or any(better(own, best) for own in self._scores)
+        return (
+            best is None or not self._scores or any(better(score, best) for score in self._scores)
+        )
 
     @property
     def after(self) -> float:
@@ -100,10 +102,10 @@ def run_trial(job: TrialJob, say: Say = nobody, watchers: Sequence[Watcher] = ()
     except Stopped as stopped:
         if not isinstance(stopped, Dropped) and not span.over:
             raise
-        told = f"{OUT_OF_TIME} after {span.update} of {halving.planned} updates"
-        told = str(stopped) if isinstance(stopped, Dropped) else told
+        message = f"{OUT_OF_TIME} after {span.update} of {halving.planned} updates"
+        message = str(stopped) if isinstance(stopped, Dropped) else message
         score, updates = best_of(folder.history, job.measure), span.update * span.over
-        entry = replace(entry, stopped=told, score=score, updates=updates)
+        entry = replace(entry, stopped=message, score=score, updates=updates)
     except EnsueError as error:
         entry = replace(entry, failure=str(error))
     now = time.monotonic() - began

@@ -51,38 +51,43 @@ def text_contributions(model: TextLinear, texts: Texts, directions: Floats) -> C
     shared out."""
     row = model.features.matrix(texts)
     values = dict(zip(row.columns.row(0).tolist(), row.values.tolist(), strict=True))
-    found, begin = list[Found](), 0
+    contributions, begin = list[Found](), 0
     for block in model.features.blocks:
-        found += _PLACES[block.kind](block, texts, begin)
+        contributions += _PLACES[block.kind](block, texts, begin)
         begin += len(block.hashes)
     weights = model.weights.astype(np.float64) @ directions
-    return _shared(found, {c: x * weights[c] for c, x in values.items()}, texts, directions)
+    return _shared(contributions, {c: x * weights[c] for c, x in values.items()}, texts, directions)
 
 
 def ngram_contributions(
     ngrams: Ngrams, weights: NDArray[np.float32], texts: Texts, directions: Floats
 ) -> Contributions:
     """The same of n-grams that are there or not, weights (n-grams, classes)."""
-    found = []
-    for n, (own, _, at) in enumerate(hashed_ngrams(texts.rows, ngrams.longest), 1):
+    ngrams_found = []
+    for n, (hashes, _, at) in enumerate(hashed_ngrams(texts.rows, ngrams.longest), 1):
         begin, end = ngrams.starts[n - 1], ngrams.starts[n]
-        found += list(_known(own, at, n, ngrams.hashes[begin:end], int(begin), texts))
+        ngrams_found += list(_known(hashes, at, n, ngrams.hashes[begin:end], int(begin), texts))
     each = weights.astype(np.float64) @ directions
-    return _shared(found, {own.column: each[own.column] for own in found}, texts, directions)
+    return _shared(
+        ngrams_found,
+        {ngram.column: each[ngram.column] for ngram in ngrams_found},
+        texts,
+        directions,
+    )
 
 
 def _shared(
-    found: list[Found], values: Mapping[int, Floats], texts: Texts, directions: Floats
+    ngrams: list[Found], values: Mapping[int, Floats], texts: Texts, directions: Floats
 ) -> Contributions:
     places: dict[int, int] = {}
-    for own in found:
-        places[own.column] = places.get(own.column, 0) + 1
+    for ngram in ngrams:
+        places[ngram.column] = places.get(ngram.column, 0) + 1
     by_word = np.zeros((len(texts.rows.values), directions.shape[1]))
     features: dict[str, Floats] = {}
-    for own in found:
-        share = values[own.column] / places[own.column]
-        by_word[own.first : own.first + own.words] += share / own.words
-        features[own.text] = features.get(own.text, 0.0) + share
+    for ngram in ngrams:
+        share = values[ngram.column] / places[ngram.column]
+        by_word[ngram.first : ngram.first + ngram.words] += share / ngram.words
+        features[ngram.text] = features.get(ngram.text, 0.0) + share
     return Contributions(by_word, features)
 
 
@@ -90,8 +95,8 @@ def _shared(
 
 
 def _word_places(block: Block, texts: Texts, begin: int) -> Iterator[Found]:
-    for n, (own, _, at) in enumerate(hashed_ngrams(hashed_words(texts), LONGEST[WORDS]), 1):
-        yield from _known(own, at, n, block.hashes, begin, texts)
+    for n, (hashes, _, at) in enumerate(hashed_ngrams(hashed_words(texts), LONGEST[WORDS]), 1):
+        yield from _known(hashes, at, n, block.hashes, begin, texts)
 
 
 def _known(
@@ -114,11 +119,11 @@ def _letter_places(block: Block, texts: Texts, begin: int) -> Iterator[Found]:
     codes = np.frombuffer("".join(spelled).encode("utf-32-le"), np.uint32)
     starts = np.cumsum([0, *map(len, spelled)])
     letters = Ragged(codes, starts)
-    for n, (own, word, at) in enumerate(hashed_ngrams(letters, LONGEST[LETTERS]), 1):
+    for n, (hashes, word, at) in enumerate(hashed_ngrams(letters, LONGEST[LETTERS]), 1):
         if n < SHORTEST[LETTERS]:
             continue
         for place, k, first in zip(
-            _places(own, block.hashes), word.tolist(), at.tolist(), strict=True
+            _places(hashes, block.hashes), word.tolist(), at.tolist(), strict=True
         ):
             if place >= 0:
                 inside = first - int(starts[k])
@@ -131,8 +136,8 @@ def _places(hashes: NDArray[np.uint64], known: NDArray[np.uint64]) -> list[int]:
     if not len(known):
         return [-1] * len(hashes)
     at = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
-    found: list[int] = np.where(known[at] == hashes, at, -1).tolist()
-    return found
+    places: list[int] = np.where(known[at] == hashes, at, -1).tolist()
+    return places
 
 
 _PLACES = {WORDS: _word_places, LETTERS: _letter_places}

@@ -44,8 +44,8 @@ class Ngrams:
     starts: Annotated[NDArray[np.int64], Shape(None), Range(low=0, high="hashes")]
     words: Annotated[
         NDArray[np.int32],
-        Shape("hashes", lambda own: len(own.starts) - 1),
-        Range(low=-1, high=lambda own: own.word_count - 1),
+        Shape("hashes", lambda ngrams: len(ngrams.starts) - 1),
+        Range(low=-1, high=lambda ngrams: ngrams.word_count - 1),
     ]
 
     def check_saved(self) -> None:
@@ -72,33 +72,33 @@ class Ngrams:
                 f"expected longest ≥ 1 and min_rows ≥ 1, got {longest} and {min_rows}"
             )
         hashes, words, places, total = list[Hashes](), [], [], 0
-        for n, (own, rows, at) in enumerate(hashed_ngrams(texts, longest), 1):
-            order = np.argsort(own, kind="stable")  # equal ones by row, for rows rise
-            own, rows = own[order], rows[order]
-            new = changes(own)
+        for n, (hashed, rows, at) in enumerate(hashed_ngrams(texts, longest), 1):
+            order = np.argsort(hashed, kind="stable")  # equal ones by row, for rows rise
+            hashed, rows = hashed[order], rows[order]
+            new = changes(hashed)
             once = np.flatnonzero(new | changes(rows))  # each n-gram once in a row
             group = np.cumsum(new)[once] - 1
-            kept = np.bincount(group, minlength=int(new.sum())) >= min_rows
-            numbers = np.cumsum(kept) - 1 + total
-            chosen = kept[group]
+            frequent = np.bincount(group, minlength=int(new.sum())) >= min_rows
+            numbers = np.cumsum(frequent) - 1 + total
+            chosen = frequent[group]
             places.append((rows[once[chosen]], numbers[group[chosen]]))
-            first = np.flatnonzero(new)[kept]
-            hashes.append(own[first])
+            first = np.flatnonzero(new)[frequent]
+            hashes.append(hashed[first])
             words.append(_columns(texts.values, at[order[first]], n, longest))
             total += len(first)
         starts = np.concatenate([[0], np.cumsum([len(h) for h in hashes])])
-        found = cls(np.concatenate(hashes), starts, np.concatenate(words))
-        return found, found._by_row(places, len(texts))
+        ngrams = cls(np.concatenate(hashes), starts, np.concatenate(words))
+        return ngrams, ngrams._by_row(places, len(texts))
 
     def present(self, texts: Ragged) -> Ragged:
         """The numbers of the listed n-grams in each row, rising, each once (int32)."""
         places = []
-        for n, (own, rows, _) in enumerate(hashed_ngrams(texts, self.longest)):
+        for n, (hashes, rows, _) in enumerate(hashed_ngrams(texts, self.longest)):
             known = self.hashes[self.starts[n] : self.starts[n + 1]]
             if len(known):
-                place = np.minimum(np.searchsorted(known, own), len(known) - 1)
-                found = known[place] == own
-                places.append((rows[found], place[found] + self.starts[n]))
+                place = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
+                matching = known[place] == hashes
+                places.append((rows[matching], place[matching] + self.starts[n]))
         return self._by_row(places, len(texts))
 
     def _by_row(
@@ -110,9 +110,9 @@ class Ngrams:
             [np.empty(0, np.int64), *(size * row.astype(np.int64) + n for row, n in places)]
         )
         keys.sort()
-        own, numbers = np.divmod(keys[changes(keys)], size)
+        divmod, numbers = np.divmod(keys[changes(keys)], size)
         starts = np.zeros(rows + 1, np.int64)
-        np.cumsum(np.bincount(own, minlength=rows), out=starts[1:])
+        np.cumsum(np.bincount(divmod, minlength=rows), out=starts[1:])
         return Ragged(numbers.astype(np.int32), starts)
 
     def spelled(self, number: int) -> tuple[int, ...]:
@@ -140,12 +140,12 @@ def hashed_ngrams(
     words = texts.values.astype(np.uint64)
     rows = np.repeat(np.arange(len(texts), dtype=np.int32), texts.lengths)
     at = np.arange(len(words))
-    own = np.zeros(len(words), np.uint64)
+    hashes = np.zeros(len(words), np.uint64)
     for n in range(1, longest + 1):
         inside = at + n - 1 < texts.starts[rows + 1]
-        own, rows, at = own[inside], rows[inside], at[inside]
-        own = _mixed(own ^ _mixed(words[at + n - 1]))
-        yield own, rows, at
+        hashes, rows, at = hashes[inside], rows[inside], at[inside]
+        hashes = _mixed(hashes ^ _mixed(words[at + n - 1]))
+        yield hashes, rows, at
 
 
 def _mixed(v: Hashes) -> Hashes:
@@ -195,8 +195,8 @@ class LinearModel:
     def present_scores(self, present: Ragged) -> NDArray[np.float32]:
         """z (rows, classes) of the n-grams that each row has."""
         ids, starts = torch.from_numpy(present.values), torch.from_numpy(present.starts[:-1])
-        found = embedding_bag(ids.long(), torch.from_numpy(self.weights), starts, mode="sum")
-        return (found + torch.from_numpy(self.bias)).numpy()
+        bag = embedding_bag(ids.long(), torch.from_numpy(self.weights), starts, mode="sum")
+        return (bag + torch.from_numpy(self.bias)).numpy()
 
     def probabilities(self, texts: Ragged) -> NDArray[np.float32]:
         """(rows, classes): of each class, or of each label being there."""
@@ -232,13 +232,13 @@ def fit_linear(
     ngrams, present = Ngrams.listed(texts, longest, min_rows)
     matrix = Presence(present, len(ngrams))
     several = targets.ndim == 2
-    wanted = torch.from_numpy(np.asarray(targets, np.int64))
-    goal = wanted if several else one_hot(wanted, classes)
+    labels = torch.from_numpy(np.asarray(targets, np.int64))
+    goal = labels if several else one_hot(labels, classes)
     if classes == 2 and not several:
         goal = goal[:, 1:]
     ratios = log_count_ratios(matrix, goal.float(), smoothing)
-    own = wanted if goal.shape[1] == classes and not several else goal.float()
-    weights, bias = _regression(matrix, ratios, own, strength, iterations)
+    goals = labels if goal.shape[1] == classes and not several else goal.float()
+    weights, bias = _regression(matrix, ratios, goals, strength, iterations)
     if goal.shape[1] != classes:  # z for class 1, −z for class 0, and the same distribution
         weights, bias = torch.cat([-weights, weights], 1) / 2, torch.cat([-bias, bias]) / 2
     return LinearModel(ngrams, weights.numpy(), bias.numpy(), several)

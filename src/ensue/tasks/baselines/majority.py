@@ -26,9 +26,11 @@ class MajorityLabel:
     the most frequent of all."""
 
     by_word: Annotated[
-        NDArray[np.int64], Shape("word_count"), Range(low=0, high=lambda own: len(own.labels) - 1)
+        NDArray[np.int64],
+        Shape("word_count"),
+        Range(low=0, high=lambda model: len(model.labels) - 1),
     ]
-    overall: Annotated[int, AS_ARRAY, Range(low=0, high=lambda own: len(own.labels) - 1)]
+    overall: Annotated[int, AS_ARRAY, Range(low=0, high=lambda model: len(model.labels) - 1)]
 
     @classmethod
     def fitted(cls, words: Ragged, targets: Ragged, word_count: int) -> MajorityLabel:
@@ -38,10 +40,10 @@ class MajorityLabel:
         pairs, times = np.unique(
             words.values.astype(np.int64) * labels + targets.values, return_counts=True
         )
-        own, label = np.divmod(pairs, labels)
-        order = np.lexsort((-label, times, own))  # of one word, the most frequent comes last
+        divmod, label = np.divmod(pairs, labels)
+        order = np.lexsort((-label, times, divmod))  # of one word, the most frequent comes last
         by_word = np.full(word_count, overall, np.int64)
-        by_word[own[order]] = label[order]
+        by_word[divmod[order]] = label[order]
         return cls(by_word, overall)
 
     def label(self, words: Ragged) -> Ragged:

@@ -44,7 +44,7 @@ class RowWeights(NamedTuple):
     def towards(self, other: RowWeights, share: Tensor) -> RowWeights:
         """share (k,): how far each class goes."""
         return RowWeights(
-            *(own + share * (end - own) for own, end in zip(self, other, strict=True))
+            *(start + share * (end - start) for start, end in zip(self, other, strict=True))
         )
 
 
@@ -55,30 +55,30 @@ def row_weights_along(
 
     products (rows, rows): G; signs (rows, k): ±1."""
     signs = signs.double()
-    found = RowWeights(torch.zeros_like(signs), signs.new_zeros(signs.shape[1]))
+    rowweights = RowWeights(torch.zeros_like(signs), signs.new_zeros(signs.shape[1]))
     for strength in strengths:
-        found = solve_by_rows(products, signs, strength, found)
-        yield found
+        rowweights = solve_by_rows(products, signs, strength, rowweights)
+        yield rowweights
 
 
 def solve_by_rows(
     products: Tensor, signs: Tensor, strength: float, start: RowWeights
 ) -> RowWeights:
     """products (rows, rows): G; signs (rows, k): ±1; strength: C. All float64."""
-    found, scores = start, start.scores(products)
-    cost = _costs(found, scores, signs, strength)
+    current, scores = start, start.scores(products)
+    cost = _costs(current, scores, signs, strength)
     for _ in range(STEPS):
         inside = signs * scores < 1
-        goal = _minimum(products, signs, strength, inside, found)
-        step = _steps(found, goal, cost, products, signs, strength)
-        found = found.towards(goal, step)
-        scores = found.scores(products)
-        cost = _costs(found, scores, signs, strength)
+        goal = _minimum(products, signs, strength, inside, current)
+        step = _steps(current, goal, cost, products, signs, strength)
+        current = current.towards(goal, step)
+        scores = current.scores(products)
+        cost = _costs(current, scores, signs, strength)
         if bool(((signs * scores < 1) == inside).all()) and bool((step == 1).all()):
             break
         if not bool((step > 0).any()):
             break
-    return found
+    return current
 
 
 def _minimum(
@@ -86,24 +86,24 @@ def _minimum(
 ) -> RowWeights:
     """Of the quadratic cost of the rows inside of the margin of each class, inside (rows, k)."""
     beta, bias = torch.zeros_like(before.beta), before.bias.clone()
-    found = inside.unique(dim=1, return_inverse=True)  # type: ignore[no-untyped-call]
-    groups, group = found
+    groups_of_rows = inside.unique(dim=1, return_inverse=True)  # type: ignore[no-untyped-call]
+    groups, group = groups_of_rows
     for number in range(groups.shape[1]):
         rows, classes = groups[:, number].nonzero()[:, 0], (group == number).nonzero()[:, 0]
         if not len(rows):  # nothing is inside: the shortest w, with the bias as it is
             continue
         matrix = products.index_select(0, rows).index_select(1, rows)
         matrix.diagonal().add_(0.5 / strength)
-        wanted = torch.cat([signs[rows][:, classes], signs.new_ones(len(rows), 1)], 1)
-        solved = torch.cholesky_solve(wanted, torch.linalg.cholesky(matrix))
-        own = solved[:, :-1].sum(0) / solved[:, -1].sum()
-        beta[rows[:, None], classes] = solved[:, :-1] - own * solved[:, -1:]
-        bias[classes] = own
+        gradient = torch.cat([signs[rows][:, classes], signs.new_ones(len(rows), 1)], 1)
+        solved = torch.cholesky_solve(gradient, torch.linalg.cholesky(matrix))
+        offset = solved[:, :-1].sum(0) / solved[:, -1].sum()
+        beta[rows[:, None], classes] = solved[:, :-1] - offset * solved[:, -1:]
+        bias[classes] = offset
     return RowWeights(beta, bias)
 
 
 def _steps(
-    found: RowWeights,
+    weights: RowWeights,
     goal: RowWeights,
     cost: Tensor,
     products: Tensor,
@@ -112,9 +112,9 @@ def _steps(
 ) -> Tensor:
     """(k,): 1, or the largest ½ⁿ by which the cost of a class does not rise; 0 where none is."""
     step = torch.ones_like(cost)
-    first, last = found.scores(products), goal.scores(products)
+    first, last = weights.scores(products), goal.scores(products)
     for _ in range(HALVINGS):
-        tried, scores = found.towards(goal, step), first + step * (last - first)
+        tried, scores = weights.towards(goal, step), first + step * (last - first)
         rises = _costs(tried, scores, signs, strength) > cost * (1 + 1e-12)
         if not bool(rises.any()):
             return step
@@ -122,10 +122,10 @@ def _steps(
     return torch.where(rises, 0.0, step)
 
 
-def _costs(found: RowWeights, scores: Tensor, signs: Tensor, strength: float) -> Tensor:
+def _costs(weights: RowWeights, scores: Tensor, signs: Tensor, strength: float) -> Tensor:
     """(k,)"""
     short = (1 - signs * scores).clamp(min=0)
-    length = (found.beta * (scores - found.bias)).sum(0)  # wᵀw = βᵀGβ
+    length = (weights.beta * (scores - weights.bias)).sum(0)  # wᵀw = βᵀGβ
     return strength * short.square().sum(0) + 0.5 * length
 
 
@@ -161,7 +161,7 @@ def along_strengths(
 def _solved(
     x: SparseMatrix, signs: Tensor, strength: float, start: tuple[Tensor, Tensor]
 ) -> tuple[Tensor, Tensor]:
-    w, b = (own.clone() for own in start)
+    w, b = (tensor.clone() for tensor in start)
 
     def closure() -> Tensor:
         short = (1 - signs * (x.times(w) + b)).clamp_(min=0)

@@ -75,7 +75,7 @@ def fitted_mixture(
     networks: the scores (rows, classes) of each member, float64; targets: classes (rows,), or
     zeros and ones (rows, labels). Scores that are no numbers have no best mixture: EQUAL."""
     several = targets.ndim == 2
-    if not all(own.isfinite().all() for own in (*networks, ngrams)):
+    if not all(scores.isfinite().all() for scores in (*networks, ngrams)):
         return EQUAL
     rows = torch.arange(len(targets))
     sign = 2 * targets - 1  # p where a label is there, 1 − p where it is not
@@ -86,12 +86,12 @@ def fitted_mixture(
     def cost() -> Tensor:
         search.zero_grad()
         a, b = guess * moved.exp()
-        mixed = torch.stack([_mixed(own, ngrams, several, a, b) for own in networks])
+        mixed = torch.stack([_mixed(network, ngrams, several, a, b) for network in networks])
         right = logsigmoid(mixed * sign) if several else mixed[:, rows, targets]
         logs = right.logsumexp(0) - math.log(len(networks))  # of the members' mean
-        found = first.doubt * moved.square().sum() - logs.sum()
-        found.backward()  # type: ignore[no-untyped-call]
-        return found
+        total = first.doubt * moved.square().sum() - logs.sum()
+        total.backward()  # type: ignore[no-untyped-call]
+        return total
 
     search.step(cost)  # type: ignore[no-untyped-call]
     a, b = (guess * moved.detach().exp()).tolist()
@@ -136,7 +136,7 @@ def fitted_numbers(networks: Sequence[Tensor], linear: Tensor, values: Tensor) -
 
     networks: z (rows, 2) of each member; linear, values: (rows, 1). Scores that are no numbers have
     no best mixture: EVEN."""
-    if not all(own.isfinite().all() for own in (*networks, linear)):
+    if not all(scores.isfinite().all() for scores in (*networks, linear)):
         return EVEN
     members, linear, values = [z.double() for z in networks], linear.double(), values.double()
     free = torch.zeros(4, dtype=torch.float64, requires_grad=True)
@@ -149,11 +149,11 @@ def fitted_numbers(networks: Sequence[Tensor], linear: Tensor, values: Tensor) -
         search.zero_grad()
         moved = [_moved(z, linear, *settings()) for z in members]
         costs = torch.stack([Gaussian().cost(z, values).sum() for z in moved])
-        found = DOUBT * free.square().sum() + costs.mean()
-        found.backward()  # type: ignore[no-untyped-call]
-        return found
+        total = DOUBT * free.square().sum() + costs.mean()
+        total.backward()  # type: ignore[no-untyped-call]
+        return total
 
     search.step(cost)  # type: ignore[no-untyped-call]
-    a, b, shift, spread = (float(own.detach()) for own in settings())
+    a, b, shift, spread = (float(setting.detach()) for setting in settings())
     rows, fitted = len(values), len(free)
     return NumberMixture(a, b, shift, spread * math.sqrt((rows + fitted) / max(rows - fitted, 1)))

@@ -58,14 +58,14 @@ def least_squares(x: Tensor, y: Tensor, ridge: float = 0.0) -> tuple[Tensor, Ten
         width = x.shape[1]
         left = torch.cat([left, (ridge * len(x)) ** 0.5 * torch.eye(width).to(x)])
         right = torch.cat([right, y.new_zeros(width, y.shape[1])])
-    found = torch.linalg.lstsq(left, right, driver="gelsd").solution.t()
-    return found, middle - found @ centre
+    t = torch.linalg.lstsq(left, right, driver="gelsd").solution.t()
+    return t, middle - t @ centre
 
 
 def minimise(network: nn.Module, cost: Callable[[], Tensor], iterations: int = ITERATIONS) -> None:
     """Moves the parameters to a minimum of the cost, by L-BFGS over all rows at once."""
     optimiser = LBFGS(
-        [own for own in network.parameters() if own.requires_grad],
+        [parameter for parameter in network.parameters() if parameter.requires_grad],
         max_iter=iterations,
         tolerance_grad=1e-9,
         tolerance_change=1e-12,
@@ -75,9 +75,9 @@ def minimise(network: nn.Module, cost: Callable[[], Tensor], iterations: int = I
     def closure() -> Tensor:
         optimiser.zero_grad()
         with torch.enable_grad():
-            found = cost()
-            found.backward()  # type: ignore[no-untyped-call]
-        return found.detach()
+            total = cost()
+            total.backward()  # type: ignore[no-untyped-call]
+        return total.detach()
 
     optimiser.step(closure)  # type: ignore[no-untyped-call]
 
@@ -223,10 +223,10 @@ class RandomFeatures(nn.Module):
             torch.manual_seed(seed)
             self.network = MLP([inputs, units, outputs], activation)
             first = self.network.layers[0]
-            for own in first.parameters(recurse=False):
-                nn.init.normal_(own, 0.0, scale)
-        for own in first.parameters():
-            own.requires_grad_(False)
+            for parameter in first.parameters(recurse=False):
+                nn.init.normal_(parameter, 0.0, scale)
+        for parameter in first.parameters():
+            parameter.requires_grad_(False)
 
     def features(self, x: Tensor) -> Tensor:
         """φ(x): (…, units)."""
@@ -237,10 +237,10 @@ class RandomFeatures(nn.Module):
         """The readout for x (rows, inputs) and y (rows, outputs), in closed form."""
         last = self.network.layers[1]
         weight, bias = least_squares(self.features(x), y, ridge)
-        for own, found in zip(last.parameters(), (weight, bias), strict=True):
-            own.copy_(found)
+        for parameter, solution in zip(last.parameters(), (weight, bias), strict=True):
+            parameter.copy_(solution)
         return self
 
     def forward(self, x: Tensor) -> Tensor:
-        found: Tensor = self.network(x)
-        return found
+        y: Tensor = self.network(x)
+        return y

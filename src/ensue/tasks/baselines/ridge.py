@@ -39,9 +39,9 @@ def explained(products: Tensor, targets: Tensor) -> float:
     size = float(values.mean()) or 1.0
     errors = []
     for strength in LEFT_OUT_STRENGTHS:
-        kept = values / (values + strength * size)
-        diagonal = 1 / n + (vectors.square() * kept).sum(1)
-        wrong = y - vectors @ (kept[:, None] * turned)
+        shares = values / (values + strength * size)
+        diagonal = 1 / n + (vectors.square() * shares).sum(1)
+        wrong = y - vectors @ (shares[:, None] * turned)
         left_out = wrong / (1 - diagonal).clamp(min=LEAST)[:, None]
         errors.append(float(left_out.square().sum()))
     return 1 - min(errors) / max(usual, LEAST)
@@ -83,12 +83,14 @@ def fit_ridge(
 ) -> RidgeModel:
     """From word numbers and values (rows,); the held-out rows choose the strength."""
     ngrams, present = Ngrams.listed(texts, longest, min_rows)
-    matrix, wanted = Presence(present, len(ngrams)), _column(values)
-    held = ngrams.present(held_texts)
+    matrix, goal = Presence(present, len(ngrams)), _column(values)
+    held_out = ngrams.present(held_texts)
     best, least = torch.zeros(len(ngrams)), float("inf")
     for strength in STRENGTHS:
-        weights = _solved(matrix, wanted, strength)
-        error = float((_sums(held, weights) - torch.from_numpy(held_values).float()).square().sum())
+        weights = _solved(matrix, goal, strength)
+        error = float(
+            (_sums(held_out, weights) - torch.from_numpy(held_values).float()).square().sum()
+        )
         if error < least:
             best, least = weights, error
     return RidgeModel(ngrams, best.numpy())

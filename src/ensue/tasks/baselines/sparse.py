@@ -80,14 +80,14 @@ class SparseMatrix:
     @cached_property
     def row_products(self) -> Tensor:
         """X·Xᵀ (rows, rows), float64."""
-        found = torch.empty(len(self), len(self), dtype=torch.float64)
+        products = torch.empty(len(self), len(self), dtype=torch.float64)
         for start in range(0, len(self), PIECE):
             piece = self.take(np.arange(start, min(start + PIECE, len(self))))
             dense = torch.zeros(self.width, len(piece))
             places = torch.from_numpy(piece.columns.values.astype(np.int64))
             dense[places, torch.from_numpy(piece.rows)] = torch.from_numpy(piece.values)
-            found[:, start : start + PIECE] = self.times(dense).double()
-        return found
+            products[:, start : start + PIECE] = self.times(dense).double()
+        return products
 
     def take(self, rows: NDArray[np.int64]) -> SparseMatrix:
         """The rows of these numbers."""

@@ -37,11 +37,11 @@ class Texts:
     rows: Ragged
 
 
-def joined(train: Texts, held: Texts) -> Texts:
+def joined(train: Texts, texts: Texts) -> Texts:
     """The rows of both, which number words alike."""
-    values = np.concatenate([train.rows.values, held.rows.values])
-    starts = np.concatenate([train.rows.starts, train.rows.starts[-1] + held.rows.starts[1:]])
-    return Texts(held.words, Ragged(values, starts))
+    values = np.concatenate([train.rows.values, texts.rows.values])
+    starts = np.concatenate([train.rows.starts, train.rows.starts[-1] + texts.rows.starts[1:]])
+    return Texts(texts.words, Ragged(values, starts))
 
 
 @dataclass(frozen=True)
@@ -65,11 +65,15 @@ class Block:
         in_rows = np.bincount(numbers, minlength=len(known))
         if len(known) > MOST_COLUMNS:
             often = in_rows > 1
-            kept = often[numbers]
-            rows, numbers, counts = rows[kept], (np.cumsum(often) - 1)[numbers[kept]], counts[kept]
+            frequent = often[numbers]
+            rows, numbers, counts = (
+                rows[frequent],
+                (np.cumsum(often) - 1)[numbers[frequent]],
+                counts[frequent],
+            )
             known, in_rows = known[often], in_rows[often]
-        found = cls(kind, known, (1 + np.log((1 + many) / (1 + in_rows))).astype(np.float32))
-        return found, found._weighted(rows, numbers, counts, many)
+        block = cls(kind, known, (1 + np.log((1 + many) / (1 + in_rows))).astype(np.float32))
+        return block, block._weighted(rows, numbers, counts, many)
 
     def take(self, columns: Whole) -> Block:
         """The n-grams of these columns, rising."""
@@ -78,9 +82,9 @@ class Block:
     def matrix(self, texts: Texts) -> SparseMatrix:
         rows, hashes, counts = _NGRAMS[self.kind](texts)
         place = np.minimum(np.searchsorted(self.hashes, hashes), max(len(self.hashes) - 1, 0))
-        there = self.hashes[place] == hashes if len(self.hashes) else np.zeros(len(place), bool)
-        found = _counted(rows[there], place[there], counts[there], len(self.hashes))
-        return self._weighted(*found, len(texts.rows))
+        known = self.hashes[place] == hashes if len(self.hashes) else np.zeros(len(place), bool)
+        counted = _counted(rows[known], place[known], counts[known], len(self.hashes))
+        return self._weighted(*counted, len(texts.rows))
 
     def _weighted(self, rows: Whole, numbers: Whole, counts: Whole, many: int) -> SparseMatrix:
         values = (1 + np.log(counts)) * self.idf[numbers]
@@ -95,8 +99,8 @@ class Block:
 class TextFeatures:
     """Blocks side by side, one or both."""
 
-    words: Annotated[Block | None, Let(kind=lambda own: WORDS)] = None
-    letters: Annotated[Block | None, Let(kind=lambda own: LETTERS)] = None
+    words: Annotated[Block | None, Let(kind=lambda features: WORDS)] = None
+    letters: Annotated[Block | None, Let(kind=lambda features: LETTERS)] = None
 
     def check_saved(self) -> None:
         if not self.blocks:
@@ -109,11 +113,11 @@ class TextFeatures:
     @classmethod
     def learn(cls, texts: Texts, kinds: Sequence[str]) -> tuple[TextFeatures, SparseMatrix]:
         learned = [Block.learn(kind, texts) for kind in kinds]
-        return cls.of(own for own, _ in learned), side_by_side([x for _, x in learned])
+        return cls.of(block for block, _ in learned), side_by_side([x for _, x in learned])
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        return tuple(own for own in (self.words, self.letters) if own is not None)
+        return tuple(block for block in (self.words, self.letters) if block is not None)
 
     def matrix(self, texts: Texts) -> SparseMatrix:
         return side_by_side([block.matrix(texts) for block in self.blocks])
@@ -131,15 +135,15 @@ def few_enough(texts: Texts) -> bool:
 
 def spelled_ngrams(texts: Texts, hashes: Hashes) -> dict[int, str]:
     """The n-grams of words that have these hashes, rising, as the texts spell them."""
-    found: dict[int, str] = {}
-    for n, (own, _, at) in enumerate(hashed_ngrams(hashed_words(texts), LONGEST[WORDS]), 1):
-        place = np.minimum(np.searchsorted(hashes, own), max(len(hashes) - 1, 0))
-        there = np.flatnonzero(hashes[place] == own) if len(hashes) else np.zeros(0, np.int64)
-        for k in there:
-            if int(own[k]) not in found:
+    ngrams: dict[int, str] = {}
+    for n, (hashed, _, at) in enumerate(hashed_ngrams(hashed_words(texts), LONGEST[WORDS]), 1):
+        place = np.minimum(np.searchsorted(hashes, hashed), max(len(hashes) - 1, 0))
+        matches = np.flatnonzero(hashes[place] == hashed) if len(hashes) else np.zeros(0, np.int64)
+        for k in matches:
+            if int(hashed[k]) not in ngrams:
                 words = texts.rows.values[at[k] : at[k] + n]
-                found[int(own[k])] = " ".join(texts.words[word] for word in words)
-    return found
+                ngrams[int(hashed[k])] = " ".join(texts.words[word] for word in words)
+    return ngrams
 
 
 def hashed_words(texts: Texts) -> Ragged:
@@ -160,9 +164,9 @@ def _counted(rows: Whole, numbers: Whole, counts: Whole, width: int) -> tuple[Wh
 
 def _word_ngrams(texts: Texts) -> tuple[Whole, Hashes, Whole]:
     """Row, hash and count of every n-gram of words; equal ones are not yet together."""
-    found = list(hashed_ngrams(hashed_words(texts), LONGEST[WORDS]))
-    hashes = np.concatenate([own for own, _, _ in found])
-    rows = np.concatenate([own for _, own, _ in found]).astype(np.int64)
+    ngrams = list(hashed_ngrams(hashed_words(texts), LONGEST[WORDS]))
+    hashes = np.concatenate([part_hashes for part_hashes, _, _ in ngrams])
+    rows = np.concatenate([row_numbers for _, row_numbers, _ in ngrams]).astype(np.int64)
     return rows, hashes, np.ones(len(rows), np.int64)
 
 
@@ -172,20 +176,21 @@ def _letter_ngrams(texts: Texts) -> tuple[Whole, Hashes, Whole]:
     codes = np.frombuffer(spaced.encode("utf-32-le", "surrogatepass"), np.uint32)
     starts = np.cumsum([0, *(len(word) + 2 for word in texts.words)])
     sizes = enumerate(hashed_ngrams(Ragged(codes, starts), LONGEST[LETTERS]), 1)
-    found = [(own, word) for n, (own, word, _) in sizes if n >= SHORTEST[LETTERS]]
-    word = np.concatenate([own for _, own in found])
+    long_enough = [(hashes, word) for n, (hashes, word, _) in sizes if n >= SHORTEST[LETTERS]]
+    word = np.concatenate([words for _, words in long_enough])
     order = np.argsort(word, kind="stable")
     counts = np.bincount(word, minlength=len(texts.words))
     ngrams = Ragged(
-        np.concatenate([own for own, _ in found])[order], np.concatenate([[0], np.cumsum(counts)])
+        np.concatenate([hashes for hashes, _ in long_enough])[order],
+        np.concatenate([[0], np.cumsum(counts)]),
     )
     many = max(len(texts.words), 1)
     row = np.repeat(np.arange(len(texts.rows)), texts.rows.lengths)
     keys = np.sort(row * many + texts.rows.values)
     once = np.flatnonzero(changes(keys))
     times = np.diff(np.append(once, len(keys)))
-    row, own = np.divmod(keys[once], many)
-    spread = ngrams.take(own)
+    row, number = np.divmod(keys[once], many)
+    spread = ngrams.take(number)
     return np.repeat(row, spread.lengths), spread.values, np.repeat(times, spread.lengths)
 
 

@@ -61,8 +61,8 @@ def common_words(labelled: Texts, others: Texts) -> tuple[Block, SparseMatrix]:
     block, x = Block.learn(WORDS, joined(labelled, others))
     in_rows = np.bincount(x.columns.values, minlength=x.width)
     in_rows[x.take(np.arange(len(labelled.rows))).columns.values] = LEAST_ROWS
-    kept = block.take(np.flatnonzero(in_rows >= LEAST_ROWS))
-    return kept, kept.matrix(labelled)
+    common = block.take(np.flatnonzero(in_rows >= LEAST_ROWS))
+    return common, common.matrix(labelled)
 
 
 def halves(texts: Texts) -> tuple[Texts, Texts]:
@@ -91,7 +91,7 @@ def agreement(first: SparseMatrix, second: SparseMatrix) -> tuple[Tensor, Tensor
     """The largest eigenvalues (k,) of M, falling, and its eigenvectors (columns, k)."""
     rows, width = len(first), first.width
     count = max(min(MOST, rows // ROWS_EACH, MOST_NUMBERS // max(width, 1), width), 1)
-    means = [own.transposed_times(torch.full((rows, 1), 1 / rows)) for own in (first, second)]
+    means = [half.transposed_times(torch.full((rows, 1), 1 / rows)) for half in (first, second)]
 
     def product(v: Tensor) -> Tensor:
         one = first.transposed_times(second.times(v)) - rows * means[0] @ (means[1].T @ v)
@@ -99,15 +99,15 @@ def agreement(first: SparseMatrix, second: SparseMatrix) -> tuple[Tensor, Tensor
         return (one + other) / 2
 
     draw = torch.Generator().manual_seed(TOPIC_SEED)
-    found = torch.randn(width, min(count + BESIDE, width), generator=draw)
+    basis = torch.randn(width, min(count + BESIDE, width), generator=draw)
     for _ in range(ROUNDS):
-        found = torch.linalg.qr(product(found)).Q
-    within = (found.T @ product(found)).double()
+        basis = torch.linalg.qr(product(basis)).Q
+    within = (basis.T @ product(basis)).double()
     values, turned = torch.linalg.eigh((within + within.T) / 2)
     largest = values.flip(0)[:count].clamp(min=0)
-    kept = max(int((largest > LEAST_VALUE * largest[0].clamp(min=LEAST_VALUE)).sum()), 1)
-    directions: Tensor = found.double() @ turned.flip(1)[:, :kept]
-    return largest[:kept].float(), directions.float()
+    used = max(int((largest > LEAST_VALUE * largest[0].clamp(min=LEAST_VALUE)).sum()), 1)
+    directions: Tensor = basis.double() @ turned.flip(1)[:, :used]
+    return largest[:used].float(), directions.float()
 
 
 STRENGTHS = (0.03, 0.1, 0.3, 1.0, 3.0)
@@ -133,23 +133,23 @@ class TextLinear:
 
     features: Annotated[TextFeatures, NEXT_TO]
     weights: Annotated[
-        NDArray[np.float32], Shape(lambda own: len(own.features) + own.extra, "outputs")
+        NDArray[np.float32], Shape(lambda model: len(model.features) + model.extra, "outputs")
     ]
     bias: Annotated[NDArray[np.float32], Shape("outputs")]
 
     def scores(self, texts: Texts, beside: SparseMatrix | None = None) -> Tensor:
         """(rows, k), float64. beside: columns that do not come from the text."""
         x = with_columns(self.features.matrix(texts), beside)
-        found = x.times(torch.from_numpy(self.weights)) + torch.from_numpy(self.bias)
-        return found.double()
+        times = x.times(torch.from_numpy(self.weights)) + torch.from_numpy(self.bias)
+        return times.double()
 
     def without_text(self, beside: SparseMatrix | None = None) -> NDArray[np.float64]:
         """(k,): what one row's score is but for its text: the bias, and its other columns."""
-        found = self.bias.astype(np.float64)
+        text = self.bias.astype(np.float64)
         if beside is None:
-            return found
+            return text
         weights = torch.from_numpy(self.weights[-beside.width :])
-        return np.asarray(found + beside.times(weights)[0].double().numpy())
+        return np.asarray(text + beside.times(weights)[0].double().numpy())
 
 
 class FittedLinear(NamedTuple):
@@ -175,7 +175,7 @@ def with_columns(x: SparseMatrix, beside: SparseMatrix | None) -> SparseMatrix:
 
 def fit_text_linear(
     train: Texts,
-    held: Texts,
+    texts: Texts,
     targets: NDArray[Any],
     classes: int,
     beside: SparseMatrix | None = None,
@@ -183,12 +183,12 @@ def fit_text_linear(
     """targets: of the training rows and then the validation rows; classes (rows,), or zeros and
     ones (rows, labels). beside: other columns of the same rows."""
     problem = _Classes(torch.from_numpy(np.asarray(targets, np.int64)), classes)
-    return _fitted(train, held, problem, beside)
+    return _fitted(train, texts, problem, beside)
 
 
 def fit_with_topics(
     train: Texts,
-    held: Texts,
+    texts: Texts,
     others: Texts,
     targets: NDArray[Any],
     classes: int,
@@ -200,13 +200,13 @@ def fit_with_topics(
     word has a weight, as in any other model. texts number words alike; targets: of the training
     rows and then the validation rows; kinds: of n-grams; beside: other columns of these rows."""
     problem = _Classes(torch.from_numpy(np.asarray(targets, np.int64)), classes)
-    labelled = joined(train, held)
+    labelled = joined(train, texts)
     rows = len(labelled.rows)
     words, known = common_words(labelled, others)
     blocks, parts = [words], [known]
     if LETTERS in kinds:
-        letters, own = Block.learn(LETTERS, labelled)
-        blocks, parts = [words, letters], [known, own]
+        letters, learn = Block.learn(LETTERS, labelled)
+        blocks, parts = [words, letters], [known, learn]
     x = with_columns(side_by_side(parts), beside)
     directions = topics(words, joined(labelled, others))
     place = known.times(directions)
@@ -214,13 +214,13 @@ def fit_with_topics(
     folds = _folds(len(train.rows), rows)
     tried = []
     for share in SHARES:
-        own = side_by_side([x, SparseMatrix.of_dense(share**0.5 / size * place)]) if share else x
-        tried.append((_best_of_path(own, problem, folds, rows < HARDLY_ANY), share, own))
+        learn = side_by_side([x, SparseMatrix.of_dense(share**0.5 / size * place)]) if share else x
+        tried.append((_best_of_path(learn, problem, folds, rows < HARDLY_ANY), share, learn))
     plain = tried[0][0]
-    best, share, x = min(tried, key=lambda own: own[0].cost)
+    best, share, x = min(tried, key=lambda candidate: candidate[0].cost)
     if not _clearly_lower(best, plain, problem, folds):
         best, share, x = tried[0]
-    weights, bias, of_held = _solved_whole(x, problem, best, folds, len(held.rows))
+    weights, bias, of_held = _solved_whole(x, problem, best, folds, len(texts.rows))
     if share:
         of_topics, weights = weights[-len(directions.T) :], weights[: -len(directions.T)]
         weights[: known.width] += share**0.5 / size * directions @ of_topics
@@ -229,27 +229,27 @@ def fit_with_topics(
 
 
 def fit_text_ridge(
-    train: Texts, held: Texts, values: NDArray[Any], beside: SparseMatrix | None = None
+    train: Texts, texts: Texts, values: NDArray[Any], beside: SparseMatrix | None = None
 ) -> FittedLinear:
     """values (rows,): numbers to predict, of the training rows and then the validation rows, of
     mean 0 and spread 1."""
     problem = _Numbers(torch.from_numpy(np.asarray(values, np.float32))[:, None])
-    return _fitted(train, held, problem, beside)
+    return _fitted(train, texts, problem, beside)
 
 
 def most_telling(model: TextLinear, texts: Texts, labels: Sequence[str]) -> dict[str, list[str]]:
     """The n-grams of words that speak most for each label, as they are spelled in these texts."""
-    words = next((own for own in model.features.blocks if own.kind == WORDS), None)
+    words = next((block for block in model.features.blocks if block.kind == WORDS), None)
     if words is None:
         return {label: [] for label in labels}
     weights = model.weights[: len(words.hashes)]
     best = np.argsort(-weights, 0, kind="stable")[:TELLING]
     spelled = spelled_ngrams(texts, words.hashes[np.unique(best)])
-    found = {}
+    telling = {}
     for number, label in enumerate(labels):
         hashes = words.hashes[best[:, number]].tolist()
-        found[label] = [spelled[own] for own in hashes if own in spelled]
-    return found
+        telling[label] = [spelled[number] for number in hashes if number in spelled]
+    return telling
 
 
 # --- what is solved ------------------------------------------------------------------------------
@@ -269,14 +269,16 @@ class _Classes:
     def path(self, x: SparseMatrix, rows: Whole, strengths: Sequence[float]) -> Iterator[Margins]:
         """Models of these rows, with a column for each class."""
         if len(x) > BY_ROWS:
-            found = along_strengths(x.take(rows), self.signs[rows], strengths)
+            margins = along_strengths(x.take(rows), self.signs[rows], strengths)
         else:
-            own = x.take(rows)
-            found = (
-                Margins(own.transposed_times(solved.beta.float()), solved.bias.float())
+            subset = x.take(rows)
+            margins = (
+                Margins(subset.transposed_times(solved.beta.float()), solved.bias.float())
                 for solved in self._over_rows(x, rows, strengths)
             )
-        return (Margins(self._each_class(own.weights), self._each_class(own.bias)) for own in found)
+        return (
+            Margins(self._each_class(each.weights), self._each_class(each.bias)) for each in margins
+        )
 
     def scores_along(
         self, x: SparseMatrix, rows: Whole, out: Whole, strengths: Sequence[float]
@@ -284,10 +286,10 @@ class _Classes:
         """Of the rows `out` by models of these rows (out, classes)."""
         if len(x) > BY_ROWS:
             outside = x.take(out)
-            return (own.scores(outside) for own in self.path(x, rows, strengths))
+            return (margins.scores(outside) for margins in self.path(x, rows, strengths))
         across = _part_of(x.row_products, out, rows)
-        found = self._over_rows(x, rows, strengths)
-        return (self._each_class(own.scores(across)).float() for own in found)
+        weights_along = self._over_rows(x, rows, strengths)
+        return (self._each_class(margins.scores(across)).float() for margins in weights_along)
 
     def _over_rows(
         self, x: SparseMatrix, rows: Whole, strengths: Sequence[float]
@@ -295,9 +297,9 @@ class _Classes:
         products = _part_of(x.row_products, rows, rows)
         return row_weights_along(products, self.signs[rows], strengths)
 
-    def _each_class(self, own: Tensor) -> Tensor:
+    def _each_class(self, values: Tensor) -> Tensor:
         """(…, k) with a column for each class: z/2 for class 1 and −z/2 for class 0 of two."""
-        return torch.cat([-own / 2, own / 2], -1) if self.two else own
+        return torch.cat([-values / 2, values / 2], -1) if self.two else values
 
     def scaled(self, scores: Tensor, rows: Whole) -> tuple[float, float]:
         """The lowest mean cost of the scores times a number, and that number."""
@@ -315,7 +317,9 @@ class _Classes:
         answered rightly do not ask for ever surer answers (Platt 1999)."""
         if self.several:
             doubt = 1 / (len(targets) + 2)
-            wrong, right = (softplus((1 - 2 * own) * scores) for own in (1 - targets, targets))
+            wrong, right = (
+                softplus((1 - 2 * indicator) * scores) for indicator in (1 - targets, targets)
+            )
             return ((1 - doubt) * right + doubt * wrong).sum(1)
         classes = scores.shape[1]
         doubt = classes / (len(targets) + classes)
@@ -331,16 +335,16 @@ class _Numbers:
     strengths = PENALTIES
 
     def path(self, x: SparseMatrix, rows: Whole, strengths: Sequence[float]) -> Iterator[Margins]:
-        own, values = x.take(rows), self.values[torch.from_numpy(rows)]
+        subset, values = x.take(rows), self.values[torch.from_numpy(rows)]
         mean = values.mean(0)
         for strength in strengths:
-            yield Margins(solved_ridge(own, values - mean, strength), mean)
+            yield Margins(solved_ridge(subset, values - mean, strength), mean)
 
     def scores_along(
         self, x: SparseMatrix, rows: Whole, out: Whole, strengths: Sequence[float]
     ) -> Iterator[Tensor]:
         outside = x.take(out)
-        return (own.scores(outside) for own in self.path(x, rows, strengths))
+        return (margins.scores(outside) for margins in self.path(x, rows, strengths))
 
     def scaled(self, scores: Tensor, rows: Whole) -> tuple[float, float]:
         wrong = scores - self.values[torch.from_numpy(rows)]
@@ -367,10 +371,10 @@ class _Candidate(NamedTuple):
 def _cheapest(path: Iterator[_Candidate]) -> _Candidate:
     """The one of the lowest cost; a path is left where it has risen clearly."""
     best = next(path)
-    for own in path:
-        if own.cost < best.cost:
-            best = own
-        elif own.cost > WORSE * best.cost:
+    for candidate in path:
+        if candidate.cost < best.cost:
+            best = candidate
+        elif candidate.cost > WORSE * best.cost:
             break
     return best
 
@@ -378,39 +382,45 @@ def _cheapest(path: Iterator[_Candidate]) -> _Candidate:
 def _clearly_lower(one: _Candidate, other: _Candidate, problem: _Classes, folds: Folds) -> bool:
     """Whether the cost of one is lower by a hundredth, and by more than chance would have it: that
     of few rows differs by as much between any two models."""
-    rows = np.concatenate([own for _, own in folds])
-    mine, others = (problem.row_costs(own.scale * own.scores, rows) for own in (one, other))
+    rows = np.concatenate([fold for _, fold in folds])
+    mine, others = (
+        problem.row_costs(candidate.scale * candidate.scores, rows) for candidate in (one, other)
+    )
     gain = others - mine
     chance = float(gain.std()) / len(rows) ** 0.5
     return WORSE * one.cost <= other.cost and float(gain.mean()) > SURE * chance
 
 
 def _fitted(
-    train: Texts, held: Texts, problem: _Classes | _Numbers, beside: SparseMatrix | None
+    train: Texts, validation: Texts, problem: _Classes | _Numbers, beside: SparseMatrix | None
 ) -> FittedLinear:
-    texts = joined(train, held)
+    texts = joined(train, validation)
     rows, folds = len(texts.rows), _folds(len(train.rows), len(texts.rows))
     best: tuple[_Candidate, TextFeatures, SparseMatrix] | None = None
     for kinds in _kinds(texts):
-        features, own = TextFeatures.learn(texts, kinds)
-        x = with_columns(own, beside)
-        found = _best_of_path(x, problem, folds, rows < HARDLY_ANY)
-        if best is None or found.cost < best[0].cost:
-            best = found, features, x
+        features, learn = TextFeatures.learn(texts, kinds)
+        x = with_columns(learn, beside)
+        path = _best_of_path(x, problem, folds, rows < HARDLY_ANY)
+        if best is None or path.cost < best[0].cost:
+            best = path, features, x
     assert best is not None
     chosen, features, x = best
-    weights, bias, of_held = _solved_whole(x, problem, chosen, folds, len(held.rows))
+    weights, bias, of_held = _solved_whole(x, problem, chosen, folds, len(validation.rows))
     return FittedLinear(TextLinear(features, weights.numpy(), bias.numpy()), of_held)
 
 
 def _solved_whole(
-    x: SparseMatrix, problem: _Classes | _Numbers, chosen: _Candidate, folds: Folds, held: int
+    x: SparseMatrix,
+    problem: _Classes | _Numbers,
+    chosen: _Candidate,
+    folds: Folds,
+    validation_rows: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Weights and bias by all rows, and the scores of the last rows, so many as are held, by models
     that did not learn from them."""
     (whole,) = problem.path(x, np.arange(len(x)), [chosen.strength])
-    order = np.argsort(np.concatenate([own for _, own in folds]), kind="stable")
-    of_held = chosen.scale * chosen.scores[torch.from_numpy(order)][-held:]
+    order = np.argsort(np.concatenate([fold for _, fold in folds]), kind="stable")
+    of_held = chosen.scale * chosen.scores[torch.from_numpy(order)][-validation_rows:]
     return chosen.scale * whole.weights, chosen.scale * whole.bias, of_held.double()
 
 
@@ -419,12 +429,12 @@ def _best_of_path(
 ) -> _Candidate:
     """The strength whose models have the lowest cost on the rows that they did not learn from."""
     strengths = problem.strengths[1::2] if quick else problem.strengths
-    paths = [problem.scores_along(x, rows, own, strengths) for rows, own in folds]
-    out = np.concatenate([own for _, own in folds])
+    paths = [problem.scores_along(x, rows, fold, strengths) for rows, fold in folds]
+    out = np.concatenate([fold for _, fold in folds])
 
     def tried() -> Iterator[_Candidate]:
-        for strength, *found in zip(strengths, *paths, strict=True):
-            scores = torch.cat(found)
+        for strength, *path in zip(strengths, *paths, strict=True):
+            scores = torch.cat(path)
             cost, scale = problem.scaled(scores, out)
             yield _Candidate(cost, scale, strength, scores)
 
@@ -445,4 +455,4 @@ def _folds(train: int, rows: int) -> list[tuple[Whole, Whole]]:
     if rows >= FEW_ROWS or train < FOLDS:
         return [(np.arange(train), np.arange(train, rows))]
     parts = by_share(rows, equal_shares(3 if rows < HARDLY_ANY else FOLDS), SEED)
-    return [(np.setdiff1d(np.arange(rows), own), own) for own in parts.values()]
+    return [(np.setdiff1d(np.arange(rows), part), part) for part in parts.values()]

@@ -138,14 +138,14 @@ class AttentionDecoder(nn.Module):
         sampling: the share of the words before, but for the first, in whose place stands the most
         probable word of the step before. With lengths (rows,), what is beyond a row's end means
         nothing, and nor does the state."""
-        kept = None
+        none = None
         if self.training and self.dropout_input:
             size = (before.shape[1], self.table.embedding_dim)
-            kept = dropout(self.output.bias.new_ones(size), self.dropout_input)
-        x = self._embedded(before, kept)
+            none = dropout(self.output.bias.new_ones(size), self.dropout_input)
+        x = self._embedded(before, none)
         masks = self.recurrent.sample_masks(x) if self.training else None
         if self.looks_first or self.input_feeding or sampling or len(x) == 1:
-            return self._in_turn(before, x, state, kept, masks, sampling)
+            return self._in_turn(before, x, state, none, masks, sampling)
         s, cells = self.recurrent(x, state.cells, lengths, masks)
         context, weights = self._look(s, state)
         state = state._replace(cells=cells, weights=None if weights is None else weights[-1])
@@ -156,26 +156,26 @@ class AttentionDecoder(nn.Module):
         before: Tensor,
         x: Tensor,
         state: DecoderState,
-        kept: Tensor | None,
+        mask: Tensor | None,
         masks: Sequence[Masks | None] | None,
         sampling: float,
     ) -> tuple[Tensor, DecoderState]:
         """One step after the other; what no later step needs is read off all of them at the end."""
         sampled = torch.rand(before.shape, device=before.device) < sampling if sampling else None
-        seen: list[Seen] = []
+        looks: list[Seen] = []
         read: list[Tensor] = []
         for t, e in enumerate(x.unbind(0)):
             if t and sampled is not None:
-                said = self.output.log_probabilities(read[-1].detach()).argmax(-1)
-                e = self._embedded(torch.where(sampled[t], said, before[t]), kept)
-            own = None if masks is None else self.recurrent.masks_at(masks, t)
-            one, state = self._step(e, state, own)
-            seen.append(one)
+                likeliest = self.output.log_probabilities(read[-1].detach()).argmax(-1)
+                e = self._embedded(torch.where(sampled[t], likeliest, before[t]), mask)
+            step_masks = None if masks is None else self.recurrent.masks_at(masks, t)
+            one, state = self._step(e, state, step_masks)
+            looks.append(one)
             if self.input_feeding or sampling:
                 read.append(self._read(one))
             if self.input_feeding:
                 state = state._replace(fed=read[-1])
-        return torch.stack(read) if read else self._read(_stacked(seen, x)), state
+        return torch.stack(read) if read else self._read(_stacked(looks, x)), state
 
     def _step(
         self, e: Tensor, state: DecoderState, masks: Sequence[Masks | None] | None
@@ -191,38 +191,38 @@ class AttentionDecoder(nn.Module):
             context, weights = self._look(s[0], state)
         return Seen(s[0], context, e), state._replace(cells=cells, weights=weights)
 
-    def _embedded(self, tokens: Tensor, kept: Tensor | None) -> Tensor:
+    def _embedded(self, tokens: Tensor, mask: Tensor | None) -> Tensor:
         x: Tensor = self.table(tokens)
         if self.zero_first:
             x = x * (tokens != START_NUMBER)[..., None]
-        return x if kept is None else x * kept
+        return x if mask is None else x * mask
 
     def _look(self, s: Tensor, state: DecoderState) -> tuple[Tensor | None, Tensor | None]:
         """The contexts and weights of the queries s (rows, …) or (time, rows, …)."""
         if self.attention is None or state.memory is None:
             return None, None
-        found: tuple[Tensor, Tensor] = self.attention(
+        look: tuple[Tensor, Tensor] = self.attention(
             s, Memory(*(part.values for part in state.memory))
         )
-        return found
+        return look
 
-    def _read(self, seen: Seen) -> Tensor:
+    def _read(self, look: Seen) -> Tensor:
         """r (…, readout size)."""
-        r: Tensor = self.readout(torch.cat([getattr(seen, name) for name in self.reads], -1))
+        r: Tensor = self.readout(torch.cat([getattr(look, name) for name in self.reads], -1))
         return r
 
     # ------------------------------------------------------------- words
-    def cost(self, r: Tensor, wanted: Tensor, lengths: Tensor) -> Tensor:
+    def cost(self, r: Tensor, targets: Tensor, lengths: Tensor) -> Tensor:
         """Σ −log p over the real ones among the wanted words (time, rows), smoothed."""
         if self.training and self.dropout_output:
             r = r * dropout(r.new_ones(1, *r.shape[1:]), self.dropout_output)
         real = step_mask(lengths.to(r.device), len(r))
-        return self.output.cost(r, wanted, real, self.smoothing)
+        return self.output.cost(r, targets, real, self.smoothing)
 
-    def costs(self, r: Tensor, wanted: Tensor, lengths: Tensor) -> Tensor:
+    def costs(self, r: Tensor, targets: Tensor, lengths: Tensor) -> Tensor:
         """−log p (time, rows) of each wanted word, 0 on padding."""
         real = step_mask(lengths.to(r.device), len(r))
-        return self.output.costs(r, wanted).masked_fill(~real, 0)
+        return self.output.costs(r, targets).masked_fill(~real, 0)
 
     @torch.no_grad()
     def step(self, tokens: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
@@ -252,11 +252,11 @@ def _readout(width: int, size: int, mixed: bool) -> nn.Module:
     return nn.Identity() if width == size else nn.Linear(width, size, bias=False)
 
 
-def _stacked(seen: Sequence[Seen], x: Tensor) -> Seen:
+def _stacked(looks: Sequence[Seen], x: Tensor) -> Seen:
     """The steps (rows, width) of x (time, rows, width) as one (time, rows, width)."""
-    contexts = [one.context for one in seen if one.context is not None]
+    contexts = [one.context for one in looks if one.context is not None]
     context = torch.stack(contexts) if contexts else None
-    return Seen(torch.stack([one.state for one in seen]), context, x)
+    return Seen(torch.stack([one.state for one in looks]), context, x)
 
 
 def _check(attention: str, input_feeding: bool, attend_output: str) -> None:

@@ -265,8 +265,8 @@ def _surprise(y: Tensor, mean: Tensor, spread: Tensor) -> Tensor:
 
 
 def _standard_quantile(q: float, like: Tensor) -> Tensor:
-    found: Tensor = torch.special.ndtri(torch.tensor(inside("q", q), dtype=torch.float64))
-    return found.to(like)
+    ndtri: Tensor = torch.special.ndtri(torch.tensor(inside("q", q), dtype=torch.float64))
+    return ndtri.to(like)
 
 
 def _place(generator: Generator | None, like: Tensor) -> torch.device:
@@ -290,10 +290,11 @@ def _drawn(mean: Tensor, spread: Tensor, generator: Generator | None) -> Tensor:
     return mean + spread * noise.to(mean.device)
 
 
-def _fits(own: Distribution, z: Tensor, y: Tensor) -> None:
+def _fits(distribution: Distribution, z: Tensor, y: Tensor) -> None:
     targets = y.shape[-1]
-    if z.shape != (*y.shape[:-1], own.width(targets)):
+    if z.shape != (*y.shape[:-1], distribution.width(targets)):
         raise ShapeError(
-            f"{own.name}: expected z of shape {(*y.shape[:-1], own.width(targets))} for y of shape "
+            f"{distribution.name}: expected z of shape "
+            f"{(*y.shape[:-1], distribution.width(targets))} for y of shape "
             f"{tuple(y.shape)}, got {tuple(z.shape)}"
         )

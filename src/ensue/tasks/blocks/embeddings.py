@@ -68,8 +68,8 @@ class Words(Feature):
         if self.training:
             chance = torch.rand(ids.shape, device=ids.device)
             ids = torch.where(chance < self.rates[ids], UNKNOWN, ids)
-        found: Tensor = self.table(ids)
-        return found
+        vectors: Tensor = self.table(ids)
+        return vectors
 
 
 class Characters(Feature):
@@ -99,8 +99,8 @@ class Symbols(Feature):
         self.table = _table(count, width, 0.1)
 
     def forward(self, inputs: Inputs) -> Tensor:
-        found: Tensor = self.table(inputs[self.feature])
-        return found.flatten(2)
+        table: Tensor = self.table(inputs[self.feature])
+        return table.flatten(2)
 
 
 class Vectors(Feature):
@@ -145,8 +145,8 @@ class Embed(nn.Module):
             return x
         if self.over == "element":
             return dropout(x, self.dropout)
-        kept = x.new_ones((*x.shape[:2], 1) if self.over == "step" else (1, *x.shape[1:]))
-        return x * dropout(kept, self.dropout)
+        mask = x.new_ones((*x.shape[:2], 1) if self.over == "step" else (1, *x.shape[1:]))
+        return x * dropout(mask, self.dropout)
 
 
 def _table(count: int, width: int, deviation: float) -> nn.Embedding:

@@ -99,9 +99,11 @@ class RecurrentEncoder(Encoder):
         check_rates({"recurrent_dropout": recurrent_dropout})
         if final not in FINALS:
             raise unknown("final", final, FINALS)
-        own = as_cell(cell)
+        cell_of_layer = as_cell(cell)
         self.recurrent = Recurrent(
-            RecurrentDropout(own, recurrent_dropout) if recurrent_dropout else own,
+            RecurrentDropout(cell_of_layer, recurrent_dropout)
+            if recurrent_dropout
+            else cell_of_layer,
             input_size,
             hidden_size,
             num_layers,
@@ -189,7 +191,9 @@ class TwoWayEncoder(Encoder):
         ahead, ends = self.recurrent(left, lengths=lengths)
         back, starts = self.from_right(reverse_time(right, lengths), lengths=lengths)
         y = torch.cat([ahead, reverse_time(back, lengths)], -1)
-        return y, torch.cat([parts[0] for own in (ends, starts) for parts in own[-self.last :]], -1)
+        return y, torch.cat(
+            [parts[0] for states in (ends, starts) for parts in states[-self.last :]], -1
+        )
 
 
 class PlainEncoder(Encoder):
@@ -362,10 +366,10 @@ class ConvolutionEncoder(Encoder):
 
     @staticmethod
     def describe(settings: EncoderSettings) -> str:
-        seen = field_of(settings.layers, settings.filter_size, settings.dilated)
+        field = field_of(settings.layers, settings.filter_size, settings.dilated)
         causal = "causal " if settings.causal else ""
         width = settings.hidden_size
-        return f"{settings.layers} × {causal}convolution of {width}, {seen} steps seen"
+        return f"{settings.layers} × {causal}convolution of {width}, {field} steps seen"
 
     def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         y: Tensor = self.convolutions(self.enter(x), lengths)

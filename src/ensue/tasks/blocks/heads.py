@@ -87,9 +87,9 @@ class BernoulliHead(Head):
     def cost(self, logits: Tensor, targets: Tensor) -> Tensor:
         """logits and targets (rows, labels) → (rows,)."""
         smoothing = self.smoothing if self.training else 0.0
-        wanted = targets * (1 - smoothing) + smoothing / 2
+        smoothed = targets * (1 - smoothing) + smoothing / 2
         return binary_cross_entropy_with_logits(
-            logits, wanted, pos_weight=self.class_weights, reduction="none"
+            logits, smoothed, pos_weight=self.class_weights, reduction="none"
         ).sum(-1)
 
     def log_probabilities(self, logits: Tensor) -> Tensor:
@@ -116,6 +116,6 @@ HEADS: dict[str, type[CategoricalHead] | type[BernoulliHead]] = {
 def balanced(counts: Tensor) -> Tensor:
     """Class weights total/(classes·count), so that every class counts alike; a class that does
     not occur has 1."""
-    found = counts > 0
+    present = counts > 0
     even = counts.sum() / (len(counts) * counts.clamp(min=1))
-    return torch.where(found, even, 1.0).to(torch.get_default_dtype())
+    return torch.where(present, even, 1.0).to(torch.get_default_dtype())

@@ -59,13 +59,13 @@ def cell_references(settings: Table) -> dict[str, CellReference]:
 def named_cells(settings: Table) -> CellPermission:
     """Permission for the files of cells in settings that a person wrote."""
     cells = cell_references(settings).values()
-    return CellPermission.named(own.file for own in cells if own.file and own.cell is None)
+    return CellPermission.named(cell.file for cell in cells if cell.file and cell.cell is None)
 
 
 def with_loaded_cells(settings: TableType, permission: CellPermission) -> TableType:
     """The settings with every cell loaded: files of one's own are imported, so their code runs."""
-    found = {key: cell.loaded(permission) for key, cell in cell_references(settings).items()}
-    return settings.model_copy(update=found) if found else settings
+    cells = {key: cell.loaded(permission) for key, cell in cell_references(settings).items()}
+    return settings.model_copy(update=cells) if cells else settings
 
 
 def built_in_cells_only(settings: TableType, where: str) -> TableType:

@@ -37,13 +37,13 @@ def norm_preserving(
             f"norm_preserving: expected backward_start zero, got {layer.backward_start}"
         )
     known = check_lengths(lengths, *x.shape[:2])
-    own = torch.full(x.shape[1:2], len(x)) if known is None else known
+    row_lengths = torch.full(x.shape[1:2], len(x)) if known is None else known
     with torch.enable_grad():
-        runs, y, finals = _run_all(layer, x.detach(), own)
+        runs, y, finals = _run_all(layer, x.detach(), row_lengths)
         deltas = _deltas(cost(y, finals), runs)
     total = x.new_zeros(())
     for way, run, delta in zip(layer.ways, runs, deltas, strict=True):
-        total = total + _penalty(way, run, delta, own.to(x.device))
+        total = total + _penalty(way, run, delta, row_lengths.to(x.device))
     return total
 
 
@@ -91,10 +91,10 @@ def _deltas(cost: Tensor, runs: Sequence[_Run]) -> list[list[Tensor]]:
     parts = [part for run in runs for state in run.states for part in state]
     if not parts:
         return [[] for _ in runs]
-    found = iter(torch.autograd.grad(cost, parts, materialize_grads=True))
+    grad = iter(torch.autograd.grad(cost, parts, materialize_grads=True))
     deltas = []
     for run in runs:
-        rows = [[next(found) for _ in state] for state in run.states]
+        rows = [[next(grad) for _ in state] for state in run.states]
         deltas.append([torch.stack(column) for column in zip(*rows, strict=True)])
     return deltas
 
@@ -113,10 +113,10 @@ def _penalty(way: OneWay, run: _Run, delta: list[Tensor], lengths: Tensor) -> Te
         product = torch.stack([(n * d).sum() for n, d in zip(new, after, strict=True)]).sum()
         back = torch.autograd.grad(product, before, create_graph=True, materialize_grads=True)
     size = torch.linalg.vector_norm(torch.cat(after, 1), dim=1)
-    kept = torch.linalg.vector_norm(torch.cat(back, 1), dim=1)
+    norms = torch.linalg.vector_norm(torch.cat(back, 1), dim=1)
     inside = torch.arange(1, len(run.states), device=lengths.device)[:, None] < lengths
     counts = inside.flatten() & (size > 0)
-    return torch.where(counts, (1 - kept / torch.where(counts, size, 1)) ** 2, 0).sum()
+    return torch.where(counts, (1 - norms / torch.where(counts, size, 1)) ** 2, 0).sum()
 
 
 def check_norm_weight(weight: float, encoder: nn.Module) -> None:

@@ -41,9 +41,9 @@ class Mean(Pool):
     """Σ_t y_t / length."""
 
     def forward(self, y: Tensor, final: Tensor, lengths: Tensor) -> Tensor:
-        own = lengths.to(y.device)
-        total = torch.where(step_mask(own, y.shape[0])[..., None], y, 0).sum(0)
-        return total / own.clamp(min=1)[:, None]
+        to = lengths.to(y.device)
+        total = torch.where(step_mask(to, y.shape[0])[..., None], y, 0).sum(0)
+        return total / to.clamp(min=1)[:, None]
 
 
 class Max(Pool):
@@ -52,10 +52,10 @@ class Max(Pool):
     def forward(self, y: Tensor, final: Tensor, lengths: Tensor) -> Tensor:
         if not len(y):
             return y.new_zeros(y.shape[1:])
-        own = lengths.to(y.device)
-        real = step_mask(own, y.shape[0])[..., None]
+        to = lengths.to(y.device)
+        real = step_mask(to, y.shape[0])[..., None]
         highest = y.masked_fill(~real, -torch.inf).amax(0)
-        return torch.where((own > 0)[:, None], highest, 0)
+        return torch.where((to > 0)[:, None], highest, 0)
 
 
 class AttentionPooling(Pool):
@@ -151,10 +151,10 @@ class Standardised(nn.Module):
     def forward(self, v: Tensor) -> Tensor:
         return (v - self.mean) / self.spread
 
-    def settle(self, seen: Tensor) -> None:
+    def settle(self, values: Tensor) -> None:
         """mean and spread of seen (rows, width)."""
-        self.mean.copy_(seen.mean(0))
-        self.spread.copy_(seen.std(0, correction=0).clamp(min=LEAST_SPREAD))
+        self.mean.copy_(values.mean(0))
+        self.spread.copy_(values.std(0, correction=0).clamp(min=LEAST_SPREAD))
 
 
 class Batches(Protocol):
@@ -171,31 +171,31 @@ def settle_spreads(network: nn.Module, source: Batches) -> None:
     if not any(isinstance(module, Standardised) for module in network.modules()):
         return
     device, rows = device_of_weights(network), 0
-    with _seen(network) as seen, torch.no_grad():
+    with _seen(network) as values, torch.no_grad():
         for numbers in source.batches(0):
             network(moved(source.batch(numbers), device), {})
             rows += len(numbers)
             if rows >= ROWS:
                 break
-    for module, found in seen.items():
-        if found:
-            module.settle(torch.cat(found))
+    for module, tensors in values.items():
+        if tensors:
+            module.settle(torch.cat(tensors))
 
 
 @contextmanager
 def _seen(network: nn.Module) -> Iterator[dict[Standardised, list[Tensor]]]:
     """What reaches the `Standardised` of a network that is being evaluated."""
-    found: dict[Standardised, list[Tensor]] = {
-        own: [] for own in network.modules() if isinstance(own, Standardised)
+    values: dict[Standardised, list[Tensor]] = {
+        module: [] for module in network.modules() if isinstance(module, Standardised)
     }
     hooks = [
-        own.register_forward_pre_hook(lambda module, given: found[module].append(given[0]))
-        for own in found
+        each.register_forward_pre_hook(lambda module, inputs: values[module].append(inputs[0]))
+        for each in values
     ]
     learning = network.training
     network.eval()
     try:
-        yield found
+        yield values
     finally:
         network.train(learning)
         for hook in hooks:

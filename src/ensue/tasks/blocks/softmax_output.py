@@ -32,14 +32,14 @@ class Output(nn.Module):
         smoothing ε: of the targets' probability, ε is spread over the whole vocabulary."""
         rows, numbers = y.flatten(0, 1), targets.flatten()
         if real is not None:
-            kept = real.flatten()
-            rows, numbers = rows[kept], numbers[kept]
+            real_steps = real.flatten()
+            rows, numbers = rows[real_steps], numbers[real_steps]
         return softmax_cost(rows, self.weight, self.bias, numbers, smoothing)
 
     def costs(self, y: Tensor, targets: Tensor) -> Tensor:
         """(time, batch): of each target."""
-        found = softmax_costs(y.flatten(0, 1), self.weight, self.bias, targets.flatten())
-        return found.view(targets.shape)
+        row_costs = softmax_costs(y.flatten(0, 1), self.weight, self.bias, targets.flatten())
+        return row_costs.view(targets.shape)
 
     def log_probabilities(self, y: Tensor) -> Tensor:
         """y (…, width) → (…, words)."""

@@ -46,8 +46,8 @@ class Category(nn.Module):
     def forward(self, ids: Tensor) -> Tensor:
         if self.table is None:
             return one_hot(ids, self.count + 1)[:, 1:].to(torch.get_default_dtype())
-        found: Tensor = self.table(ids)
-        return found
+        vectors: Tensor = self.table(ids)
+        return vectors
 
 
 class ColumnVector(nn.Module):
@@ -67,8 +67,8 @@ class ColumnVector(nn.Module):
     def forward(self, inputs: Mapping[str, Tensor]) -> Tensor:
         """(rows, width)."""
         numbers, ids = inputs[NUMBERS], inputs[CATEGORIES]
-        found = [column(ids[:, k]) for k, column in enumerate(self.columns)]
-        u = torch.cat([numbers, *found], -1)
+        vectors = [column(ids[:, k]) for k, column in enumerate(self.columns)]
+        u = torch.cat([numbers, *vectors], -1)
         return u if self.hidden is None else torch.cat([u, relu(self.hidden(u))], -1)
 
 
@@ -101,9 +101,9 @@ class ColumnsBeside:
         """None where the part has no such columns."""
         if train.cells is None:
             return None
-        found = cls(TableColumns.learn(_grid(train), _reading(settings)), settings)
-        found._refuse_names(train)
-        return found
+        columns = cls(TableColumns.learn(_grid(train), _reading(settings)), settings)
+        columns._refuse_names(train)
+        return columns
 
     def _refuse_names(self, train: Part) -> None:
         """Categories that hardly two rows share are names or texts, and tell nothing of others."""
@@ -130,16 +130,16 @@ class ColumnsBeside:
         columns."""
         if part.cells is None and len(part):
             listed = ", ".join(self.names)
-            shown = ", ".join(f'"{name}": …' for name in self.names)
+            example = ", ".join(f'"{name}": …' for name in self.names)
             raise DataError(
                 f"{part.names[0]}: expected {listed} beside the text, as in training, got the text "
-                f"alone; give rows by column name, {{…, {shown}}}"
+                f"alone; give rows by column name, {{…, {example}}}"
             )
         if not len(part):
             kinds = len(self.columns.categories)
             return np.zeros((0, self.columns.width), np.float32), np.zeros((0, kinds), np.int64)
-        found = self.columns.encode(_grid(part), _reading(self.settings))
-        return found["numbers"], found["categories"]
+        arrays = self.columns.encode(_grid(part), _reading(self.settings))
+        return arrays["numbers"], arrays["categories"]
 
     def network(self) -> ColumnVector:
         """With fresh weights."""

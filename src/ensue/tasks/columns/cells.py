@@ -75,43 +75,43 @@ def cell_text(value: Any, name: str, place: str) -> str:
     )
 
 
-def rows_of(given: Rows) -> list[Mapping[str, Any]]:
+def rows_of(table: Rows) -> list[Mapping[str, Any]]:
     """A list of rows by column name, also from a mapping of columns."""
-    if isinstance(given, Mapping):
-        for name, column in given.items():
+    if isinstance(table, Mapping):
+        for name, column in table.items():
             if isinstance(column, str) or not hasattr(column, "__len__"):
                 raise DataError(
                     f"column {name!r}: expected a list of values, one for each row, got "
                     f"{repr(column)[:60]}; one row alone is [row]"
                 )
-        lengths = {name: len(column) for name, column in given.items()}
+        lengths = {name: len(column) for name, column in table.items()}
         if len(set(lengths.values())) > 1:
             listed = ", ".join(f"{name} {count}" for name, count in lengths.items())
             raise DataError(f"expected columns of the same length, got {listed}")
-        names = list(given)
-        return [dict(zip(names, row, strict=True)) for row in zip(*given.values(), strict=True)]
-    found = list(given)
-    for number, row in enumerate(found, 1):
+        names = list(table)
+        return [dict(zip(names, row, strict=True)) for row in zip(*table.values(), strict=True)]
+    rows = list(table)
+    for number, row in enumerate(rows, 1):
         if not isinstance(row, Mapping):
             raise DataError(
                 f"row:{number}: expected a row by column name, such as {{'age': 39}}, "
                 f"got {repr(row)[:60]}"
             )
-    return found
+    return rows
 
 
 def row_of_line(line: str) -> Mapping[str, Any]:
     """A row of a table as a line of JSON."""
     try:
-        found = json.loads(line)
+        row = json.loads(line)
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        row = None
+    if not isinstance(row, dict):
         raise DataError(
             'standard input: expected a row as JSON, such as {"age": 39}, '
             f"got {line[:60]!r}; or give a file with a header"
         )
-    return found
+    return row
 
 
 @dataclass(frozen=True)
@@ -131,14 +131,14 @@ class Grid:
         return cls.of_numbers(part.inputs, part.numbers.tokens, part.names)
 
     @classmethod
-    def of_numbers(cls, found: Ragged, tokens: Iterable[str], names: Names) -> Grid:
-        """found: the cells of each row by number; tokens: the cell of each number."""
+    def of_numbers(cls, values: Ragged, tokens: Iterable[str], names: Names) -> Grid:
+        """values: the cells of each row by number; tokens: the cell of each number."""
         pairs = [token.partition(BETWEEN) for token in tokens]
         places = {name: k for k, name in enumerate(dict.fromkeys(name for name, _, _ in pairs))}
         column = np.array([places[name] for name, _, _ in pairs], np.int64)
-        cells = np.full((len(found), len(places)), -1, np.int64)
-        rows = np.repeat(np.arange(len(found)), found.lengths)
-        cells[rows, column[found.values]] = found.values
+        cells = np.full((len(values), len(places)), -1, np.int64)
+        rows = np.repeat(np.arange(len(values)), values.lengths)
+        cells[rows, column[values.values]] = values.values
         return cls(tuple(places), [text for _, _, text in pairs], cells, names)
 
     def __len__(self) -> int:
@@ -163,8 +163,8 @@ def _without_twins(
     """An empty cell and one that is not there are the same text."""
     if texts.count("") < 2:
         return texts, index
-    kept = list(dict.fromkeys(texts))
-    return kept, np.array([kept.index(text) for text in texts])[index]
+    different = list(dict.fromkeys(texts))
+    return different, np.array([different.index(text) for text in texts])[index]
 
 
 @dataclass(frozen=True)
@@ -177,8 +177,8 @@ class Column:
     places: Names
 
     def counts(self) -> dict[str, int]:
-        found = np.bincount(self.index, minlength=len(self.texts))
-        return dict(zip(self.texts, found.tolist(), strict=True))
+        bincount = np.bincount(self.index, minlength=len(self.texts))
+        return dict(zip(self.texts, bincount.tolist(), strict=True))
 
     def gap(self, gone: NDArray[np.bool_]) -> DataError:
         """The error for empty cells; gone (texts,): which texts are those."""

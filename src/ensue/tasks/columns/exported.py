@@ -20,31 +20,31 @@ READ, WEEKDAYS, GONE = "feature_numbers", "feature_weekdays", "feature_gone"
 def column_inputs(columns: TableColumns) -> tuple[Input, ...]:
     """Of a network that reads these columns; days of the week are whole numbers, and stand apart
     from what else features read."""
-    least = min((len(own.categories) + 1 for own in columns.categories), default=1)
+    least = min((len(category.categories) + 1 for category in columns.categories), default=1)
     days = sum(map(is_weekday, columns.features.readings))
     others = len(columns.features.readings) - days
-    found = [
+    inputs = [
         Input(NUMBERS, (BATCH, columns.width)),
         Input(CATEGORIES, (BATCH, len(columns.categories)), least),
     ]
-    found += [Input(READ, (BATCH, others))] if others else []
-    found += [Input(WEEKDAYS, (BATCH, days), 7)] if days else []
-    found += [Input(GONE, (BATCH, others + days), 2)] if others + days else []
-    return tuple(found)
+    inputs += [Input(READ, (BATCH, others))] if others else []
+    inputs += [Input(WEEKDAYS, (BATCH, days), 7)] if days else []
+    inputs += [Input(GONE, (BATCH, others + days), 2)] if others + days else []
+    return tuple(inputs)
 
 
 def is_weekday(reading: Reading) -> bool:
     return reading.how == "weekday"
 
 
-def features_read(features: FeatureColumns, given: dict[str, Tensor]) -> Tensor:
+def features_read(features: FeatureColumns, tensors: dict[str, Tensor]) -> Tensor:
     """(rows, readings) as networks take it, NaN where a cell is empty."""
-    gone = given[GONE] > 0
+    gone = tensors[GONE] > 0
     kinds = [iter(range(gone.shape[1])), iter(range(gone.shape[1]))]
     columns = []
-    for own in features.readings:
-        values = given[WEEKDAYS if is_weekday(own) else READ].to(torch.float32)
-        place = next(kinds[is_weekday(own)])
+    for reading in features.readings:
+        values = tensors[WEEKDAYS if is_weekday(reading) else READ].to(torch.float32)
+        place = next(kinds[is_weekday(reading)])
         columns.append(values[:, place : place + 1])
     return torch.cat(columns, -1).masked_fill(gone, torch.nan)
 
@@ -57,28 +57,29 @@ def row_step(columns: TableColumns, gaps: bool) -> Step:
         "from": "question",
         "numbers": [
             {
-                "name": own.name,
-                "mean": own.mean,
-                "spread": own.spread,
-                "indicator": own.indicator,
+                "name": number.name,
+                "mean": number.mean,
+                "spread": number.spread,
+                "indicator": number.indicator,
             }
-            for own in columns.numbers
+            for number in columns.numbers
         ],
         "categories": [
-            {"name": own.name, "categories": list(own.categories)} for own in columns.categories
+            {"name": category.name, "categories": list(category.categories)}
+            for category in columns.categories
         ],
-        "features": [_read(own) for own in columns.features.readings],
+        "features": [_read(reading) for reading in columns.features.readings],
         "missing": sorted(MISSING),
         "gaps": gaps,
     }
 
 
-def _read(own: Reading) -> dict[str, Any]:
+def _read(reading: Reading) -> dict[str, Any]:
     return {
-        "name": own.column,
-        "how": own.how,
-        "to": WEEKDAYS if is_weekday(own) else READ,
-        "mean": own.mean,
-        "spread": own.spread,
-        "reads": reads_of(own.column, own.order) if own.dates else None,
+        "name": reading.column,
+        "how": reading.how,
+        "to": WEEKDAYS if is_weekday(reading) else READ,
+        "mean": reading.mean,
+        "spread": reading.spread,
+        "reads": reads_of(reading.column, reading.order) if reading.dates else None,
     }

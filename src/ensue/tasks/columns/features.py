@@ -106,8 +106,8 @@ def _is_month(value: Any) -> bool:
 
 ORDER = Option(AUTO, ", ".join(ORDERS), lambda value: value in ORDERS)
 FEATURES = {
-    "constant": FeatureKind("", 0, {}, lambda at, own: Constant()),
-    "column": FeatureKind("scaled", 1, {"order": ORDER}, lambda at, own: FeatureColumn(at[0])),
+    "constant": FeatureKind("", 0, {}, lambda at, options: Constant()),
+    "column": FeatureKind("scaled", 1, {"order": ORDER}, lambda at, options: FeatureColumn(at[0])),
     "polynomial": FeatureKind(
         "scaled",
         None,
@@ -119,7 +119,7 @@ FEATURES = {
             ),
             "order": ORDER,
         },
-        lambda at, own: CrossPolynomial(at, own["degree"]),
+        lambda at, options: CrossPolynomial(at, options["degree"]),
     ),
     "month": FeatureKind(
         "month",
@@ -129,9 +129,11 @@ FEATURES = {
             "learned": Option(False, "True or False", lambda value: isinstance(value, bool)),
             "order": ORDER,
         },
-        lambda at, own: MonthDistance(at[0], own["alpha"], learned=own["learned"], step=YEAR),
+        lambda at, options: MonthDistance(
+            at[0], options["alpha"], learned=options["learned"], step=YEAR
+        ),
     ),
-    "weekday": FeatureKind("weekday", 1, {"order": ORDER}, lambda at, own: Weekday(at[0])),
+    "weekday": FeatureKind("weekday", 1, {"order": ORDER}, lambda at, options: Weekday(at[0])),
 }  # fmt: skip
 
 
@@ -174,7 +176,7 @@ def feature_of_text(text: str) -> Feature:
         raise _no_feature(text)
     if head.id not in FEATURES:
         raise OptionError(f"{unknown('feature', head.id, FEATURES)}; in {text!r}")
-    columns = [_column(own, text) for own in node.args] if isinstance(node, ast.Call) else []
+    columns = [_column(arg, text) for arg in node.args] if isinstance(node, ast.Call) else []
     words = node.keywords if isinstance(node, ast.Call) else []
     _check_columns(head.id, columns, text)
     return Feature(text, head.id, tuple(columns), _options(head.id, words, text))
@@ -197,9 +199,9 @@ def _column(node: ast.expr, text: str) -> str:
 
 def _check_columns(kind: str, columns: Sequence[str], text: str) -> None:
     most = FEATURES[kind].most
-    wanted = "columns" if most is None else ("no column", "one column")[most]
+    expected_columns = "columns" if most is None else ("no column", "one column")[most]
     if not columns if most is None else len(columns) != most:
-        raise OptionError(f"{kind}: expected {wanted}, got {len(columns)} in {text!r}")
+        raise OptionError(f"{kind}: expected {expected_columns}, got {len(columns)} in {text!r}")
     if len({*columns}) < len(columns):
         raise OptionError(
             f"{kind}: expected each column once, got {', '.join(columns)} in {text!r}"
@@ -208,34 +210,34 @@ def _check_columns(kind: str, columns: Sequence[str], text: str) -> None:
 
 def _options(kind: str, words: Sequence[ast.keyword], text: str) -> dict[str, Any]:
     known = FEATURES[kind].options
-    found = {name: option.default for name, option in known.items()}
+    options = {name: option.default for name, option in known.items()}
     for word in words:
         name = word.arg or "**"
         if name not in known:
             raise OptionError(f"{unknown(f'option of {kind}', name, known)}; in {text!r}")
         try:
-            found[name] = ast.literal_eval(word.value)
+            options[name] = ast.literal_eval(word.value)
         except (ValueError, TypeError, SyntaxError, RecursionError):
-            found[name] = None
-        if not known[name].fits(found[name]):
+            options[name] = None
+        if not known[name].fits(options[name]):
             got = ast.get_source_segment(text.strip(), word.value)
             raise OptionError(
                 f"{kind}: {name}: expected {known[name].expected}, got {got} in {text!r}"
             )
-    return found
+    return options
 
 
 def features_of(texts: Sequence[str]) -> list[Feature]:
     """An error where one cannot be read, is there twice, or they are too many columns."""
-    found = [feature_of_text(text) for text in texts]
-    told = [(own.kind, own.columns, own.options) for own in found]
-    for k, own in enumerate(found):
-        if told[k] in told[:k]:
-            raise OptionError(f"expected each feature once, got {own.text} twice")
-    terms = sum(_terms(own) for own in found)
+    features = [feature_of_text(text) for text in texts]
+    described = [(feature.kind, feature.columns, feature.options) for feature in features]
+    for k, feature in enumerate(features):
+        if described[k] in described[:k]:
+            raise OptionError(f"expected each feature once, got {feature.text} twice")
+    terms = sum(_terms(feature) for feature in features)
     if terms > MOST_TERMS:
         raise OptionError(f"expected polynomials of at most {MOST_TERMS:,} products, got {terms:,}")
-    return found
+    return features
 
 
 def _terms(feature: Feature) -> int:
@@ -291,18 +293,20 @@ class Reading:
 
     @classmethod
     def learn(cls, column: Column, how: str, order: str, settings: ColumnSettings) -> Reading:
-        there = [text for text in column.texts if text.lower() not in MISSING]
-        if not there:
+        present = [text for text in column.texts if text.lower() not in MISSING]
+        if not present:
             raise DataError(f"column {column.name!r}: expected dates or numbers, got empty cells")
-        spelling = _spelling(column, there, order, how)
-        own = cls(column.name, how, spelling is not NUMBER, spelling.order or order, 0, 1, False)
-        values = own.encode(column, settings)
+        spelling = _spelling(column, present, order, how)
+        reading = cls(
+            column.name, how, spelling is not NUMBER, spelling.order or order, 0, 1, False
+        )
+        values = reading.encode(column, settings)
         known = values[~np.isnan(values)]
         mean, spread = 0.0, 1.0
         if how == "scaled":
             mean, spread = float(known.mean()), float(known.std()) or 1.0
         gaps = len(known) < len(values)
-        return cls(own.column, how, own.dates, own.order, mean, spread, gaps)
+        return cls(reading.column, how, reading.dates, reading.order, mean, spread, gaps)
 
     def encode(self, column: Column, settings: ColumnSettings) -> NDArray[np.float64]:
         """(rows,), NaN where the cell is empty."""
@@ -310,9 +314,9 @@ class Reading:
         gone = np.array([text.lower() in MISSING for text in texts])
         if gone.any() and settings.missing == "error":
             raise column.gap(gone)
-        there = [text for text, empty in zip(texts, gone, strict=True) if not empty]
+        present = [text for text, empty in zip(texts, gone, strict=True) if not empty]
         values = np.full(len(texts), np.nan)
-        values[~gone] = self._read(column, there) if there else []
+        values[~gone] = self._read(column, present) if present else []
         wrong = ~gone & ~READS[self.how].fits(values)
         if wrong.any():
             raise _unread(column, wrong, self.how)
@@ -321,35 +325,39 @@ class Reading:
     def _read(self, column: Column, texts: list[str]) -> list[float]:
         if not self.dates:
             numbers = [number_of(text) for text in texts]
-            return [np.nan if own is None else own for own in numbers]
+            return [np.nan if number is None else number for number in numbers]
         spelling = _spelling(column, texts, self.order, self.how)
         moments = [spelling.read(text) for text in texts]
         of_date = READS[self.how].of_date
-        return [of_date(own) if isinstance(own, datetime) else np.nan for own in moments]
+        return [of_date(moment) if isinstance(moment, datetime) else np.nan for moment in moments]
 
 
-def _spelling(column: Column, there: list[str], order: str, how: str) -> Spelling:
+def _spelling(column: Column, present: list[str], order: str, how: str) -> Spelling:
     """The one in which all of these texts are numbers or dates."""
-    found = spellings_of(there, column.name, order)
-    if not found:
+    spellings = spellings_of(present, column.name, order)
+    if not spellings:
         wrong = [not spellings_of([text], column.name, order) for text in column.texts]
         odd = np.array(
-            [own and text in there for own, text in zip(wrong, column.texts, strict=True)]
+            [
+                is_wrong and text in present
+                for is_wrong, text in zip(wrong, column.texts, strict=True)
+            ]
         )
         if odd.any():
             raise _unread(column, odd, how)
         raise DataError(
-            f"column {column.name!r}: expected dates in one spelling, got {there[0]!r} and others; "
+            f"column {column.name!r}: expected dates in one spelling, got {present[0]!r} and "
+            "others; "
             "write them as 2021-01-31"
         )
-    if len(found) > 1:
-        either = next(text for text in there if len(spellings_of([text], column.name, order)) > 1)
+    if len(spellings) > 1:
+        either = next(text for text in present if len(spellings_of([text], column.name, order)) > 1)
         raise DataError(
             f"column {column.name!r}: {either!r} may be a day and a month or a month and a day: "
             f"say order={DAY_FIRST!r} or order={MONTH_FIRST!r} in the feature, or write dates as "
             "2021-01-31"
         )
-    return found[0]
+    return spellings[0]
 
 
 def _unread(column: Column, wrong: NDArray[np.bool_], how: str) -> DataError:
@@ -366,16 +374,16 @@ def date_features(column: Column) -> list[str]:
     """What a column of dates is read as where nobody says: its days, its place in the year and the
     day of the week, as far as they differ; none where it holds no dates, or day and month could be
     either."""
-    there = [text for text in column.texts if text.lower() not in MISSING]
-    found = spellings_of(there, column.name)
-    if len(found) != 1 or found[0] is NUMBER:
+    present = [text for text in column.texts if text.lower() not in MISSING]
+    spellings = spellings_of(present, column.name)
+    if len(spellings) != 1 or spellings[0] is NUMBER:
         return []
-    moments = [own for own in map(found[0].read, there) if isinstance(own, datetime)]
+    moments = [moment for moment in map(spellings[0].read, present) if isinstance(moment, datetime)]
     name = column.name if column.name.isidentifier() else repr(column.name)
     texts = [f"column({name})"] if len(moments) > 1 else []
-    if len({own.month for own in moments}) > 1:
+    if len({moment.month for moment in moments}) > 1:
         texts += [f"month({name}, alpha={month})" for month in QUARTERS]
-    if len({own.day for own in moments}) > 1:
+    if len({moment.day for moment in moments}) > 1:
         texts.append(f"weekday({name})")
     return texts
 
@@ -390,31 +398,38 @@ class FeatureColumns:
     @classmethod
     def learn(cls, grid: Grid, settings: ColumnSettings) -> FeatureColumns:
         """Of a column that is read as dates, an order that one feature is told holds for all."""
-        features, found = features_of(settings.features), dict[tuple[str, str], Reading]()
-        orders = {name: own.order for own in features for name in own.columns if own.order != AUTO}
-        for own in features:
-            for name in own.columns:
-                if (name, own.reads) not in found:
-                    told = orders.get(name, AUTO)
-                    reading = Reading.learn(grid.column(name), own.reads, told, settings)
-                    found[name, own.reads] = reading
-        return cls(tuple(settings.features), tuple(found.values()))
+        features, readings = features_of(settings.features), dict[tuple[str, str], Reading]()
+        orders = {
+            name: feature.order
+            for feature in features
+            for name in feature.columns
+            if feature.order != AUTO
+        }
+        for feature in features:
+            for name in feature.columns:
+                if (name, feature.reads) not in readings:
+                    order = orders.get(name, AUTO)
+                    reading = Reading.learn(grid.column(name), feature.reads, order, settings)
+                    readings[name, feature.reads] = reading
+        return cls(tuple(settings.features), tuple(readings.values()))
 
     def encode(self, grid: Grid, settings: ColumnSettings) -> NDArray[np.float32]:
         """(rows, readings), NaN where a cell is empty."""
-        columns = [own.encode(grid.column(own.column), settings) for own in self.readings]
+        columns = [
+            reading.encode(grid.column(reading.column), settings) for reading in self.readings
+        ]
         return np.stack([np.zeros(len(grid)), *columns], 1)[:, 1:].astype(np.float32)
 
     def layer(self) -> TableFeatures | None:
         """With fresh weights; None where there are no features."""
         if not self.texts:
             return None
-        places = {(own.column, own.how): k for k, own in enumerate(self.readings)}
+        places = {(reading.column, reading.how): k for k, reading in enumerate(self.readings)}
         parts = [
-            (own, [places[name, own.reads] for name in own.columns])
-            for own in features_of(self.texts)
+            (feature, [places[name, feature.reads] for name in feature.columns])
+            for feature in features_of(self.texts)
         ]
-        return TableFeatures(parts, [k for k, own in enumerate(self.readings) if own.gaps])
+        return TableFeatures(parts, [k for k, reading in enumerate(self.readings) if reading.gaps])
 
 
 NO_FEATURES = FeatureColumns()
@@ -431,19 +446,19 @@ class TableFeatures(Transform):
 
     def __init__(self, parts: Sequence[tuple[Feature, list[int]]], marked: list[int]) -> None:
         super().__init__()
-        transforms = [own.transform(places) for own, places in parts]
-        self.texts = [own.text for own, _ in parts]
+        transforms = [feature.transform(places) for feature, places in parts]
+        self.texts = [feature.text for feature, _ in parts]
         self.places, self.marked = [places for _, places in parts], marked
         self.parts = nn.ModuleList(transforms)
-        self.width = sum(own.width for own in transforms) + len(marked)
+        self.width = sum(transform.width for transform in transforms) + len(marked)
 
     def forward(self, x: Tensor) -> Tensor:
         gone, known = x.isnan(), x.nan_to_num()
-        found = [
+        values = [
             part(known).masked_fill(_columns(gone, places).any(-1, keepdim=True), 0.0)
             for part, places in zip(self.parts, self.places, strict=True)
         ]
-        return torch.cat([*found, _columns(gone, self.marked).to(x.dtype)], -1)
+        return torch.cat([*values, _columns(gone, self.marked).to(x.dtype)], -1)
 
     def learned_months(self) -> dict[str, float]:
         """α of each feature that learns it, by the feature's text."""

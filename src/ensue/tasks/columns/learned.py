@@ -70,8 +70,8 @@ class CategoryColumn:
     def learn(cls, column: Column, settings: ColumnSettings) -> CategoryColumn:
         _no_gaps(column, settings)
         counts = column.counts()
-        kept = [text for text, count in counts.items() if count >= settings.min_count]
-        return cls(column.name, tuple(sorted(kept, key=lambda text: (-counts[text], text))))
+        categories = [text for text, count in counts.items() if count >= settings.min_count]
+        return cls(column.name, tuple(sorted(categories, key=lambda text: (-counts[text], text))))
 
     def encode(self, column: Column, settings: ColumnSettings) -> NDArray[np.int64]:
         _no_gaps(column, settings)
@@ -92,8 +92,8 @@ class TableColumns:
     def learn(cls, grid: Grid, settings: ColumnSettings) -> TableColumns:
         features = features_of(settings.features)
         by_features = {name for feature in features for name in feature.columns}
-        told = (*settings.numeric, *settings.categorical, *settings.leave_out, *by_features)
-        for name in told:
+        named = (*settings.numeric, *settings.categorical, *settings.leave_out, *by_features)
+        for name in named:
             if name not in grid.columns:
                 raise DataError(f"{grid.places[0]}: {unknown('column', name, grid.columns)}")
         numbers, categories, wrong = list[NumberColumn](), list[CategoryColumn](), list[str]()
@@ -125,10 +125,10 @@ class TableColumns:
     def encode(self, grid: Grid, settings: ColumnSettings) -> dict[str, NDArray[Any]]:
         """numbers (rows, width) float32 and categories (rows, columns) as ids; what features read,
         where there are any."""
-        found, ids, wrong = list[NDArray[np.float64]](), list[NDArray[np.int64]](), list[str]()
+        numbers, ids, wrong = list[NDArray[np.float64]](), list[NDArray[np.int64]](), list[str]()
         for column in self.numbers:
             try:
-                found += column.encode(grid.column(column.name), settings)
+                numbers += column.encode(grid.column(column.name), settings)
             except DataError as error:
                 wrong.append(str(error))
         for name in self.categories:
@@ -139,32 +139,32 @@ class TableColumns:
         _raise(wrong)
         made = {"features": self.features.encode(grid, settings)} if self.features.texts else {}
         return made | {
-            "numbers": np.stack([np.zeros(len(grid)), *found], 1)[:, 1:].astype(np.float32),
+            "numbers": np.stack([np.zeros(len(grid)), *numbers], 1)[:, 1:].astype(np.float32),
             "categories": np.stack([np.zeros(len(grid), np.int64), *ids], 1)[:, 1:],
         }
 
-    def remarks(self, arrays: Arrays, wanted: NDArray[np.float64] | None) -> list[str]:
-        """What a user should know. wanted: the target (rows,), where it is a number."""
-        rows, found = len(arrays["numbers"]), []
+    def remarks(self, arrays: Arrays, targets: NDArray[np.float64] | None) -> list[str]:
+        """What a user should know. targets: the target (rows,), where it is a number."""
+        rows, lines = len(arrays["numbers"]), []
         for k, column in enumerate(self.categories):
             rare = float((arrays["categories"][:, k] == 0).mean())
             if rare > MANY or len(column.categories) > MANY * rows:
-                found.append(
+                lines.append(
                     f"column {column.name!r} has hardly two rows alike: if it is a name or a text, "
                     "leave it out (model.leave_out)"
                 )
-        if wanted is None or rows < 3 or wanted.std() == 0:
-            return found
+        if targets is None or rows < 3 or targets.std() == 0:
+            return lines
         at = 0
         for number in self.numbers:
             values = arrays["numbers"][:, at]
             at += 1 + number.indicator
-            if values.std() > 0 and abs(np.corrcoef(values, wanted)[0, 1]) > ALIKE:
-                found.append(
+            if values.std() > 0 and abs(np.corrcoef(values, targets)[0, 1]) > ALIKE:
+                lines.append(
                     f"column {number.name!r} tells the target almost exactly: is it known when "
                     "the target is not? If not, leave it out"
                 )
-        return found
+        return lines
 
     def dense_width(self, most: int) -> int:
         """Of a row that `dense` gives."""
@@ -191,16 +191,16 @@ def read_numbers(column: Column, settings: ColumnSettings) -> NDArray[np.float64
     gone = empty_cells(column.texts)
     if (wrong := np.isnan(values) & ~gone).any():
         place, text = column.first(wrong)
-        told = not_a_number(column.name, text)
-        raise DataError(f"{place}: {told}; write a number, or leave the cell empty")
+        number = not_a_number(column.name, text)
+        raise DataError(f"{place}: {number}; write a number, or leave the cell empty")
     if gone.any() and settings.missing == "error":
         raise column.gap(gone)
     return values
 
 
 def _number(text: str) -> float:
-    found = number_of(text)
-    return np.nan if found is None else found
+    number = number_of(text)
+    return np.nan if number is None else number
 
 
 def empty_cells(texts: Sequence[str]) -> NDArray[np.bool_]:
@@ -210,18 +210,18 @@ def empty_cells(texts: Sequence[str]) -> NDArray[np.bool_]:
 
 def _all_numbers(column: Column) -> bool:
     """Whether all cells that are not empty are numbers, and some are."""
-    there = [text for text in column.texts if text.lower() not in MISSING]
-    return bool(there) and all(map(is_number, there))
+    present = [text for text in column.texts if text.lower() not in MISSING]
+    return bool(present) and all(map(is_number, present))
 
 
 def almost_numbers(grid: Grid, columns: TableColumns, settings: ColumnSettings) -> list[str]:
     """A remark on each column that is read as categories for the sake of a few cells."""
-    found = []
+    numbers = []
     for name in (column.name for column in columns.categories):
         column = grid.column(name)
         comma = decimal_comma(column.texts)
         if comma is not None and name not in settings.categorical:
-            found.append(
+            numbers.append(
                 f"column {name!r} is read as categories, and its cells look like numbers with a "
                 f"decimal comma ({comma!r}): write them with a point"
             )
@@ -230,11 +230,11 @@ def almost_numbers(grid: Grid, columns: TableColumns, settings: ColumnSettings) 
         if name in settings.categorical or odd.all() or odd[column.index].mean() > FEW:
             continue
         place, text = column.first(odd)
-        found.append(
+        numbers.append(
             f"column {name!r} is read as categories: most of its cells are numbers, but not all "
             f"({place}: {text!r}). Mend those cells, or say model.categorical if they are right"
         )
-    return found
+    return numbers
 
 
 def _no_gaps(column: Column, settings: ColumnSettings) -> None:

@@ -41,20 +41,20 @@ def _unnamed(sample: Sample, read: Read) -> Guess | None:
     texts = sample.roles.texts
     if texts and not all(map(sample.table_instead, texts)):
         return None
-    found = _targets(sample)
-    if not found:
+    targets = _targets(sample)
+    if not targets:
         return None
-    first, *others = (read(sample, name) for name in found)
-    sure = not others and not texts and not any(_in_time(sample, name) for name in found)
+    first, *others = (read(sample, name) for name in targets)
+    sure = not others and not texts and not any(_in_time(sample, name) for name in targets)
     return replace(first, sure=sure, others=tuple(others))
 
 
 def targets_of(sample: Sample) -> list[str]:
     """The columns that may be meant; an error where there is none."""
-    found = _targets(sample)
-    if not found:
+    targets = _targets(sample)
+    if not targets:
         raise sample.no_label()
-    return found
+    return targets
 
 
 def _targets(sample: Sample) -> list[str]:
@@ -71,7 +71,7 @@ def _targets(sample: Sample) -> list[str]:
 
 def _in_time(sample: Sample, label: str) -> bool:
     """Whether the rows may be steps of a series of this column: numbers beside dates that rise."""
-    dates = [own.name for own in sample.kinds.values() if own.kind is Kind.DATE]
+    dates = [kind.name for kind in sample.kinds.values() if kind.kind is Kind.DATE]
     if sample.number_kind(label) is NumberKind.CLASSES and not _numbers(sample, label):
         return False
     return any(_rising(sample, name) for name in dates)
@@ -90,27 +90,27 @@ def _rising(sample: Sample, name: str) -> bool:
 FEWEST = 10  # rows, so that all of them being different says something
 
 
-def table_recipe(grid: Grid, kind: str, settings: Any, said: Collection[str] = ()) -> Recipe:
-    """kind: of the target; said: the keys of [model] that a person gave. Identifiers are left out,
-    and dates read as features; classes are answered together with a linear model, and the rarer of
+def table_recipe(grid: Grid, kind: str, settings: Any, explicit: Collection[str] = ()) -> Recipe:
+    """kind: of the target; explicit: the keys of [model] that a person set. Identifiers are left
+    out, and dates read as features; classes are answered together with a linear model, and the rarer of
     two from a probability that is fitted."""
     model, why = dict[str, Any](), list[str]()
-    told = {*settings.numeric, *settings.categorical, *settings.leave_out}
-    left = [name for name in grid.columns if name not in told]
+    named = {*settings.numeric, *settings.categorical, *settings.leave_out}
+    left = [name for name in grid.columns if name not in named]
     names = [name for name in left if is_identifier_name(name) and _alone(grid, name)]
     if names and len(names) < len(grid.columns):
         model["leave_out"] = [*settings.leave_out, *names]
         listed = ", ".join(map(repr, names))
         why.append(f"{listed}: names each row and is not read (--set model.leave_out=[] reads it)")
     features = {name: date_features(grid.column(name)) for name in left if _whole(grid, name)}
-    if dates := {name: own for name, own in features.items() if own}:
-        model["features"] = [text for own in dates.values() for text in own]
+    if dates := {name: feature for name, feature in features.items() if feature}:
+        model["features"] = [text for date in dates.values() for text in date]
         why.append(
             f"{', '.join(map(repr, dates))}: dates, read as {', '.join(model['features'])} "
             "(--set model.features=[] reads them as categories)"
         )
     model["missing"] = "indicator"
-    gaps = {} if "missing" in said else _gaps(grid, [*settings.leave_out, *names])
+    gaps = {} if "missing" in explicit else _gaps(grid, [*settings.leave_out, *names])
     if gaps:
         listed = ", ".join(f"{name} ({count:,})" for name, count in gaps.items())
         why.append(
@@ -126,13 +126,13 @@ def table_recipe(grid: Grid, kind: str, settings: Any, said: Collection[str] = (
 
 def _gaps(grid: Grid, left_out: Sequence[str]) -> dict[str, int]:
     """How many cells of a column are empty, where some are."""
-    found = {}
+    gaps = {}
     for name in grid.columns:
         column = grid.column(name)
         gone = empty_cells(column.texts)
         if gone.any() and name not in left_out:
-            found[name] = int(gone[column.index].sum())
-    return found
+            gaps[name] = int(gone[column.index].sum())
+    return gaps
 
 
 def _alone(grid: Grid, name: str) -> bool:

@@ -42,14 +42,14 @@ class EnsemblePart:
 
     @property
     def names(self) -> RowNames:
-        found: RowNames = self.parts[0].names
-        return found
+        row_names: RowNames = self.parts[0].names
+        return row_names
 
     def __len__(self) -> int:
         return len(self.parts[0])
 
     def take(self, rows: NDArray[np.int64]) -> EnsemblePart:
-        return EnsemblePart(tuple(own.take(rows) for own in self.parts))
+        return EnsemblePart(tuple(part.take(rows) for part in self.parts))
 
 
 class EnsembleFiles:
@@ -65,7 +65,7 @@ class EnsembleFiles:
     def part(self, name: str, like: EnsemblePart | None = None) -> EnsemblePart:
         before = [None] * len(self._files) if like is None else like.parts
         pairs = zip(self._files, before, strict=True)
-        return EnsemblePart(tuple(own.part(name, other) for own, other in pairs))
+        return EnsemblePart(tuple(files.part(name, other) for files, other in pairs))
 
 
 class EnsembleDeals:
@@ -78,12 +78,14 @@ class EnsembleDeals:
         return self._deals.shares(model.models[0], files)
 
     def questions(self, model: Any, share: Sequence[Any]) -> Questions[EnsemblePart]:
-        return joined([self._deals.questions(own, share) for own in model.models])
+        return joined([self._deals.questions(each, share) for each in model.models])
 
 
 def joined(questions: Sequence[Questions[Any]]) -> Questions[EnsemblePart]:
     """The same rows as each model reads them."""
-    return Questions(EnsemblePart(tuple(own.part for own in questions)), questions[0].shown)
+    return Questions(
+        EnsemblePart(tuple(question.part for question in questions)), questions[0].shown
+    )
 
 
 class EnsembleReader(DatasetReader[EnsemblePart]):
@@ -141,16 +143,16 @@ class EnsembleReader(DatasetReader[EnsemblePart]):
 
 def _outputs(part: EnsemblePart, model: Any, of_model: Callable[[Any, Any], Outputs]) -> list[Any]:
     """Of the networks of all models, each as often as its model counts."""
-    found: list[Any] = []
-    for count, own, rows in zip(model.counts, model.models, part.parts, strict=True):
-        found += [*of_model(rows, own)] * count
-    if len({output.shape for output in found}) > 1:
-        shapes = sorted({" × ".join(map(str, output.shape)) for output in found})
+    outputs: list[Any] = []
+    for count, each, rows in zip(model.counts, model.models, part.parts, strict=True):
+        outputs += [*of_model(rows, each)] * count
+    if len({output.shape for output in outputs}) > 1:
+        shapes = sorted({" × ".join(map(str, output.shape)) for output in outputs})
         raise DataError(
             f"{part.names[0]}: the models of this ensemble see different rows of it "
             f"({', '.join(shapes)}), as where some look back further: give more rows before it"
         )
-    return found
+    return outputs
 
 
 class EnsembleModel(Model[Any, Any, Any, Any]):
@@ -213,26 +215,28 @@ class EnsembleModel(Model[Any, Any, Any, Any]):
         return [f"{count} × {model.describe()}" for count, model in pairs]
 
     # ------------------------------------------------------------- fitted, saved and loaded
-    def fit(self, *given: Any, **named: Any) -> Never:
+    def fit(self, *positional: Any, **named: Any) -> Never:
         raise OptionError("fit: an ensemble is not trained: its models are, by `ensue.select`")
 
     def as_saved(self, seal: Seal | None = None) -> Saved:
         pairs = zip(self.counts, self.models, strict=True)
-        own = [(count, model.as_saved({})) for count, model in pairs]
+        saved_models = [(count, model.as_saved({})) for count, model in pairs]
         facts = {**self.settings_facts(), "ensemble": list(self.counts)}
-        return Saved(self.models[0].task.name, facts, {}, {}, [], {}, seal or {}, ensemble=own)
+        return Saved(
+            self.models[0].task.name, facts, {}, {}, [], {}, seal or {}, ensemble=saved_models
+        )
 
     @classmethod
     def of_saved(cls, saved: Saved, trust: Trust = NO_TRUST, device: str = "auto") -> Self:
         with loading(saved.place):
             kind = TASKS[saved.kind].model_class
-            if {own.kind for _, own in saved.ensemble} != {saved.kind}:
+            if {each.kind for _, each in saved.ensemble} != {saved.kind}:
                 raise Unfit(f"expected models to {saved.kind}", "ensemble")
-            check_trust([(own, kind.saved_settings(own)) for _, own in saved.ensemble], trust)
-            models = [kind.of_trusted(own, trust, device) for _, own in saved.ensemble]
-            found = cls(models, [count for count, _ in saved.ensemble])
-            found.roles, found.label_type = saved.roles, saved.label_type
-        return found
+            check_trust([(each, kind.saved_settings(each)) for _, each in saved.ensemble], trust)
+            models = [kind.of_trusted(each, trust, device) for _, each in saved.ensemble]
+            ensemble = cls(models, [count for count, _ in saved.ensemble])
+            ensemble.roles, ensemble.label_type = saved.roles, saved.label_type
+        return ensemble
 
     def _size_line(self) -> str:
         count = sum(p.numel() for network in self.networks for p in network.parameters())

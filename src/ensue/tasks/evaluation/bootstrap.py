@@ -79,9 +79,12 @@ class RowSums:
 
 def intervals(sums: Mapping[str, RowSums], seed: int) -> dict[str, Interval]:
     """Scores by name, each with its interval."""
-    found = {name: bootstrap(own.values, own.function, seed=seed) for name, own in sums.items()}
-    shares = {name: len(own.values) for name, own in sums.items() if name in SHARES}
-    return {**found, **{name: _not_sure(found[name], rows) for name, rows in shares.items()}}
+    by_name = {
+        name: bootstrap(row_sums.values, row_sums.function, seed=seed)
+        for name, row_sums in sums.items()
+    }
+    shares = {name: len(row_sums.values) for name, row_sums in sums.items() if name in SHARES}
+    return {**by_name, **{name: _not_sure(by_name[name], rows) for name, rows in shares.items()}}
 
 
 def _not_sure(share: Interval, rows: int) -> Interval:
@@ -127,7 +130,7 @@ def paired_bootstrap(
     percentile interval: each draw of rows scores both, so that what is hard for both cancels. An
     interval without 0 is a difference beyond chance; where a score is infinite there is none, and
     its ends are NaN."""
-    flat = [_flat(own.values) for own in (one, other)]
+    flat = [_flat(row_sums.values) for row_sums in (one, other)]
     if len(flat[0]) != len(flat[1]):
         raise DataError(
             f"paired bootstrap: expected the same rows, got {len(flat[0]):,} and {len(flat[1]):,}"

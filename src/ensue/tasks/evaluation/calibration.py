@@ -32,21 +32,24 @@ def reliability(
     left out. Of probabilities that keep their word, accuracy = confidence in every bin."""
     sure = np.asarray(confidence, np.float64)
     which = np.clip(np.ceil(sure * bins).astype(np.int64) - 1, 0, bins - 1)
-    found = []
+    result = []
     for k in range(bins):
-        own = which == k
-        if own.any():
-            claimed, met = float(sure[own].mean()), float(np.asarray(right, float)[own].mean())
-            found.append(Bin(k / bins, (k + 1) / bins, int(own.sum()), claimed, met))
-    return found
+        in_bin = which == k
+        if in_bin.any():
+            claimed, met = (
+                float(sure[in_bin].mean()),
+                float(np.asarray(right, float)[in_bin].mean()),
+            )
+            result.append(Bin(k / bins, (k + 1) / bins, int(in_bin.sum()), claimed, met))
+    return result
 
 
-def reliability_lines(found: Sequence[Bin]) -> list[str]:
+def reliability_lines(bins: Sequence[Bin]) -> list[str]:
     """As a table for a terminal."""
     lines = ["reliability      rows  confidence  accuracy"]
-    for own in found:
-        numbers = f"{own.rows:10,}{own.confidence:12.4f}{own.accuracy:10.4f}"
-        lines.append(f"  {own.low:.1f} … {own.high:.1f}{numbers}")
+    for each in bins:
+        numbers = f"{each.rows:10,}{each.confidence:12.4f}{each.accuracy:10.4f}"
+        lines.append(f"  {each.low:.1f} … {each.high:.1f}{numbers}")
     return lines
 
 
@@ -67,12 +70,13 @@ def held(
     return Held(claimed, float(inside.mean()), float((high - low).mean()))
 
 
-def held_lines(found: Sequence[Held]) -> list[str]:
+def held_lines(coverages: Sequence[Held]) -> list[str]:
     return [
         "intervals  should hold    do hold  mean width",
         *(
-            f"  {'':9}{100 * own.claimed:9.0f} %{100 * own.held:9.1f} %{own.width:12.4g}"
-            for own in found
+            f"  {'':9}{100 * coverage.claimed:9.0f} %{100 * coverage.held:9.1f} "
+            f"%{coverage.width:12.4g}"
+            for coverage in coverages
         ),
     ]
 
@@ -93,16 +97,16 @@ def surest_mistakes(
     guess: NDArray[np.int64],
     probabilities: NDArray[np.float64],
     names: Sequence[str],
-    shown: Shown,
+    show_row: Shown,
 ) -> list[Error]:
     """The wrong answers with the highest probability (answers, classes)."""
     sure = np.where(gold != guess, probabilities[np.arange(len(guess)), guess], 0)
-    found = []
+    mistakes = []
     for at in np.argsort(-sure, kind="stable")[:WORST]:
         if gold[at] != guess[at]:
-            place, text = shown(int(at))
-            found.append(Error(place, text, names[gold[at]], names[guess[at]], float(sure[at])))
-    return found
+            place, text = show_row(int(at))
+            mistakes.append(Error(place, text, names[gold[at]], names[guess[at]], float(sure[at])))
+    return mistakes
 
 
 def surest_mistaken_sets(
@@ -110,23 +114,25 @@ def surest_mistaken_sets(
     guess: NDArray[np.int64],
     probabilities: NDArray[np.float64],
     names: Sequence[str],
-    shown: Shown,
+    show_row: Shown,
 ) -> list[Error]:
     """Of several labels at once, (answers, labels) zeros and ones, the wrong sets with the surest
     mistake in them: a label given, or left out, with the highest probability (answers, labels)."""
     sure = np.where(gold == guess, 0, np.where(guess == 1, probabilities, 1 - probabilities))
     surest = sure.max(1, initial=0)
-    found = []
+    sets = []
     for at in np.argsort(-surest, kind="stable")[:WORST]:
         if (gold[at] != guess[at]).any():
-            wanted, got = (
-                ", ".join(name for name, is_there in zip(names, there[at], strict=True) if is_there)
+            expected, got = (
+                ", ".join(
+                    name for name, is_there in zip(names, label_set[at], strict=True) if is_there
+                )
                 or "none"
-                for there in (gold, guess)
+                for label_set in (gold, guess)
             )
-            place, text = shown(int(at))
-            found.append(Error(place, text, wanted, got, float(surest[at])))
-    return found
+            place, text = show_row(int(at))
+            sets.append(Error(place, text, expected, got, float(surest[at])))
+    return sets
 
 
 def log_loss_of_known(

@@ -33,24 +33,27 @@ class Openings:
         self.folder, self._learned_from = folder, learned_from
         self._own: Counter[str] = Counter()
 
-    def count(self, digest: str, found: Evaluation) -> Evaluation:
+    def count(self, digest: str, evaluation: Evaluation) -> Evaluation:
         """The same evaluation, which knows how often these rows have been evaluated."""
         if digest in self._learned_from():
-            return found
+            return evaluation
         self._own[digest] += 1
         IN_THIS_PROCESS[digest] += 1
-        own, by_all = self._own[digest], IN_THIS_PROCESS[digest]
+        by_model, by_all = self._own[digest], IN_THIS_PROCESS[digest]
         if self.folder is not None:
-            own, by_all = self._written_down(self.folder, digest, found) or (own, by_all)
-        return found.opened_as(TimesOpened(by_all, by_all - own))
+            by_model, by_all = self._written_down(self.folder, digest, evaluation) or (
+                by_model,
+                by_all,
+            )
+        return evaluation.opened_as(TimesOpened(by_all, by_all - by_model))
 
     def _written_down(
-        self, folder: RunFolder, digest: str, found: Evaluation
+        self, folder: RunFolder, digest: str, evaluation: Evaluation
     ) -> tuple[int, int] | None:
         """A folder that cannot be written to is told, and no reason to withhold the scores."""
         log = logging.getLogger("ensue")
         try:
-            opening = record_opening(folder, digest, found, ())
+            opening = record_opening(folder, digest, evaluation, ())
         except EnsueError as error:
             log.warning("this evaluation was not written down: %s", error)
             return None
@@ -71,7 +74,7 @@ class Opening:
 
 
 def record_opening(
-    folder: RunFolder, test: str, found: Evaluation, known: Collection[str]
+    folder: RunFolder, test: str, evaluation: Evaluation, known: Collection[str]
 ) -> Opening:
     """One more line, and what the file then says of this test part. test: its digest; known: those
     of the lines that this run has written of it before, as far as it remembers."""
@@ -81,23 +84,23 @@ def record_opening(
         "test": test,
         "run": run,
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        found.main: found.scores[found.main].value,
+        evaluation.main: evaluation.scores[evaluation.main].value,
     }
-    lines, own = add_line(place, finite(line))
-    same = [own.get("run") for own in lines.values if own.get("test") == test]
+    lines, entry = add_line(place, finite(line))
+    same = [each.get("run") for each in lines.values if each.get("test") == test]
     doubts = _doubts(place, lines, {*known} - {*lines.digests})
-    return Opening(same.count(run), len(same), own, tuple(doubts))
+    return Opening(same.count(run), len(same), entry, tuple(doubts))
 
 
 def _doubts(place: Path, lines: Lines, lost: Collection[str]) -> Iterator[str]:
     """Nothing of this changes a score, and nothing of it is left unsaid."""
-    told = {
+    doubts = {
         "cut off by a kill, and not counted": lines.torn,
         "not as written: changed, or lines before it are missing; the count may be too low": (
             lines.wrong
         ),
     }
-    for what, numbers in told.items():
+    for what, numbers in doubts.items():
         for number in numbers[:MOST_NAMED]:
             yield f"{place}:{number}: {what}"
     if lost:

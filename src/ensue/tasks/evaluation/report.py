@@ -110,26 +110,26 @@ class Evaluation(Printed):
 
     def as_json(self) -> dict[str, Any]:
         """All but `sums` and `names`, which are as long as the data, and `opened`."""
-        plain = [own.name for own in fields(self) if own.name not in NOT_KEPT]
-        found = {name: getattr(self, name) for name in plain}
-        found["scores"] = {name: own._asdict() for name, own in self.scores.items()}
+        plain = [each.name for each in fields(self) if each.name not in NOT_KEPT]
+        json = {name: getattr(self, name) for name in plain}
+        json["scores"] = {name: score._asdict() for name, score in self.scores.items()}
         for name in self.tables:
-            found[name] = [row._asdict() for row in found[name]]
-        return found
+            json[name] = [row._asdict() for row in json[name]]
+        return json
 
     @classmethod
     def of_json(cls, facts: Mapping[str, Any]) -> Self:
         """The inverse of `as_json`; a number that JSON has not got, null, is infinite."""
-        found = {own.name: facts[own.name] for own in fields(cls) if own.name in facts}
-        found["scores"] = {
-            name: Interval(*(or_infinite(own[end]) for end in Interval._fields))
-            for name, own in facts["scores"].items()
+        values = {each.name: facts[each.name] for each in fields(cls) if each.name in facts}
+        values["scores"] = {
+            name: Interval(*(or_infinite(fact[end]) for end in Interval._fields))
+            for name, fact in facts["scores"].items()
         }
         for name in ("others", "baselines"):
-            found[name] = {key: or_infinite(value) for key, value in facts[name].items()}
+            values[name] = {key: or_infinite(value) for key, value in facts[name].items()}
         for name, kind in cls.tables.items():
-            found[name] = [kind(**row) for row in facts[name]]
-        return cls(**found)
+            values[name] = [kind(**row) for row in facts[name]]
+        return cls(**values)
 
     def save(self, path: Path | str) -> None:
         """One JSON file with what `as_json` has, sealed by a digest of itself."""
@@ -148,7 +148,7 @@ class Evaluation(Printed):
 
     def of_rows(self, names: Sequence[str]) -> Self:
         """With the names of the rows that its sums are of, where these are rows of the data."""
-        rows = {len(own.values) for own in self.sums.values()}
+        rows = {len(row_sums.values) for row_sums in self.sums.values()}
         return replace(self, names=tuple(names)) if rows == {len(names)} else self
 
     def opened_as(self, opened: TimesOpened) -> Self:

@@ -134,7 +134,7 @@ class Attributions(Drawn):
     def strongest(self, count: int = 10, answer: int = 0) -> list[tuple[str, float]]:
         """The tokens that count most for an answer, or against it."""
         pairs = zip(self.tokens, self.answers[answer].scores, strict=True)
-        return sorted(pairs, key=lambda own: -abs(own[1]))[:count]
+        return sorted(pairs, key=lambda pair: -abs(pair[1]))[:count]
 
     def as_text(self, width: int = 80, colour: bool = False) -> str:
         return attribution_text(self, width, colour)
@@ -152,19 +152,26 @@ class LabelRows(NamedTuple):
     scores: Sequence[Sequence[float]]
 
     @classmethod
-    def of(cls, found: Attributions) -> LabelRows:
-        return cls.of_answers(found.answers, [share(own.probability) for own in found.answers])
+    def of(cls, attributions: Attributions) -> LabelRows:
+        return cls.of_answers(
+            attributions.answers, [share(answer.probability) for answer in attributions.answers]
+        )
 
     @classmethod
-    def of_linear(cls, found: Attributions) -> LabelRows:
-        return cls.of_answers(found.linear, [with_sign(own.output) for own in found.linear])
+    def of_linear(cls, attributions: Attributions) -> LabelRows:
+        return cls.of_answers(
+            attributions.linear, [with_sign(each.output) for each in attributions.linear]
+        )
 
     @classmethod
     def of_answers(
         cls, answers: Sequence[Attribution | LinearAttribution], texts: Sequence[str]
     ) -> LabelRows:
-        steps, labels = [own.step or 0 for own in answers], [own.answer for own in answers]
-        return cls(steps, labels, texts, [own.scores for own in answers])
+        steps, labels = (
+            [answer.step or 0 for answer in answers],
+            [answer.answer for answer in answers],
+        )
+        return cls(steps, labels, texts, [answer.scores for answer in answers])
 
     @property
     def most(self) -> float:
@@ -176,28 +183,36 @@ MOST_BARS = 15
 BAR = 24  # cells of the longest bar
 
 
-def attribution_text(found: Attributions, width: int, colour: bool) -> str:
+def attribution_text(attributions: Attributions, width: int, colour: bool) -> str:
     """Blue, or +, speaks for an answer; orange, or −, against it."""
-    blocks = [_heading(found)]
-    if found.answers[0].step is None:
-        for own in found.answers:
-            told = f"{printable(own.answer)}  {share(own.probability)}".rstrip()
-            told += f"  {found.measure} {plain(own.output)}" + _sums(own.reference, own.error)
-            blocks.append(told)
-            blocks.append(_tokens(found.tokens, own.scores, found.sides, width, colour))
+    blocks = [_heading(attributions)]
+    if attributions.answers[0].step is None:
+        for answer in attributions.answers:
+            heading = f"{printable(answer.answer)}  {share(answer.probability)}".rstrip()
+            heading += f"  {attributions.measure} {plain(answer.output)}" + _sums(
+                answer.reference, answer.error
+            )
+            blocks.append(heading)
+            blocks.append(
+                _tokens(attributions.tokens, answer.scores, attributions.sides, width, colour)
+            )
     else:
-        blocks.append(_matrix(found.tokens, LabelRows.of(found), width, colour))
-        blocks += _worst_error(found)
-    return "\n\n".join([*blocks, *_linear(found, width, colour)])
+        blocks.append(_matrix(attributions.tokens, LabelRows.of(attributions), width, colour))
+        blocks += _worst_error(attributions)
+    return "\n\n".join([*blocks, *_linear(attributions, width, colour)])
 
 
-def _heading(found: Attributions) -> str:
+def _heading(attributions: Attributions) -> str:
     how = {
-        "occlusion": f"occlusion, {found.baseline}: what it adds to the {found.measure}",
-        "gradient": f"gradient × input: {found.baseline}",
-        "integrated": f"integrated gradients, baseline: {found.baseline}; {found.points} points",
-    }[found.method]
-    return f"{how}\nof {found.of}"
+        "occlusion": (
+            f"occlusion, {attributions.baseline}: what it adds to the {attributions.measure}"
+        ),
+        "gradient": f"gradient × input: {attributions.baseline}",
+        "integrated": (
+            f"integrated gradients, baseline: {attributions.baseline}; {attributions.points} points"
+        ),
+    }[attributions.method]
+    return f"{how}\nof {attributions.of}"
 
 
 def _sums(reference: float | None, error: float | None) -> str:
@@ -206,27 +221,28 @@ def _sums(reference: float | None, error: float | None) -> str:
     return f", of the baseline {plain(reference)}; completeness error {small(error)}"
 
 
-def _worst_error(found: Attributions) -> list[str]:
-    errors = [own.error for own in found.answers if own.error is not None]
+def _worst_error(attributions: Attributions) -> list[str]:
+    errors = [answer.error for answer in attributions.answers if answer.error is not None]
     return [f"completeness error at most {small(max(errors))}"] if errors else []
 
 
-def _linear(found: Attributions, width: int, colour: bool) -> list[str]:
+def _linear(attributions: Attributions, width: int, colour: bool) -> list[str]:
     """The linear model's part."""
-    if not found.linear:
+    if not attributions.linear:
         return []
-    blocks = [f"the linear model by itself: {found.linear_measure}, exactly"]
-    if found.linear[0].step is not None:
-        rows = LabelRows.of_linear(found)
-        return [*blocks, _matrix(found.linear[0].tokens, rows, width, colour)]
-    for own in found.linear:
-        parts = plain(sum(own.scores))
-        told = (
-            f"{printable(own.answer)}  {plain(own.output)} = {plain(own.bias)} + {parts} of words"
+    blocks = [f"the linear model by itself: {attributions.linear_measure}, exactly"]
+    if attributions.linear[0].step is not None:
+        rows = LabelRows.of_linear(attributions)
+        return [*blocks, _matrix(attributions.linear[0].tokens, rows, width, colour)]
+    for answer in attributions.linear:
+        parts = plain(sum(answer.scores))
+        heading = (
+            f"{printable(answer.answer)}  {plain(answer.output)} = {plain(answer.bias)} + "
+            f"{parts} of words"
         )
-        tokens = _tokens(own.tokens, own.scores, (len(own.tokens),), width, colour)
-        phrases = ", ".join(f"{printable(p.text)} {with_sign(p.score)}" for p in own.phrases[:6])
-        blocks += [told, tokens, f"features that count most: {phrases}"]
+        tokens = _tokens(answer.tokens, answer.scores, (len(answer.tokens),), width, colour)
+        phrases = ", ".join(f"{printable(p.text)} {with_sign(p.score)}" for p in answer.phrases[:6])
+        blocks += [heading, tokens, f"features that count most: {phrases}"]
     return blocks
 
 
@@ -264,21 +280,21 @@ def _coloured(tokens: Sequence[str], values: Sequence[float], width: int) -> str
             line, used = "", 2
         line += tinted(name, value) + between
         used += room
-    return "\n".join(f"  {own.rstrip()}" for own in [*lines, line])
+    return "\n".join(f"  {text.rstrip()}" for text in [*lines, line])
 
 
 def _bars(tokens: Sequence[str], scores: Sequence[float], most: float) -> str:
     order = sorted(range(len(tokens)), key=lambda k: -abs(scores[k]))
-    shown = order[:MOST_BARS]
-    names = {k: short_name(tokens[k], LONGEST_NAME) for k in shown}
+    listed = order[:MOST_BARS]
+    names = {k: short_name(tokens[k], LONGEST_NAME) for k in listed}
     wide = max(map(width_of, names.values()), default=0)
     lines = []
-    for k in shown:
+    for k in listed:
         bar = ("█" if scores[k] > 0 else "░") * round(BAR * abs(scores[k]) / most)
         space = " " * (wide - width_of(names[k]))
         lines.append(f"  {names[k]}{space}  {with_sign(scores[k]):>8}  {bar}".rstrip())
-    if len(order) > len(shown):
-        lines.append(f"  and {len(order) - len(shown):,} more")
+    if len(order) > len(listed):
+        lines.append(f"  and {len(order) - len(listed):,} more")
     return "\n".join(lines)
 
 
@@ -293,7 +309,7 @@ def _matrix(tokens: Sequence[str], rows: LabelRows, width: int, colour: bool) ->
         for step, label, text in zip(rows.steps, rows.labels, rows.texts, strict=True)
     ]
     most = rows.most
-    return matrix_text(heads, names, rows.scores, lambda own: signed(own / most, colour), width)
+    return matrix_text(heads, names, rows.scores, lambda score: signed(score / most, colour), width)
 
 
 WIDE = 900.0
@@ -309,34 +325,35 @@ TITLES = {
 }
 
 
-def attribution_picture(found: Attributions) -> str:
+def attribution_picture(attributions: Attributions) -> str:
     """The picture as SVG; scores are numbers below the tokens, and under the pointer."""
     drawing = Drawing()
-    drawing.words((MARGIN, 36), TITLES[found.method], 20, INK, "start", weight=600)
+    drawing.words((MARGIN, 36), TITLES[attributions.method], 20, INK, "start", weight=600)
     top = 62.0
-    lines = wrapped(f"{_told(found)}; of {found.of}")
+    lines = wrapped(f"{_told(attributions)}; of {attributions.of}")
     for line in lines:
         drawing.words((MARGIN, top), line, 13, QUIET, "start")
         top += 20
-    top, wide = _answers(drawing, found, top + 16)
-    if found.linear:
-        top, other = _linear_rows(drawing, found, top + 18)
+    top, wide = _answers(drawing, attributions, top + 16)
+    if attributions.linear:
+        top, other = _linear_rows(drawing, attributions, top + 18)
         wide = max(wide, other)
-    strongest = STRONGEST if found.answers[0].step is None else DEEPEST
+    strongest = STRONGEST if attributions.answers[0].step is None else DEEPEST
     sign_key(drawing, (MARGIN, top + 8), ("against", "for the answer"), strongest)
     longest = max(text_width(line, 13) for line in lines)
     whole = max(wide + MARGIN, 2 * MARGIN + longest, 460.0)
-    return drawing.svg(whole, top + 34, f"{TITLES[found.method]}: what an answer rests on")
+    return drawing.svg(whole, top + 34, f"{TITLES[attributions.method]}: what an answer rests on")
 
 
-def _told(found: Attributions) -> str:
-    if found.method == "occlusion":
-        return f"{found.baseline}: what it adds to the {found.measure}"
-    if found.method == "gradient":
-        return f"{found.baseline}: parts of the {found.measure}"
-    errors = [own.error for own in found.answers if own.error is not None]
+def _told(attributions: Attributions) -> str:
+    if attributions.method == "occlusion":
+        return f"{attributions.baseline}: what it adds to the {attributions.measure}"
+    if attributions.method == "gradient":
+        return f"{attributions.baseline}: parts of the {attributions.measure}"
+    errors = [answer.error for answer in attributions.answers if answer.error is not None]
     return (
-        f"parts of the {found.measure}; baseline: {found.baseline}; {found.points} points, "
+        f"parts of the {attributions.measure}; baseline: {attributions.baseline}; "
+        f"{attributions.points} points, "
         f"completeness error {small(max(errors))}"
     )
 
@@ -350,33 +367,38 @@ def wrapped(text: str, most: int = 116) -> list[str]:
     return lines
 
 
-def _answers(drawing: Drawing, found: Attributions, top: float) -> tuple[float, float]:
+def _answers(drawing: Drawing, attributions: Attributions, top: float) -> tuple[float, float]:
     """Where the rest begins, and how wide it is."""
-    if found.answers[0].step is not None:
-        return _matrix_picture(drawing, found.tokens, LabelRows.of(found), top)
+    if attributions.answers[0].step is not None:
+        return _matrix_picture(drawing, attributions.tokens, LabelRows.of(attributions), top)
     wide = 0.0
-    for own in found.answers:
-        told = f"{share(own.probability)}  ·  {found.measure} {plain(own.output)}"
-        if own.reference is not None:
-            told += f", of the baseline {plain(own.reference)}"
-        top = _title(drawing, own.answer, told.removeprefix("  ·  "), top)
-        top, other = _text(drawing, found.tokens, own.scores, found.sides, top)
+    for answer in attributions.answers:
+        heading = f"{share(answer.probability)}  ·  {attributions.measure} {plain(answer.output)}"
+        if answer.reference is not None:
+            heading += f", of the baseline {plain(answer.reference)}"
+        top = _title(drawing, answer.answer, heading.removeprefix("  ·  "), top)
+        top, other = _text(drawing, attributions.tokens, answer.scores, attributions.sides, top)
         wide = max(wide, other)
     return top, wide
 
 
-def _linear_rows(drawing: Drawing, found: Attributions, top: float) -> tuple[float, float]:
+def _linear_rows(drawing: Drawing, attributions: Attributions, top: float) -> tuple[float, float]:
     drawing.words((MARGIN, top), "The linear model by itself", 16, INK, "start", weight=600)
-    drawing.words((MARGIN, top + 22), f"{found.linear_measure}, exactly", 13, QUIET, "start")
+    drawing.words((MARGIN, top + 22), f"{attributions.linear_measure}, exactly", 13, QUIET, "start")
     top += 52
-    if found.linear[0].step is not None:
-        return _matrix_picture(drawing, found.linear[0].tokens, LabelRows.of_linear(found), top)
+    if attributions.linear[0].step is not None:
+        return _matrix_picture(
+            drawing, attributions.linear[0].tokens, LabelRows.of_linear(attributions), top
+        )
     wide = 0.0
-    for own in found.linear:
-        told = f"{plain(own.output)} = {plain(own.bias)} + {plain(sum(own.scores))} of the words"
-        top = _title(drawing, own.answer, told, top)
-        top, other = _text(drawing, own.tokens, own.scores, (len(own.tokens),), top)
-        named = ", ".join(f"{printable(p.text)} {with_sign(p.score)}" for p in own.phrases[:6])
+    for answer in attributions.linear:
+        heading = (
+            f"{plain(answer.output)} = {plain(answer.bias)} + {plain(sum(answer.scores))} of the "
+            "words"
+        )
+        top = _title(drawing, answer.answer, heading, top)
+        top, other = _text(drawing, answer.tokens, answer.scores, (len(answer.tokens),), top)
+        named = ", ".join(f"{printable(p.text)} {with_sign(p.score)}" for p in answer.phrases[:6])
         for line in wrapped(f"features that count most: {named}"):
             drawing.words((MARGIN, top), line, 13, QUIET, "start")
             wide = max(wide, other, MARGIN + text_width(line, 13))
@@ -385,10 +407,10 @@ def _linear_rows(drawing: Drawing, found: Attributions, top: float) -> tuple[flo
     return top, wide
 
 
-def _title(drawing: Drawing, name: str, told: str, top: float) -> float:
+def _title(drawing: Drawing, name: str, subtitle: str, top: float) -> float:
     name = cut(printable(name), LONGEST_DRAWN)
     drawing.words((MARGIN, top), name, 17, INK, "start", weight=600)
-    drawing.words((MARGIN + text_width(name, 18) + 12, top), told, 13, QUIET, "start")
+    drawing.words((MARGIN + text_width(name, 18) + 12, top), subtitle, 13, QUIET, "start")
     return top + 34
 
 
@@ -445,7 +467,7 @@ def _matrix_picture(
         return f"{labels[row]} at {names[rows.steps[row] - 1]} ← {names[column]}"
 
     most = rows.most
-    squares(drawing, rows.scores, (left, top), CELL, lambda own: diverging(own / most), tip)
+    squares(drawing, rows.scores, (left, top), CELL, lambda score: diverging(score / most), tip)
     for line, step in enumerate(rows.steps):
         y = top + line * CELL
         middle = y + CELL / 2 - 1

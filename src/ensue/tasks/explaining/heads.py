@@ -39,24 +39,27 @@ TYPED_GAP = 3  # cells between two matrices
 NARROWEST = 8  # cells for the name of a head
 
 
-def heads_text(found: HeadMaps, width: int, colour: bool) -> str:
+def heads_text(maps: HeadMaps, width: int, colour: bool) -> str:
     """For each layer the mean of its heads, then head by head: a row for each token that looks, a
     column for each that is looked at; the darker, the more."""
-    blocks = [f"answer: {printable(found.answer)}"] if found.answer else []
-    blocks.append(f"of {found.network}; each row sums up to 1")
-    for own in found.maps:
-        blocks.append(f"{own.name}, layer {own.layer}")
-        blocks += _rows_of_matrices(own, width, colour)
+    blocks = [f"answer: {printable(maps.answer)}"] if maps.answer else []
+    blocks.append(f"of {maps.network}; each row sums up to 1")
+    for head_map in maps.maps:
+        blocks.append(f"{head_map.name}, layer {head_map.layer}")
+        blocks += _rows_of_matrices(head_map, width, colour)
     return "\n\n".join(blocks)
 
 
-def _rows_of_matrices(own: HeadMap, width: int, colour: bool) -> list[str]:
-    names = short_names(own.queries, LONGEST_TYPED)
+def _rows_of_matrices(head_map: HeadMap, width: int, colour: bool) -> list[str]:
+    names = short_names(head_map.queries, LONGEST_TYPED)
     left = max(map(width_of, names)) + 2
-    wide = max(2 * len(own.keys), NARROWEST)
+    wide = max(2 * len(head_map.keys), NARROWEST)
     beside = max(1, (width - left + TYPED_GAP) // (wide + TYPED_GAP))
-    matrices = [("mean", own.mean), *((f"head {k}", w) for k, w in enumerate(own.heads, 1))]
-    heading = downwards(short_names(own.keys, LONGEST_TYPED))
+    matrices = [
+        ("mean", head_map.mean),
+        *((f"head {k}", w) for k, w in enumerate(head_map.heads, 1)),
+    ]
+    heading = downwards(short_names(head_map.keys, LONGEST_TYPED))
     blocks = []
     for first in range(0, len(matrices), beside):
         some = matrices[first : first + beside]
@@ -72,7 +75,7 @@ def _rows_of_matrices(own: HeadMap, width: int, colour: bool) -> list[str]:
 def _joined(cells: Sequence[str], wide: int, colour: bool) -> str:
     """The name and its matrices in one line; what has colours is as wide as all its cells."""
     name, *rest = cells
-    padded = [own if "\x1b" in own else own + " " * (wide - width_of(own)) for own in rest]
+    padded = [text if "\x1b" in text else text + " " * (wide - width_of(text)) for text in rest]
     return (name + (" " * TYPED_GAP).join(padded)).rstrip()
 
 
@@ -84,10 +87,13 @@ LONGEST_NAME = 20
 MOST_BESIDE = 4  # heads in a row
 
 
-def heads_picture(found: HeadMaps) -> str:
+def heads_picture(maps: HeadMaps) -> str:
     """A row for each layer: the mean of its heads with the tokens at its sides, and each head by
     itself; weights are numbers under the pointer."""
-    cells = sum(len(own.keys) * len(own.queries) * (1 + len(own.heads)) for own in found.maps)
+    cells = sum(
+        len(head_map.keys) * len(head_map.queries) * (1 + len(head_map.heads))
+        for head_map in maps.maps
+    )
     if cells > MOST_CELLS:
         raise OptionError(
             f"--picture: expected at most {MOST_CELLS:,} weights, got {cells:,}; choose one with "
@@ -96,53 +102,56 @@ def heads_picture(found: HeadMaps) -> str:
     drawing = Drawing()
     drawing.words((MARGIN, 36), "Attention", 20, INK, "start", weight=600)
     top, wide = 62.0, 460.0
-    told = f"of {found.network}; each row sums up to 1, the bolder the more"
-    for line in [*wrapped(told), *([f"answer: {found.answer}"] if found.answer else [])]:
+    note = f"of {maps.network}; each row sums up to 1, the bolder the more"
+    for line in [*wrapped(note), *([f"answer: {maps.answer}"] if maps.answer else [])]:
         drawing.words((MARGIN, top), cut(printable(line), 116), 13, QUIET, "start")
         wide = max(wide, 2 * MARGIN + text_width(line, 13))
         top += 20
-    for own in found.maps:
-        title = f"{own.name}, layer {own.layer}"
+    for head_map in maps.maps:
+        title = f"{head_map.name}, layer {head_map.layer}"
         drawing.words((MARGIN, top + 20), title, 16, INK, "start", weight=600)
-        top, right = _layer(drawing, own, top + 40)
+        top, right = _layer(drawing, head_map, top + 40)
         wide = max(wide, right + MARGIN)
     weight_key(drawing, (MARGIN, top + 14))
     return drawing.svg(wide, top + 40, "Where the heads of a Transformer look")
 
 
-def _layer(drawing: Drawing, own: HeadMap, top: float) -> tuple[float, float]:
+def _layer(drawing: Drawing, head_map: HeadMap, top: float) -> tuple[float, float]:
     """Where the next layer begins, and how wide this one is."""
-    keys, queries = short_names(own.keys, LONGEST_NAME), short_names(own.queries, LONGEST_NAME)
+    keys, queries = (
+        short_names(head_map.keys, LONGEST_NAME),
+        short_names(head_map.queries, LONGEST_NAME),
+    )
     cell, small = _side(MEAN, len(keys)), _side(HEAD, len(keys))
     left = MARGIN + max(text_width(name, 13) for name in queries) + 8
     begin = top + 18 + column_height(keys)
     right = left + len(keys) * cell + column_names(drawing, keys, (left, begin), cell)
     for k, name in enumerate(queries):
         drawing.words((left - 8, begin + (k + 0.5) * cell - 1), name, 13, INK, "end")
-    _weights(drawing, own, "mean of the heads", own.mean, (left, begin), cell)
+    _weights(drawing, head_map, "mean of the heads", head_map.mean, (left, begin), cell)
     bottom = begin + len(queries) * cell
     drawing.words((left + len(keys) * cell / 2, bottom + 12), "mean", 12, QUIET)
     first, across = right + GAP, max(len(keys) * small, 46.0) + GAP
     down = len(queries) * small + 40
-    for k, weights in enumerate(own.heads):
+    for k, weights in enumerate(head_map.heads):
         x = first + (k % MOST_BESIDE) * across
         y = begin + (k // MOST_BESIDE) * down
         drawing.words((x, y - 10), f"head {k + 1}", 12, QUIET, "start")
-        _weights(drawing, own, f"head {k + 1}", weights, (x, y), small)
+        _weights(drawing, head_map, f"head {k + 1}", weights, (x, y), small)
         right = max(right, x + across - GAP)
         bottom = max(bottom, y + down - 40)
     return bottom + 34, right
 
 
 def _weights(
-    drawing: Drawing, own: HeadMap, title: str, weights: Weights, at: Point, cell: float
+    drawing: Drawing, head_map: HeadMap, title: str, weights: Weights, at: Point, cell: float
 ) -> None:
     """What is masked, 0, stays empty."""
 
     def tip(row: int, column: int) -> str:
-        return f"{title}: {printable(own.queries[row])} → {printable(own.keys[column])}"
+        return f"{title}: {printable(head_map.queries[row])} → {printable(head_map.keys[column])}"
 
-    squares(drawing, weights, at, cell, lambda own: shade(own) if own else "", tip)
+    squares(drawing, weights, at, cell, lambda weight: shade(weight) if weight else "", tip)
 
 
 def _side(wide: float, cells: int) -> float:
@@ -211,34 +220,34 @@ def head_maps(
 ) -> HeadMaps:
     """What the heads of the first network look at while `run` runs it. layer: that one alone;
     described: the network in a few words, where the model is more than that."""
-    longest = max(len(own.keys) for own in looking)
+    longest = max(len(look.keys) for look in looking)
     if longest > MOST_TOKENS:
         raise OptionError(
             f"--attention: expected at most {MOST_TOKENS} tokens, got {longest:,}; give a part "
             "of the text"
         )
     network = model.networks[0] if model.networks else nn.Module()
-    with torch.no_grad(), recorded_attention(network) as found:
-        if not found:
+    with torch.no_grad(), recorded_attention(network) as recorded:
+        if not recorded:
             raise _no_heads(model)
         run(network)
-    maps = [own for one in looking for own in _layers(one, found)]
-    count = max(own.layer for own in maps)
+    maps = [layer for one in looking for layer in _layers(one, recorded)]
+    count = max(head_map.layer for head_map in maps)
     if layer is not None:
         if not 1 <= layer <= count:
             raise OptionError(f"--layer: expected a layer from 1 to {count}, got {layer}")
-        maps = [own for own in maps if own.layer == layer]
+        maps = [head_map for head_map in maps if head_map.layer == layer]
     name, several = described or model.describe(), len(model.networks)
     whose = f"the first of {several} networks, {name}" if several > 1 else name
     return HeadMaps(answer, whose, tuple(maps))
 
 
-def _layers(looking: Looking, found: Recorded) -> list[HeadMap]:
+def _layers(looking: Looking, recorded: Recorded) -> list[HeadMap]:
     maps: list[HeadMap] = []
-    for name, calls in found.items():
+    for name, calls in recorded.items():
         if looking.holds(name):
             weights = calls[looking.call][0]  # (heads, queries, keys)
-            heads = tuple(_rows(own) for own in weights)
+            heads = tuple(_rows(weight) for weight in weights)
             keys, queries = looking.keys, looking.queries
             mean = _rows(weights.mean(0))
             maps.append(HeadMap(looking.title, len(maps) + 1, queries, keys, heads, mean))
@@ -251,7 +260,7 @@ def _rows(weights: Tensor) -> Weights:
 
 def _no_heads(model: AnyModel) -> OptionError:
     keys: Mapping[str, Any] = model.model.table()
-    key = next((own for own in ("encoder", "family") if own in keys), "")
+    key = next((key for key in ("encoder", "family") if key in keys), "")
     return OptionError(
         f"--attention: expected a Transformer, got {model.describe()}; train one with "
         f"--set model.{key}=transformer"
@@ -271,29 +280,29 @@ class EncoderHeads:
     def __init__(
         self,
         run: Callable[[nn.Module, Part, Any], object],
-        question: Callable[[Any, Asked], Any] = lambda given, asked: given,
+        question: Callable[[Any, Asked], Any] = lambda inputs, options: inputs,
     ) -> None:
         self._run, self._question = run, question
 
-    def explain(self, model: AnyModel, given: Any, asked: Asked = NOTHING) -> HeadMaps:
-        """asked: layer."""
+    def explain(self, model: AnyModel, inputs: Any, options: Asked = NOTHING) -> HeadMaps:
+        """options: layer."""
         if model.inputs:
             raise OptionError("attention: expected a model of one input, got several")
-        part = _cut(explained_row(model, self._question(given, asked)), model)
+        part = _cut(explained_row(model, self._question(inputs, options)), model)
         names, sides = part.numbers.token_names, sides_of(part)
         looking = []
         for call, side in enumerate(sides):
-            own = tuple(names[k] if part.texts else str(at + 1) for at, k in enumerate(side))
+            labels = tuple(names[k] if part.texts else str(at + 1) for at, k in enumerate(side))
             of = f" of the {SIDES[call]}" if len(sides) > 1 else ""
-            looking.append(Looking(f"encoder self-attention{of}", _every, own, own, call))
+            looking.append(Looking(f"encoder self-attention{of}", _every, labels, labels, call))
         (answer,) = model.task.answers(part, model)
-        told = answer.as_line("").rstrip("\t").replace("\t", " ")
+        answer_text = answer.as_line("").rstrip("\t").replace("\t", " ")
 
         def run(network: nn.Module) -> object:
             return self._run(network, part, model)
 
         described = ENCODERS[model.model.encoder].describe(model.model)
-        return head_maps(model, run, looking, told, asked.get("layer"), described)
+        return head_maps(model, run, looking, answer_text, options.get("layer"), described)
 
 
 def _cut(part: Part, model: AnyModel) -> Part:

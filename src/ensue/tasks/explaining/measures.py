@@ -51,11 +51,11 @@ class Measure(Protocol):
         named."""
         ...
 
-    def whole(self, outputs: Outputs, wanted: Sequence[Wanted]) -> Floats:
+    def whole(self, outputs: Outputs, explained: Sequence[Wanted]) -> Floats:
         """(rows, answers) of all members together."""
         ...
 
-    def of_network(self, z: Tensor, wanted: Sequence[Wanted]) -> Tensor:
+    def of_network(self, z: Tensor, explained: Sequence[Wanted]) -> Tensor:
         """(rows, answers) of the outputs z (rows, width) of one."""
         ...
 
@@ -74,10 +74,10 @@ class ExpectedNumber:
             raise OptionError("--label: expected a run that predicts labels, got one of numbers")
         return [Wanted(f"{float(self._expected(outputs)[0, 0]):.6g}", 0, None)]
 
-    def whole(self, outputs: Outputs, wanted: Sequence[Wanted]) -> Floats:
+    def whole(self, outputs: Outputs, explained: Sequence[Wanted]) -> Floats:
         return np.asarray(self._expected(outputs).double().numpy())
 
-    def of_network(self, z: Tensor, wanted: Sequence[Wanted]) -> Tensor:
+    def of_network(self, z: Tensor, explained: Sequence[Wanted]) -> Tensor:
         return self._expected([z])
 
 

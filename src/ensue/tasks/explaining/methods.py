@@ -79,10 +79,10 @@ OF_VECTORS = {
 }
 
 
-def baseline_of(name: str, part: Part, told: str) -> Baseline:
-    """told: the field that says whether it is one for the method, "occluded" or "together"."""
+def baseline_of(name: str, part: Part, way: str) -> Baseline:
+    """way: the field that says whether it is one for the method, "occluded" or "together"."""
     every = OF_TOKENS if part.texts else OF_VECTORS
-    known = [key for key, own in every.items() if getattr(own, told)]
+    known = [key for key, baseline in every.items() if getattr(baseline, way)]
     if name not in known:
         if name in {**OF_TOKENS, **OF_VECTORS}:
             kind = "texts" if part.texts else "vectors"
@@ -99,36 +99,36 @@ def baseline_of(name: str, part: Part, told: str) -> Baseline:
 def sides_of(part: Part) -> list[Steps]:
     """The steps of the only row: of a pair those of both sides."""
     rows = [part.inputs] if part.second is None else [part.inputs, part.second]
-    return [own.row(0) for own in rows]
+    return [row.row(0) for row in rows]
 
 
 def occluded(part: Part, step: Any) -> Part:
     """A row for each step, which is left out, or replaced where there is something for it; those of
     the second side after those of the first."""
     sides = sides_of(part)
-    found: list[list[Steps]] = []
-    for k, own in enumerate(sides):
-        for at in range(len(own)):
+    rows: list[list[Steps]] = []
+    for k, side in enumerate(sides):
+        for at in range(len(side)):
             changed = list(sides)
-            changed[k] = np.delete(own, at, 0) if step is None else own.copy()
+            changed[k] = np.delete(side, at, 0) if step is None else side.copy()
             if step is not None:
                 changed[k][at] = step
-            found.append(changed)
-    return with_rows(part, found)
+            rows.append(changed)
+    return with_rows(part, rows)
 
 
 def all_replaced(part: Part, step: Any) -> Part:
     """The row with every step replaced."""
-    changed = [own.copy() for own in sides_of(part)]
-    for own in changed:
-        own[:] = step
+    changed = [side.copy() for side in sides_of(part)]
+    for steps in changed:
+        steps[:] = step
     return with_rows(part, [changed])
 
 
 def with_rows(part: Part, rows: Sequence[Sequence[Steps]]) -> Part:
     """These rows in place of the only one, under its name."""
     values = part.inputs.values
-    sides = [Ragged.of(own, values.dtype, values.shape[1:]) for own in zip(*rows, strict=True)]
+    sides = [Ragged.of(side, values.dtype, values.shape[1:]) for side in zip(*rows, strict=True)]
     second = sides[1] if len(sides) > 1 else None
     again = part.take(np.zeros(len(rows), np.int64))  # what stands beside the steps stays
     return replace(again, inputs=sides[0], second=second, labels=None)
@@ -162,11 +162,13 @@ class IntegratedShares(NamedTuple):
 
 def gradient_times_input(f: Outputs, x: Sides) -> Shares:
     """x: sides of one row."""
-    own = tuple(side.detach().requires_grad_() for side in x)
+    leaves = tuple(side.detach().requires_grad_() for side in x)
     with torch.enable_grad():
-        output = f(own)[0]
-        slopes = _slopes(output, own)
-    scores = [_over_steps(side.detach() * slope) for side, slope in zip(own, slopes, strict=True)]
+        output = f(leaves)[0]
+        slopes = _slopes(output, leaves)
+    scores = [
+        _over_steps(side.detach() * slope) for side, slope in zip(leaves, slopes, strict=True)
+    ]
     return Shares(torch.cat(scores, 1), output.detach())
 
 
@@ -187,19 +189,19 @@ def integrated_gradients(f: Outputs, x: Sides, baseline: Sides) -> IntegratedSha
 
 def _integral(f: Outputs, x: Sides, baseline: Sides, points: int) -> Tensor:
     """(outputs, steps)."""
-    found: list[Tensor] | None = None
+    none: list[Tensor] | None = None
     time = max(1, sum(len(side) for side in x))
     for places, weights in _nodes(points, max(1, AT_ONCE // time), x[0]):
-        own = tuple(
+        totals = tuple(
             (before + places[:, None] * (side - before)).requires_grad_()
             for side, before in zip(x, baseline, strict=True)
         )
         with torch.enable_grad():
-            slopes = _slopes((weights[:, None] * f(own)).sum(0), own)
+            slopes = _slopes((weights[:, None] * f(totals)).sum(0), totals)
         sums = [slope.sum(2, keepdim=True) for slope in slopes]
-        found = sums if found is None else [a + b for a, b in zip(found, sums, strict=True)]
-    assert found is not None
-    pairs = zip(x, baseline, found, strict=True)
+        none = sums if none is None else [a + b for a, b in zip(none, sums, strict=True)]
+    assert none is not None
+    pairs = zip(x, baseline, none, strict=True)
     return torch.cat([_over_steps((side - before) * mean) for side, before, mean in pairs], 1)
 
 
@@ -215,11 +217,11 @@ def _slopes(outputs: Tensor, sides: Sides) -> list[Tensor]:
     """∂f_k/∂x of outputs (n,): for each side (n, time, rows, width)."""
     by_output = [
         torch.autograd.grad(
-            own, sides, retain_graph=True, allow_unused=True, materialize_grads=True
+            output, sides, retain_graph=True, allow_unused=True, materialize_grads=True
         )
-        for own in outputs
+        for output in outputs
     ]
-    return [torch.stack(own) for own in zip(*by_output, strict=True)]
+    return [torch.stack(slopes) for slopes in zip(*by_output, strict=True)]
 
 
 def _over_steps(products: Tensor) -> Tensor:
@@ -228,12 +230,12 @@ def _over_steps(products: Tensor) -> Tensor:
 
 
 def against_others(
-    labels: int, wanted: Sequence[int], several: bool = False
+    labels: int, classes: Sequence[int], several: bool = False
 ) -> NDArray[np.float64]:
     """(labels, wanted): what takes the score of a label, less the mean of all others, from scores
     (…, labels); of several labels the score alone."""
-    found = np.zeros((labels, len(wanted)))
+    others = np.zeros((labels, len(classes)))
     if not several and labels > 1:
-        found -= 1 / (labels - 1)
-    found[list(wanted), range(len(wanted))] = 1
-    return found
+        others -= 1 / (labels - 1)
+    others[list(classes), range(len(classes))] = 1
+    return others

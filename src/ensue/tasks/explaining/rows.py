@@ -86,10 +86,10 @@ class RowExplainer(ABC):
     def tokens(self) -> tuple[str, ...]:
         """Of vectors the numbers of their steps."""
         names = self.part.numbers.token_names
-        found: list[str] = []
+        labels: list[str] = []
         for side in sides_of(self.part):
-            found += [names[k] if self.part.texts else str(at + 1) for at, k in enumerate(side)]
-        return tuple(found)
+            labels += [names[k] if self.part.texts else str(at + 1) for at, k in enumerate(side)]
+        return tuple(labels)
 
     def networks_alone(self) -> str:
         """Whose output gradients are of."""
@@ -99,10 +99,10 @@ class RowExplainer(ABC):
         return f"{several} alone, not of the whole answer ({beside})" if beside else several
 
 
-def explained_row(model: AnyModel, given: Any) -> Part:
+def explained_row(model: AnyModel, inputs: Any) -> Part:
     """The one input as a part; an error where it has no steps."""
     model.must_be_fitted()
-    part: Part = model.reader.questions([given])
+    part: Part = model.reader.questions([inputs])
     if not sum(len(side) for side in sides_of(part)):
         raise OptionError("explain: expected a text with at least one token, got none")
     return part
@@ -114,20 +114,22 @@ class ExplainRows(ABC):
 
     option = EXPLAINED
 
-    def __init__(self, question: Callable[[Any, Asked], Any] = lambda given, asked: given) -> None:
+    def __init__(
+        self, question: Callable[[Any, Asked], Any] = lambda inputs, options: inputs
+    ) -> None:
         self._question = question
 
     @abstractmethod
-    def explainer(self, model: Any, part: Part, asked: Asked) -> RowExplainer:
-        """For the only row of a part. asked: label, step."""
+    def explainer(self, model: Any, part: Part, options: Asked) -> RowExplainer:
+        """For the only row of a part. options: label, step."""
 
-    def explain(self, model: AnyModel, given: Any, asked: Asked = NOTHING) -> Attributions:
-        """asked: method, baseline, and what else the room knows."""
-        part = explained_row(model, self._question(given, asked))
-        method = asked.get("method", "occlusion")
+    def explain(self, model: AnyModel, inputs: Any, options: Asked = NOTHING) -> Attributions:
+        """options: method, baseline, and what else the room knows."""
+        part = explained_row(model, self._question(inputs, options))
+        method = options.get("method", "occlusion")
         if method not in METHODS:
             raise unknown("method", method, METHODS)
-        return METHODS[method](self.explainer(model, part, asked), asked.get("baseline", ""))
+        return METHODS[method](self.explainer(model, part, options), options.get("baseline", ""))
 
 
 # --- methods -------------------------------------------------------------------------------------
@@ -147,9 +149,9 @@ def _occlusion(row: RowExplainer, baseline: str) -> Attributions:
     output = row.whole(row.part)[0]
     scores = output - row.whole(occluded(row.part, step))  # (steps, answers)
     answers = zip(row.wanted, output, scores.T, strict=True)
-    found = tuple(_attribution(own, value, some) for own, value, some in answers)
-    beside = f" ({own})" if (own := row.answerers()) else ""
-    return _found(row, "occlusion", chosen.occluded, f"the whole answer{beside}", found)
+    attributions = tuple(_attribution(explained, value, some) for explained, value, some in answers)
+    beside = f" ({answerers})" if (answerers := row.answerers()) else ""
+    return _found(row, "occlusion", chosen.occluded, f"the whole answer{beside}", attributions)
 
 
 def _gradient(row: RowExplainer, baseline: str) -> Attributions:
@@ -161,15 +163,15 @@ def _gradient(row: RowExplainer, baseline: str) -> Attributions:
     shares = []
     for network in _in_float64(row):
         x = row.embedded(network, row.part)
-        own = gradient_times_input(partial(row.outputs, network), x)
-        shares.append((own.output, _all_steps(row, x, own.scores)))
-    output, scores = (torch.stack(own).mean(0) for own in zip(*shares, strict=True))
+        products = gradient_times_input(partial(row.outputs, network), x)
+        shares.append((products.output, _all_steps(row, x, products.scores)))
+    output, scores = (torch.stack(parts).mean(0) for parts in zip(*shares, strict=True))
     answers = zip(row.wanted, output.tolist(), scores.numpy(), strict=True)
-    found = tuple(_attribution(one, value, some) for one, value, some in answers)
-    told = "the slope at each token times its vector"
+    attributions = tuple(_attribution(one, value, some) for one, value, some in answers)
+    way = "the slope at each token times its vector"
     if not row.part.texts:
-        told = "the slope at each step times its distance from the mean of training"
-    return _found(row, "gradient", told, row.networks_alone(), found, row.linear())
+        way = "the slope at each step times its distance from the mean of training"
+    return _found(row, "gradient", way, row.networks_alone(), attributions, row.linear())
 
 
 def _integrated(row: RowExplainer, baseline: str) -> Attributions:
@@ -186,20 +188,20 @@ def _integrated(row: RowExplainer, baseline: str) -> Attributions:
             start: Sides = tuple(torch.zeros_like(side) for side in x)
         else:
             start = row.embedded(network, nothing)
-        own = integrated_gradients(partial(row.outputs, network), x, start)
-        shares.append(own._replace(scores=_all_steps(row, x, own.scores)))
+        gradients = integrated_gradients(partial(row.outputs, network), x, start)
+        shares.append(gradients._replace(scores=_all_steps(row, x, gradients.scores)))
     scores, output, reference = (
-        torch.stack([getattr(own, name) for own in shares]).mean(0)
+        torch.stack([getattr(share, name) for share in shares]).mean(0)
         for name in ("scores", "output", "reference")
     )
     errors = (scores.sum(1) - (output - reference)).abs()
     numbers = zip(output.tolist(), scores.numpy(), reference.tolist(), errors.tolist(), strict=True)
-    found = tuple(
+    attributions = tuple(
         _attribution(one, *values) for one, values in zip(row.wanted, numbers, strict=True)
     )
-    points = max(own.points for own in shares)
+    points = max(share.points for share in shares)
     return _found(
-        row, "integrated", chosen.together, row.networks_alone(), found, row.linear(), points
+        row, "integrated", chosen.together, row.networks_alone(), attributions, row.linear(), points
     )
 
 
@@ -207,15 +209,17 @@ METHODS = {"occlusion": _occlusion, "gradient": _gradient, "integrated": _integr
 
 
 def _attribution(
-    own: Wanted,
+    explained: Wanted,
     output: float,
     scores: Floats,
     reference: float | None = None,
     error: float | None = None,
 ) -> Attribution:
-    step = None if own.step is None else own.step + 1
-    kept = tuple(scores.tolist())
-    return Attribution(own.name, step, own.probability, float(output), kept, reference, error)
+    step = None if explained.step is None else explained.step + 1
+    listed = tuple(scores.tolist())
+    return Attribution(
+        explained.name, step, explained.probability, float(output), listed, reference, error
+    )
 
 
 def _found(
@@ -228,9 +232,9 @@ def _found(
     points: int | None = None,
 ) -> Attributions:
     sides = tuple(len(side) for side in sides_of(row.part))
-    told = row.linear_measure if linear else ""
+    measure = row.linear_measure if linear else ""
     return Attributions(
-        row.tokens, sides, method, baseline, row.measure, of, answers, linear, told, points
+        row.tokens, sides, method, baseline, row.measure, of, answers, linear, measure, points
     )
 
 
@@ -240,17 +244,17 @@ def _found(
 def _in_float64(row: RowExplainer) -> list[nn.Module]:
     """Copies of the networks, on the CPU."""
     return [
-        copy.deepcopy(own).to("cpu").double().eval().requires_grad_(False)
-        for own in row.model.networks
+        copy.deepcopy(network).to("cpu").double().eval().requires_grad_(False)
+        for network in row.model.networks
     ]
 
 
 def _all_steps(row: RowExplainer, x: Sides, scores: Tensor) -> Tensor:
     """Scores (answers, steps of x) with zeros for the steps that text.max_length cuts off."""
-    text, found, begin = row.model.text, list[Tensor](), 0
+    text, tensors, begin = row.model.text, list[Tensor](), 0
     for steps, side in zip(sides_of(row.part), x, strict=True):
-        own = scores[:, begin : begin + len(side)]
+        side_scores = scores[:, begin : begin + len(side)]
         begin += len(side)
-        rest = own.new_zeros(len(own), len(steps) - own.shape[1])
-        found += [own, rest] if text.cut == "end" else [rest, own]
-    return torch.cat(found, 1)
+        rest = side_scores.new_zeros(len(side_scores), len(steps) - side_scores.shape[1])
+        tensors += [side_scores, rest] if text.cut == "end" else [rest, side_scores]
+    return torch.cat(tensors, 1)

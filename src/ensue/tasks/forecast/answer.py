@@ -62,10 +62,10 @@ class ForecastStep(Answer):
     def as_row(self) -> dict[str, str | float]:
         """The ids of a panel, time; of each target its value, under its own name, and …_low,
         …_high and the quantiles."""
-        found: dict[str, str | float] = {**self._key(), "time": self.time}
-        for name, own in self.expected.items():
-            found |= {f"{name}{key}": number for key, number in _numbers(own).items()}
-        return found
+        row: dict[str, str | float] = {**self._key(), "time": self.time}
+        for name, value in self.expected.items():
+            row |= {f"{name}{key}": number for key, number in _numbers(value).items()}
+        return row
 
     @classmethod
     def as_columns(cls, answers: Sequence[Self]) -> Columns:
@@ -75,8 +75,8 @@ class ForecastStep(Answer):
         columns["time"] = [step.time for step in answers]
         for name in answers[0].expected:
             every = [step.expected[name] for step in answers]
-            columns[name] = [own.value for own in every]
-            columns[f"{name}, interval"] = [between(own.low, own.high) for own in every]
+            columns[name] = [value.value for value in every]
+            columns[f"{name}, interval"] = [between(value.low, value.high) for value in every]
         return columns
 
 
@@ -90,12 +90,12 @@ class PanelStep(ForecastStep):
         return self.ids
 
 
-def _numbers(own: Expected) -> dict[str, float]:
+def _numbers(expected: Expected) -> dict[str, float]:
     """By what is added to the name of the target."""
-    found = {"": own.value, "_low": own.low, "_high": own.high}
-    if isinstance(own, ExpectedQuantiles):
-        found |= {f"_q{level}": value for level, value in own.quantiles.items()}
-    return found
+    numbers = {"": expected.value, "_low": expected.low, "_high": expected.high}
+    if isinstance(expected, ExpectedQuantiles):
+        numbers |= {f"_q{level}": value for level, value in expected.quantiles.items()}
+    return numbers
 
 
 class Before(NamedTuple):
@@ -121,7 +121,9 @@ class SeriesForecast(Answers[ForecastStep]):
         targets = list(self[0].expected)
         times = [*before.times, *(step.time for step in self)]
         charts = [
-            Figure(_chart(times, before.values.get(name, ()), [own.expected[name] for own in self]))
+            Figure(
+                _chart(times, before.values.get(name, ()), [step.expected[name] for step in self])
+            )
             for name in targets[:MOST_CHARTS]
         ]
         return Document(
@@ -158,8 +160,8 @@ def answered(
             return Expected(value, low, high)
         return ExpectedQuantiles(value, low, high, dict(zip(names, more, strict=True)))
 
-    found: list[ForecastStep] = []
+    steps: list[ForecastStep] = []
     for time, step in zip(times, bounds.tolist(), strict=True):
-        by_name = {name: expected(own) for name, own in zip(targets, step, strict=True)}
-        found.append(PanelStep(time, by_name, ids) if ids else ForecastStep(time, by_name))
-    return found
+        by_name = {name: expected(value) for name, value in zip(targets, step, strict=True)}
+        steps.append(PanelStep(time, by_name, ids) if ids else ForecastStep(time, by_name))
+    return steps

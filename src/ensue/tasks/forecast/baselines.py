@@ -69,20 +69,22 @@ class Baselines:
         NEXT_TO,
         Let(transform=lambda _: "none", lag=0, columns="settings.targets"),
     ]
-    linear: Annotated[LinearForecast, NEXT_TO, weights(lambda own: LinearForecast(own.settings))]
-    settings: Annotated[ForecastSettings, Given(lambda own: linear_settings(own.settings))]
-    beside: Annotated[bool, Given(lambda own: own.settings != own.model)]
+    linear: Annotated[
+        LinearForecast, NEXT_TO, weights(lambda record: LinearForecast(record.settings))
+    ]
+    settings: Annotated[ForecastSettings, Given(lambda record: linear_settings(record.settings))]
+    beside: Annotated[bool, Given(lambda record: record.settings != record.model)]
 
     @classmethod
     def of(cls, train: Series, settings: ForecastSettings) -> Baselines:
         targets, panel = len(settings.targets), bool(settings.ids)
         season = settings.season or season_of_series(train, targets)
         scale, plain = ForecastScale.plain(train, targets, panel), linear_settings(settings)
-        found = cls(season, scale, LinearForecast(plain), plain, plain != settings)
+        baselines = cls(season, scale, LinearForecast(plain), plain, plain != settings)
         first = train.bounds[:-1] + settings.look_back
         origins = ranges(first, np.maximum(train.bounds[1:] - settings.horizon + 1, first))
-        solve(found.linear, found._windows(train, found.scale), origins, RIDGE)
-        return found
+        solve(baselines.linear, baselines._windows(train, baselines.scale), origins, RIDGE)
+        return baselines
 
     def _windows(self, series: Series, scale: ForecastScale) -> Windows:
         targets = series.values[:, : scale.targets]
@@ -96,15 +98,15 @@ class Baselines:
         origin."""
         targets, horizon = self.scale.targets, self.settings.horizon
         starts = series.starts[origins - 1]
-        found = {}
+        by_name = {}
         for name, season in (("naive", 1), ("seasonal naive", self.season)):
             if name == "naive" or season > 1:
                 values = seasonally_filled(series, targets, season)
-                found[name] = repeated(values, origins, horizon, season, starts)
+                by_name[name] = repeated(values, origins, horizon, season, starts)
         if self.beside and (origins - starts >= self.settings.look_back).all():
             scale = self.scale.aligned(series, self.settings.look_back)
             mean, spread = scale.of_windows(series.owner[origins - 1])
-            found["linear model"] = (
+            by_name["linear model"] = (
                 each(self.linear.point, self._windows(series, scale), origins) * spread + mean
             )
-        return found
+        return by_name

@@ -33,8 +33,8 @@ def calibrated(validation: SeriesPart, model: ForecastModel) -> LearnedSeries:
     if settings.calibrated:
         learned = _with_intervals(validation, model, learned)
     origins = origins_of(validation, settings)
-    held = level_forecasts(model, validation.series, origins, (), learned).point
-    learned = replace(learned, held=learned.scale.from_levels(held))
+    point = level_forecasts(model, validation.series, origins, (), learned).point
+    learned = replace(learned, held=learned.scale.from_levels(point))
     mixture = learned.mixture
     if mixture is None:
         return learned
@@ -62,19 +62,19 @@ def _with_intervals(
     longer = series.lengthened(horizon)
     shift = np.arange(series.count) * horizon
     origins = ranges(first + shift, np.maximum(bounds[1:] - less, first) + shift)
-    asked = levels_asked(settings)
-    found = level_forecasts(model, longer, origins, asked, learned)
+    levels = levels_asked(settings)
+    forecasts = level_forecasts(model, longer, origins, levels, learned)
     truth = learned.scale.levels(longer, settings)[:, : len(settings.targets)]
     ahead = truth[origins[None] + np.arange(horizon)[:, None]]
     unit = interval_unit(model, longer, origins)
-    every = [ahead / unit, found.low / unit, found.high / unit, found.quantiles / unit]
+    every = [ahead / unit, forecasts.low / unit, forecasts.high / unit, forecasts.quantiles / unit]
     if learned.chosen is not None and len(origins) < FEW_BLOCKS * horizon:
         every = _with_earlier(every, learned)
     truth, low, high, quantiles = every
     return replace(
         learned,
         widening=widening(truth, low, high, settings.interval),
-        shifts=quantile_shifts(truth, quantiles, asked),
+        shifts=quantile_shifts(truth, quantiles, levels),
     )
 
 
@@ -86,6 +86,6 @@ def _with_earlier(every: list[Array], learned: LearnedSeries) -> list[Array]:
     if scale.ids:
         known = {key: k for k, key in enumerate(scale.ids)}
         unit = scale.spread[[known.get(key, 0) for key in chosen.ids], : scale.targets]
-    truth, point = (scale.to_level(own) / unit for own in (chosen.truth, chosen.point))
+    truth, point = (scale.to_level(values) / unit for values in (chosen.truth, chosen.point))
     more = [truth, point, point, np.broadcast_to(point, (len(every[3]), *point.shape))]
     return [np.concatenate([a, b], -2) for a, b in zip(every, more, strict=True)]

@@ -89,8 +89,8 @@ def _panel(
 
     def ahead(line: Array) -> list[tuple[float, float]]:
         """A line that begins at the last step that is known."""
-        found = list(enumerate([float(view.before[-1, k]), *line[:, k].tolist()], now))
-        return [at for at in found if math.isfinite(at[1])]
+        points = list(enumerate([float(view.before[-1, k]), *line[:, k].tolist()], now))
+        return [at for at in points if math.isfinite(at[1])]
 
     upper, lower = ([panel.at(*at) for at in ahead(line)] for line in (view.high, view.low))
     drawing.area([*upper, *reversed(lower)], BAND)
@@ -110,13 +110,13 @@ def _panel(
 
 def _pieces(line: Array) -> list[list[tuple[float, float]]]:
     """A line as it is drawn: it breaks where values are missing."""
-    found: list[list[tuple[float, float]]] = [[]]
+    pieces: list[list[tuple[float, float]]] = [[]]
     for step, value in enumerate(line.tolist()):
         if math.isfinite(value):
-            found[-1].append((step, value))
-        elif found[-1]:
-            found.append([])
-    return [piece for piece in found if piece]
+            pieces[-1].append((step, value))
+        elif pieces[-1]:
+            pieces.append([])
+    return [piece for piece in pieces if piece]
 
 
 def _ticks(times: Sequence[str], x: Axis) -> Iterator[tuple[float, str]]:
@@ -135,8 +135,8 @@ MOST_PANELS = 60  # of one picture
 class ForecastDraws:
     """Every target of every series, as SVG; asked: `series` names those of a panel to draw."""
 
-    def answers(self, model: ForecastModel, part: SeriesPart, asked: Asked) -> str:
-        return drawn_ahead(model, _chosen(part.series, asked.get("series")))
+    def answers(self, model: ForecastModel, part: SeriesPart, options: Asked) -> str:
+        return drawn_ahead(model, _chosen(part.series, options.get("series")))
 
     def evaluated(self, model: ForecastModel, part: SeriesPart) -> str:
         return drawn_end(model, part.series)
@@ -147,11 +147,11 @@ def _chosen(series: Series, names: str | list[str] | None) -> Series:
     if not names:
         return series
     known = {", ".join(key): k for k, key in enumerate(series.ids)}
-    wanted = [names] if isinstance(names, str) else names
-    for name in wanted:
+    columns = [names] if isinstance(names, str) else names
+    for name in columns:
         if name not in known:
             raise unknown("series", name, list(known))
-    return series.among([known[name] for name in wanted])
+    return series.among([known[name] for name in columns])
 
 
 def end_of(model: ForecastModel, series: Series, now: int) -> Before:
@@ -179,9 +179,9 @@ def drawn_end(model: ForecastModel, series: Series, target: str = "") -> str:
     long = np.flatnonzero(lengths >= history)
     if not len(long):
         enough(model, series, lengths)
-    kept = series.among(long.tolist())
-    window = NextWindow(kept, kept.bounds[1:] - model.model.horizon)
-    return _drawn(model, kept, window, target, is_known=True)
+    among = series.among(long.tolist())
+    window = NextWindow(among, among.bounds[1:] - model.model.horizon)
+    return _drawn(model, among, window, target, is_known=True)
 
 
 def _drawn(
@@ -193,32 +193,32 @@ def _drawn(
     names = [target] if target else settings.targets
     most = max(1, MOST_PANELS // len(names))
     some = list(range(min(series.count, most)))
-    shown = NextWindow(window.series.among(some), window.origins[: len(some)])
-    found = forecasts(model, shown.series, shown.origins)
-    best_name, best = list(model.learned.baselines.forecasts(*shown).items())[-1]
+    nextwindow = NextWindow(window.series.among(some), window.origins[: len(some)])
+    forecast = forecasts(model, nextwindow.series, nextwindow.origins)
+    best_name, best = list(model.learned.baselines.forecasts(*nextwindow).items())[-1]
     columns = [settings.targets.index(name) for name in names]
     views = []
     for k in some:
-        first, now = int(shown.series.bounds[k]), int(shown.origins[k])
-        own = series.only(k)
-        before = own.values[_first_shown(model, now - first) : now - first, columns]
+        first, now = int(nextwindow.series.bounds[k]), int(nextwindow.origins[k])
+        only = series.only(k)
+        before = only.values[_first_shown(model, now - first) : now - first, columns]
         times = [
-            *own.until(now - first).times,
-            *own.until(now - first).times_after(0, settings.horizon),
+            *only.until(now - first).times,
+            *only.until(now - first).times_after(0, settings.horizon),
         ]
-        if not own.times:
+        if not only.times:
             times = [str(step) for step in range(1, now - first + settings.horizon + 1)]
-        above = ", ".join(own.ids[0])
-        ahead = own.values[now - first : now - first + settings.horizon, columns]
+        above = ", ".join(only.ids[0])
+        ahead = only.values[now - first : now - first + settings.horizon, columns]
         views.append(
             View(
                 targets=[_label(above, name, len(names)) for name in names],
                 time=settings.time or "step",
                 times=times[-len(before) - settings.horizon :],
                 before=before,
-                point=found.point[:, k, columns],
-                low=found.low[:, k, columns],
-                high=found.high[:, k, columns],
+                point=forecast.point[:, k, columns],
+                low=forecast.low[:, k, columns],
+                high=forecast.high[:, k, columns],
                 interval=settings.interval,
                 baseline=best[:, k, columns],
                 baseline_name=best_name,

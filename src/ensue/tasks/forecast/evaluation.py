@@ -31,23 +31,23 @@ class Units(NamedTuple):
     def of_windows(self, rows: NDArray[np.int64]) -> Units:
         """With a row for each window. rows: the series of each, −1 for one that training did not
         have, which is counted in units that are typical."""
-        found = []
-        for own in self:
-            if own.ndim == 1:
-                found.append(own)
+        parts = []
+        for window in self:
+            if window.ndim == 1:
+                parts.append(window)
                 continue
-            typical = np.concatenate([own, np.median(own, 0, keepdims=True)])
-            found.append(typical[rows])
-        return Units(*found)
+            typical = np.concatenate([window, np.median(window, 0, keepdims=True)])
+            parts.append(typical[rows])
+        return Units(*parts)
 
 
 def mean_of(values: Array, axis: int | tuple[int, ...] | None = None) -> Array:
     """Of the numbers that are there; NaN where there are none."""
-    there = np.isfinite(values)
-    if there.all():
+    known = np.isfinite(values)
+    if known.all():
         return np.asarray(values.mean(axis))
-    count = there.sum(axis)
-    total = np.where(there, values, 0.0).sum(axis)
+    count = known.sum(axis)
+    total = np.where(known, values, 0.0).sum(axis)
     return np.asarray(np.divide(total, count, out=np.full_like(total, np.nan), where=count > 0))
 
 
@@ -56,25 +56,25 @@ def errors(truth: Array, point: Array, units: Units) -> dict[str, float]:
     mase: mae of each target over that of the seasonal naive forecast of its training part;
     scaled: with every target divided by its spread in the training part."""
     off = point - truth
-    found = {"mae": float(mean_of(np.abs(off))), "rmse": math.sqrt(float(mean_of(off**2)))}
+    scores = {"mae": float(mean_of(np.abs(off))), "rmse": math.sqrt(float(mean_of(off**2)))}
     size = np.abs(truth)
     if np.nanmin(size) > 0:
-        found["mape"] = 100 * float(mean_of(np.abs(off) / size))
+        scores["mape"] = 100 * float(mean_of(np.abs(off) / size))
     both = size + np.abs(point)
     share = np.divide(2 * np.abs(off), both, out=np.zeros_like(off), where=both > 0)
-    found["smape"] = 100 * float(mean_of(np.where(np.isfinite(off), share, np.nan)))
+    scores["smape"] = 100 * float(mean_of(np.where(np.isfinite(off), share, np.nan)))
     if units.season.min() > 0:
-        found["mase"] = float(mean_of(np.abs(off) / units.season))
+        scores["mase"] = float(mean_of(np.abs(off) / units.season))
     scaled = off / units.spread
-    found["scaled mae"] = float(mean_of(np.abs(scaled)))
-    found["scaled mse"] = float(mean_of(scaled**2))
-    return found
+    scores["scaled mae"] = float(mean_of(np.abs(scaled)))
+    scores["scaled mse"] = float(mean_of(scaled**2))
+    return scores
 
 
 def inside(truth: Array, low: Array, high: Array) -> Array:
     """1 where an interval holds what came, else 0; NaN where nothing is known."""
-    held = ((low <= truth) & (truth <= high)).astype(np.float64)
-    return np.where(np.isfinite(truth), held, np.nan)
+    covered = ((low <= truth) & (truth <= high)).astype(np.float64)
+    return np.where(np.isfinite(truth), covered, np.nan)
 
 
 class Ahead(NamedTuple):
@@ -90,8 +90,10 @@ class Ahead(NamedTuple):
 def by_step(truth: Array, point: Array, low: Array, high: Array, unit: Array) -> list[Ahead]:
     off = (point - truth) / unit
     mae, rmse = mean_of(np.abs(off), (1, 2)), np.sqrt(mean_of(off**2, (1, 2)))
-    held = mean_of(inside(truth, low, high), (1, 2))
-    return [Ahead(k + 1, float(mae[k]), float(rmse[k]), float(held[k])) for k in range(len(truth))]
+    covered = mean_of(inside(truth, low, high), (1, 2))
+    return [
+        Ahead(k + 1, float(mae[k]), float(rmse[k]), float(covered[k])) for k in range(len(truth))
+    ]
 
 
 class SeriesRow(NamedTuple):
@@ -115,9 +117,9 @@ def levels_asked(settings: ForecastSettings) -> tuple[float, ...]:
     return tuple(dict.fromkeys([*LEVELS, *settings.quantiles]))
 
 
-def pinball(truth: Array, quantile: Array, level: float) -> Array:
+def pinball(truth: Array, predicted: Array, level: float) -> Array:
     """max(τ·(y − q), (τ − 1)·(y − q)): the cost of a quantile."""
-    off = truth - quantile
+    off = truth - predicted
     return np.maximum(level * off, (level - 1) * off)
 
 
@@ -132,12 +134,12 @@ class QuantileSums:
 
     def add(self, truth: Array, quantiles: Array) -> None:
         """quantiles (levels, horizon, windows, targets)."""
-        there = np.isfinite(truth)
+        known = np.isfinite(truth)
         for k, level in enumerate(self.levels):
-            self._costs[k] += pinball(truth, quantiles[k], level)[there].sum()
-            self._below[k] += (truth <= quantiles[k])[there].sum()
-        self._count += float(there.sum())
-        self._size += float(np.abs(truth[there]).sum())
+            self._costs[k] += pinball(truth, quantiles[k], level)[known].sum()
+            self._below[k] += (truth <= quantiles[k])[known].sum()
+        self._count += float(known.sum())
+        self._size += float(np.abs(truth[known]).sum())
 
     def scores(self) -> dict[str, float]:
         """crps: in the units of the data, the mean of twice the costs over the levels; weighted
@@ -145,15 +147,15 @@ class QuantileSums:
         if not self._count:
             return {}
         total = 2 * float(self._costs.mean())
-        found = {"crps": total / self._count}
+        by_name = {"crps": total / self._count}
         if self._size > 0:
-            found["weighted quantile loss"] = total / self._size
-        return found
+            by_name["weighted quantile loss"] = total / self._size
+        return by_name
 
-    def rows(self, wanted: Sequence[float]) -> list[QuantileRow]:
+    def rows(self, levels: Sequence[float]) -> list[QuantileRow]:
         return [
             QuantileRow(level, 2 * self._costs[k] / self._count, self._below[k] / self._count)
-            for level in wanted
+            for level in levels
             for k in [self.levels.index(level)]
         ]
 
@@ -255,24 +257,25 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def evaluation_of(found: Backtest, units: Units, seed: int) -> ForecastEvaluation:
+def evaluation_of(backtest: Backtest, units: Units, seed: int) -> ForecastEvaluation:
     """The score of one target is its mean absolute error, that of several the mean absolute error
     of their scaled numbers."""
-    horizon, windows, targets = found.truth.shape
-    if found.known is not None and found.owner is not None:
-        units = units.of_windows(found.known[found.owner])
+    horizon, windows, targets = backtest.truth.shape
+    if backtest.known is not None and backtest.owner is not None:
+        units = units.of_windows(backtest.known[backtest.owner])
     unit = np.ones(1) if targets == 1 else units.spread
     names = ("mae", "rmse") if targets == 1 else ("scaled mae", "scaled mse")
-    every = errors(found.truth, found.point, units)
+    every = errors(backtest.truth, backtest.point, units)
     baselines = {
-        name: errors(found.truth, other, units)[names[0]] for name, other in found.baselines.items()
+        name: errors(backtest.truth, other, units)[names[0]]
+        for name, other in backtest.baselines.items()
     }
-    sums = _sums((found.point - found.truth) / unit, names, found.owner)
+    sums = _sums((backtest.point - backtest.truth) / unit, names, backtest.owner)
     others = {name: value for name, value in every.items() if name not in sums}
-    others |= found.scores
+    others |= backtest.scores
     others |= {
-        "coverage": float(mean_of(inside(found.truth, found.low, found.high))),
-        "width": float(((found.high - found.low) / unit).mean()),
+        "coverage": float(mean_of(inside(backtest.truth, backtest.low, backtest.high))),
+        "width": float(((backtest.high - backtest.low) / unit).mean()),
     }
     return ForecastEvaluation(
         rows=windows,
@@ -285,30 +288,43 @@ def evaluation_of(found: Backtest, units: Units, seed: int) -> ForecastEvaluatio
         worst=[],
         higher_is_better=False,
         sums=sums,
-        share=found.share,
-        ahead=by_step(found.truth, found.point, found.low, found.high, unit),
-        series=_by_series(found, unit),
-        quantiles=found.quantiles,
+        share=backtest.share,
+        ahead=by_step(backtest.truth, backtest.point, backtest.low, backtest.high, unit),
+        series=_by_series(backtest, unit),
+        quantiles=backtest.quantiles,
     )
 
 
-def _by_series(found: Backtest, unit: Array) -> list[SeriesRow]:
+def _by_series(backtest: Backtest, unit: Array) -> list[SeriesRow]:
     """Of each series of a panel that has windows."""
-    if found.owner is None or len(found.ids) < 2:
+    if backtest.owner is None or len(backtest.ids) < 2:
         return []
-    held = mean_of(inside(found.truth, found.low, found.high), (0, 2))
-    size = mean_of(np.abs(found.point - found.truth) / unit, (0, 2))
-    others = [mean_of(np.abs(own - found.truth) / unit, (0, 2)) for own in found.baselines.values()]
+    is_covered = mean_of(inside(backtest.truth, backtest.low, backtest.high), (0, 2))
+    size = mean_of(np.abs(backtest.point - backtest.truth) / unit, (0, 2))
+    others = [
+        mean_of(np.abs(baseline - backtest.truth) / unit, (0, 2))
+        for baseline in backtest.baselines.values()
+    ]
     rows = []
-    order = np.argsort(found.owner, kind="stable")
-    ends = np.searchsorted(found.owner[order], np.arange(len(found.ids) + 1))
-    for k, key in enumerate(found.ids):
-        own = order[ends[k] : ends[k + 1]]
-        if not len(own) or not np.isfinite(size[own]).any():
+    order = np.argsort(backtest.owner, kind="stable")
+    ends = np.searchsorted(backtest.owner[order], np.arange(len(backtest.ids) + 1))
+    for k, key in enumerate(backtest.ids):
+        windows_of_series = order[ends[k] : ends[k + 1]]
+        if not len(windows_of_series) or not np.isfinite(size[windows_of_series]).any():
             continue
-        best = min((float(mean_of(other[own])) for other in others), default=float("nan"))
-        covered = float(mean_of(held[own]))
-        rows.append(SeriesRow(", ".join(key), len(own), float(mean_of(size[own])), best, covered))
+        best = min(
+            (float(mean_of(other[windows_of_series])) for other in others), default=float("nan")
+        )
+        covered = float(mean_of(is_covered[windows_of_series]))
+        rows.append(
+            SeriesRow(
+                ", ".join(key),
+                len(windows_of_series),
+                float(mean_of(size[windows_of_series])),
+                best,
+                covered,
+            )
+        )
     return rows
 
 
@@ -319,9 +335,9 @@ def _sums(
     together, in a panel all of one series, and where there is only one such block, its steps are
     drawn."""
     horizon, windows, _ = off.shape
-    there = np.isfinite(off)
-    clean = np.where(there, off, 0.0)
-    count = there.mean(-1)  # (horizon, windows): 1 where all targets are there
+    known = np.isfinite(off)
+    clean = np.where(known, off, 0.0)
+    count = known.mean(-1)  # (horizon, windows): 1 where all targets are there
     size = np.stack([np.abs(clean).mean(-1), (clean**2).mean(-1)], -1)  # (horizon, windows, 2)
     block = np.arange(windows) // horizon
     if owner is not None and owner[-1] > owner[0]:
@@ -331,8 +347,8 @@ def _sums(
         counts = np.bincount(block, count.sum(0))
     else:
         each, counts = size.sum(1), count.sum(1)
-    kept = counts > 0
-    each, counts = each[kept], counts[kept]
+    present = counts > 0
+    each, counts = each[present], counts[present]
     squared = "root_ratio" if names[1] == "rmse" else "ratio"
     return {
         names[0]: RowSums("ratio", np.stack([each[:, 0], counts], 1)),

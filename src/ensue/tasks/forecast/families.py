@@ -71,12 +71,14 @@ class CorrectionForecast(ForecastNetwork):
         count = self.outputs
         past = batch.past[-self.kept :]
         end = self.columns - self.ahead
-        there = past[..., end - count : end]
-        y = normal.inward(past[..., :count]) * there
+        last_values = past[..., end - count : end]
+        y = normal.inward(past[..., :count]) * last_values
         others = torch.cat([past[..., count : end - count], past[..., end:]], -1)
         steps, rows = past.shape[:2]
         shared = others[:, :, None].expand(-1, -1, count, -1)
-        x = torch.cat([y[..., None], there[..., None], shared], -1)  # (time, batch, targets, …)
+        x = torch.cat(
+            [y[..., None], last_values[..., None], shared], -1
+        )  # (time, batch, targets, …)
         cut = x.reshape(steps // self.segment, self.segment, rows * count, -1)
         s = relu(self.read(cut.permute(0, 2, 1, 3).flatten(2)))
         h, _ = self.recurrent(s)

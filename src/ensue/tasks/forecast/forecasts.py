@@ -42,35 +42,37 @@ def rolled(
     origins: Origins,
     owner: Origins,
     seed: int,
-    asked: Sequence[float] = (),
+    quantile_levels: Sequence[float] = (),
 ) -> Levels:
     """The mean of the networks from these origins, and an interval of all of their paths. levels:
     (steps, columns), those of the windows; owner: the series of each window; seed: of the paths of
-    every window; asked: levels of quantiles."""
+    every window; quantile_levels: levels of quantiles."""
     settings = windows.settings
     size = drawn_at_once(settings)
     back = np.arange(-settings.difference, 0)
-    found: list[Levels] = []
-    for some, own in zip(in_batches(origins, size), in_batches(owner, size), strict=True):
+    parts: list[Levels] = []
+    for some, some_owners in zip(in_batches(origins, size), in_batches(owner, size), strict=True):
         batch = moved(windows.batch(some), device_of_weights(networks[0]))
         before = levels[some[None] + back[:, None], : scale.targets]
         points = torch.stack([network.point(batch) for network in networks])
-        point = scale.to_levels(_targets(points.mean(0), scale), before, own)
+        point = scale.to_levels(_targets(points.mean(0), scale), before, some_owners)
         generator = torch.Generator().manual_seed(seed)
         drawn = [network.paths(batch, settings.paths, generator) for network in networks]
         paths = [_targets(path, scale) for path in drawn if path is not None]
         if not paths:
-            found.append(Levels.of_point(point, len(asked)))
+            parts.append(Levels.of_point(point, len(quantile_levels)))
             continue
         outside = (1 - settings.interval) / 2
-        sampled = scale.to_levels(np.concatenate(paths), before, own)
-        low, high, *more = np.quantile(sampled, [outside, 1 - outside, *asked], axis=0)
-        found.append(Levels(point, low, high, np.reshape(more, (len(asked), *point.shape))))
-    return Levels.joined(found)
+        sampled = scale.to_levels(np.concatenate(paths), before, some_owners)
+        low, high, *more = np.quantile(sampled, [outside, 1 - outside, *quantile_levels], axis=0)
+        parts.append(
+            Levels(point, low, high, np.reshape(more, (len(quantile_levels), *point.shape)))
+        )
+    return Levels.joined(parts)
 
 
-def _targets(found: torch.Tensor, scale: ForecastScale) -> Array:
-    return found[..., : scale.targets].double().cpu().numpy()
+def _targets(values: torch.Tensor, scale: ForecastScale) -> Array:
+    return values[..., : scale.targets].double().cpu().numpy()
 
 
 MOST_AT_ONCE = 1024  # windows whose quantiles are in memory
@@ -93,21 +95,21 @@ def level_forecasts(
     model: ForecastModel,
     series: Series,
     origins: Origins,
-    asked: Sequence[float] = (),
+    quantile_levels: Sequence[float] = (),
     learned: LearnedSeries | None = None,
 ) -> Levels:
-    """Of all members together, before calibration. asked: levels of quantiles; learned: in the
-    place of the model's."""
+    """Of all members together, before calibration. quantile_levels: levels of quantiles;
+    learned: instead of the model's."""
     learned = learned or model.learned
     scale = learned.scale.aligned(series, model.model.history)
     windows = learned.windows(series, model.model)
     if isinstance(windows, MixedWindows):
-        return mixed_levels(model, windows, scale, origins, len(asked))
+        return mixed_levels(model, windows, scale, origins, len(quantile_levels))
     networks = [cast(ForecastNetwork, network) for network in model.networks]
     levels = scale.levels(series, model.model)
     owner = series.owner[origins - 1]
     seed = model.train.seed
-    return rolled(networks, scale, windows, levels, origins, owner, seed, asked)
+    return rolled(networks, scale, windows, levels, origins, owner, seed, quantile_levels)
 
 
 def interval_unit(model: ForecastModel, series: Series, origins: Origins) -> Array:
@@ -124,13 +126,15 @@ def forecasts(
 ) -> Levels:
     """In the units of the data, with calibrated intervals; (horizon, windows, targets) each.
     quantiles: those that the model is calibrated for as well."""
-    asked = levels_asked(model.model) if quantiles else ()
-    point, low, high, every = level_forecasts(model, series, origins, asked)
+    levels = levels_asked(model.model) if quantiles else ()
+    point, low, high, every = level_forecasts(model, series, origins, levels)
     unit, learned = interval_unit(model, series, origins), model.learned
     low, high = widened(low, high, learned.widening[:, None] * unit)
     if quantiles and learned.shifts is not None:
         every = every + learned.shifts[:, :, None] * unit
-    every = np.sort(every, 0)[[sorted(asked).index(own) for own in asked]] if asked else every
+    every = (
+        np.sort(every, 0)[[sorted(levels).index(level) for level in levels]] if levels else every
+    )
     return Levels(*(learned.scale.from_levels(y) for y in (point, low, high, every)))
 
 
@@ -141,8 +145,8 @@ def backtest_origins(model: ForecastModel, part: SeriesPart) -> Origins:
     first = np.maximum(part.begins, bounds[:-1] + history)
     ends = np.maximum(bounds[1:] - settings.horizon + 1, first)
     every = ranges(first, ends)
-    own = series.owner[np.maximum(every - 1, 0)]
-    origins: Origins = every[(every - first[own]) % settings.stride == 0]
+    owner = series.owner[np.maximum(every - 1, 0)]
+    origins: Origins = every[(every - first[owner]) % settings.stride == 0]
     if not len(origins):
         k = int(np.argmax(bounds[1:] - part.begins))
         steps = int(bounds[k + 1] - part.begins[k] + min(part.begins[k] - bounds[k], history))
@@ -159,8 +163,8 @@ def backtest(model: ForecastModel, part: SeriesPart) -> Backtest:
     truth = truth_of(part.series, origins, model.model)
     *bounds, sums = _forecast_all(model, part.series, origins, truth)
     quantiles = sums.rows(model.model.quantiles)
-    found = backtest_of(model, part, np.stack(bounds))
-    return replace(found, scores=sums.scores(), quantiles=quantiles)
+    result = backtest_of(model, part, np.stack(bounds))
+    return replace(result, scores=sums.scores(), quantiles=quantiles)
 
 
 def backtest_of(model: ForecastModel, part: SeriesPart, bounds: Array) -> Backtest:
@@ -185,15 +189,15 @@ def _forecast_all(
     model: ForecastModel, series: Series, origins: Origins, truth: Array
 ) -> tuple[Array, Array, Array, QuantileSums]:
     """Some windows after others, for quantiles need much memory."""
-    found, sums = [], QuantileSums(levels_asked(model.model))
+    batches, sums = [], QuantileSums(levels_asked(model.model))
     size = min(drawn_at_once(model.model), MOST_AT_ONCE)
     done = 0
     for some in in_batches(origins, size):
-        own = forecasts(model, series, some, quantiles=True)
-        sums.add(truth[:, done : done + len(some)], own.quantiles)
-        found.append(own[:3])
+        predicted = forecasts(model, series, some, quantiles=True)
+        sums.add(truth[:, done : done + len(some)], predicted.quantiles)
+        batches.append(predicted[:3])
         done += len(some)
-    point, low, high = (np.concatenate(parts, 1) for parts in zip(*found, strict=True))
+    point, low, high = (np.concatenate(parts, 1) for parts in zip(*batches, strict=True))
     return point, low, high, sums
 
 
@@ -205,17 +209,19 @@ def truth_of(series: Series, origins: Origins, settings: ForecastSettings) -> Ar
 
 def baselines_of(model: ForecastModel, series: Series, origins: Origins) -> dict[str, Array]:
     """Beside the usual ones the solved members of a mixed forecast, each alone."""
-    found = model.learned.baselines.forecasts(series, origins)
+    baselines = model.learned.baselines.forecasts(series, origins)
     mixture = model.learned.mixture
     if mixture is None:
-        return found
+        return baselines
     ground, horizon = mixture.ground(series, model.model), model.model.horizon
     for member in mixture.members:
-        alike = sum(own == member.name or own.startswith(f"{member.name} (") for own in found)
+        alike = sum(
+            name == member.name or name.startswith(f"{member.name} (") for name in baselines
+        )
         name = f"{member.name} ({alike + 1})" if alike else member.name
         if member.kind != "repeated":
-            found[name] = member.forecasts(ground, origins, horizon)
-    return found
+            baselines[name] = member.forecasts(ground, origins, horizon)
+    return baselines
 
 
 class NextWindow(NamedTuple):
@@ -228,26 +234,26 @@ class NextWindow(NamedTuple):
 def next_window(model: ForecastModel, series: Series) -> NextWindow:
     """Steps at the end without targets are those ahead, as far as they are known."""
     settings = model.model
-    given = steps_ahead(series, len(settings.targets))
-    lengths = series.lengths - given
+    ahead = steps_ahead(series, len(settings.targets))
+    lengths = series.lengths - ahead
     enough(model, series, lengths)
-    if settings.known and int(given.min()) < settings.horizon:
-        k = int(given.argmin())
+    if settings.known and int(ahead.min()) < settings.horizon:
+        k = int(ahead.argmin())
         of = f" of {', '.join(series.ids[k])}" if series.ids[k] else ""
         raise DataError(
             f"predict: expected {', '.join(settings.known)} of the next {settings.horizon} steps"
-            f"{of}, which this model reads, got {given[k]}; give them with --future FILE "
+            f"{of}, which this model reads, got {ahead[k]}; give them with --future FILE "
             "(Python: future=)"
         )
-    missing = np.maximum(settings.horizon - given, 0)
+    missing = np.maximum(settings.horizon - ahead, 0)
     longer = series.lengthened(missing) if missing.any() else series
     return NextWindow(longer, longer.bounds[:-1] + lengths)
 
 
 def steps_ahead(series: Series, targets: int) -> Steps:
     """How many steps at the end of each series have no target."""
-    there = np.isfinite(series.values[:, :targets]).any(1)
-    last = np.maximum.accumulate(np.where(there, np.arange(len(series)), -1))
+    observed = np.isfinite(series.values[:, :targets]).any(1)
+    last = np.maximum.accumulate(np.where(observed, np.arange(len(series)), -1))
     ends = series.bounds[1:]
     known = np.maximum(last[ends - 1], series.bounds[:-1] - 1)
     return np.asarray(ends - 1 - known)

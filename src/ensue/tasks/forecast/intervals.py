@@ -43,14 +43,14 @@ def widening(truth: Array, low: Array, high: Array, share: float) -> Array:
     scores = np.maximum(low - truth, truth - high)
     horizon, _, targets = scores.shape
     counts = np.isfinite(scores).sum(1)
-    found = np.empty((horizon, targets))
+    widths = np.empty((horizon, targets))
     for k in range(targets):
         target = scores[..., k]
         if counts[:, k].min() >= ENOUGH:
-            found[:, k] = [_quantile(step, share) for step in target]
+            widths[:, k] = [_quantile(step, share) for step in target]
         else:
-            found[:, k] = _quantile(target.ravel(), share)
-    return found
+            widths[:, k] = _quantile(target.ravel(), share)
+    return widths
 
 
 def _quantile(scores: Array, share: float) -> float:
@@ -75,16 +75,16 @@ def quantile_shifts(truth: Array, quantiles: Array, levels: Sequence[float]) -> 
     """(levels, horizon, targets): what is added to each quantile (levels, horizon, windows,
     targets), so that it holds its share of the truth; NaN in truth is not counted."""
     horizon, _, targets = truth.shape
-    found = np.empty((len(levels), horizon, targets))
+    shifts = np.empty((len(levels), horizon, targets))
     for at, level in enumerate(levels):
         off = truth - quantiles[at]
         counts = np.isfinite(off).sum(1)
         for k in range(targets):
             if counts[:, k].min() >= ENOUGH:
-                found[at, :, k] = [_ranked(step, level) for step in off[..., k]]
+                shifts[at, :, k] = [_ranked(step, level) for step in off[..., k]]
             else:
-                found[at, :, k] = _ranked(off[..., k].ravel(), level)
-    return found
+                shifts[at, :, k] = _ranked(off[..., k].ravel(), level)
+    return shifts
 
 
 def _ranked(off: Array, level: float) -> float:

@@ -51,10 +51,10 @@ class StaticColumn:
     def numbers(self, values: Sequence[Any]) -> NDArray[np.float32]:
         """(series, width); 0 where nothing is known."""
         if self.names:
-            own = [[float(value == name) for name in self.names] for value in values]
-            return np.array(own, np.float32).reshape(len(values), self.width)
+            indicators = [[float(value == name) for name in self.names] for value in values]
+            return np.array(indicators, np.float32).reshape(len(values), self.width)
         read = [number_of(value) if value is not None else None for value in values]
-        scaled = [0.0 if own is None else (own - self.mean) / self.spread for own in read]
+        scaled = [0.0 if value is None else (value - self.mean) / self.spread for value in read]
         return np.array(scaled, np.float32)[:, None]
 
 
@@ -68,27 +68,27 @@ class StaticCode:
 
     @classmethod
     def of(cls, train: Series, names: Sequence[str]) -> StaticCode:
-        return cls(tuple(_column([own[k] for own in train.static]) for k in range(len(names))))
+        return cls(tuple(_column([row[k] for row in train.static]) for k in range(len(names))))
 
     @property
     def width(self) -> int:
-        return sum(own.width for own in self.columns)
+        return sum(column.width for column in self.columns)
 
     def numbers(self, series: Series) -> NDArray[np.float32]:
         """(series, width)."""
-        rows = [own if len(own) else [None] * len(self.columns) for own in series.static]
-        found = [own.numbers([row[k] for row in rows]) for k, own in enumerate(self.columns)]
-        return np.concatenate(found, 1)
+        rows = [row if len(row) else [None] * len(self.columns) for row in series.static]
+        arrays = [column.numbers([row[k] for row in rows]) for k, column in enumerate(self.columns)]
+        return np.concatenate(arrays, 1)
 
 
 def _column(values: Sequence[Any]) -> StaticColumn:
-    there = [value for value in values if value is not None]
-    numbers = [own for value in there if (own := number_of(value)) is not None]
-    if len(numbers) == len(there):
-        found = np.array(numbers or [0.0])
-        return StaticColumn((), float(found.mean()), float(found.std()) or 1.0)
+    present = [value for value in values if value is not None]
+    numbers = [number for value in present if (number := number_of(value)) is not None]
+    if len(numbers) == len(present):
+        numbers_known = np.array(numbers or [0.0])
+        return StaticColumn((), float(numbers_known.mean()), float(numbers_known.std()) or 1.0)
     counts: dict[str, int] = {}
-    for value in there:
+    for value in present:
         counts[value] = counts.get(value, 0) + 1
     most = sorted(counts, key=lambda name: (-counts[name], name))[:MOST_NAMES]
     return StaticColumn(tuple(most))
@@ -97,12 +97,12 @@ def _column(values: Sequence[Any]) -> StaticColumn:
 Array = NDArray[np.float64]
 
 
-def _mixture_class(own: Any) -> type[Mixture] | None:
-    return Mixture if own.settings.family in MIXED else None
+def _mixture_class(record: Any) -> type[Mixture] | None:
+    return Mixture if record.settings.family in MIXED else None
 
 
-def _levels(own: Any) -> int:
-    return len(levels_asked(own.settings))
+def _levels(record: Any) -> int:
+    return len(levels_asked(record.settings))
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class LearnedSeries:
         ForecastScale,
         SavedAs("", arrays="scale"),
         Let(
-            transform=lambda own: (own.mixture or own.settings).transform,
+            transform=lambda record: (record.mixture or record.settings).transform,
             lag="settings.difference",
             columns="settings.columns",
         ),
@@ -146,17 +146,17 @@ class LearnedSeries:
         targets, baselines = len(settings.targets), Baselines.of(train, settings)
         if settings.family in MIXED:
             refuse_constants(train, settings)
-            found = chosen(whole or train, settings, baselines.season)
-            mixture = found.mixture.fitted(train, settings)
+            selected = chosen(whole or train, settings, baselines.season)
+            mixture = selected.mixture.fitted(train, settings)
             levels = settings.model_copy(update={"transform": mixture.transform})
-            scale = ForecastScale.of(train, levels, found.floor)
+            scale = ForecastScale.of(train, levels, selected.floor)
         else:
-            scale, mixture, found = ForecastScale.of(train, settings), None, None
+            scale, mixture, selected = ForecastScale.of(train, settings), None, None
         seasonal = season_errors(train, targets, baselines.season)
         units = Units(scale.unit, seasonal if settings.ids else seasonal[0])
         widening = np.zeros((settings.horizon, targets))
         static = StaticCode.of(train, settings.static)
-        return cls(scale, baselines, units, widening, static, mixture, found)
+        return cls(scale, baselines, units, widening, static, mixture, selected)
 
     def history(self, settings: ForecastSettings) -> int:
         """Steps that must stand before the first forecast."""

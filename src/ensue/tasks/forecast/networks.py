@@ -121,14 +121,14 @@ class ForecastNetwork(nn.Module):
         """(horizon, batch, outputs), of the numbers as they came: −log p changes by log spread. A
         number that is missing costs nothing."""
         normal = self.normalisation(batch)
-        there = torch.isfinite(batch.target)
+        known = torch.isfinite(batch.target)
         z, y = self.seen(batch, normal), normal.inward(batch.target).nan_to_num()[..., None]
         if self.says is not None:
-            found = self.says.cost(z, y) + normal.spread.log()
+            cost = self.says.cost(z, y) + normal.spread.log()
         else:
             spread = normal.spread[..., None]
-            found = self.error.cost(z * spread, y * spread)
-        return torch.where(there, found, torch.zeros_like(found))
+            cost = self.error.cost(z * spread, y * spread)
+        return torch.where(known, cost, torch.zeros_like(cost))
 
     def means(self, z: Tensor) -> Tensor:
         """(…, outputs) of z (…, outputs, width)."""
@@ -192,14 +192,14 @@ class RecurrentForecast(ForecastNetwork):
         rows = h.shape[1]
         h = h[-1:].repeat(1, count, 1)
         state = tuple(tuple(part.repeat(count, 1) for part in parts) for parts in state)
-        found = []
+        predicted = []
         for step in range(self.horizon):
             y = self._next(self.answer(h), generator)  # (1, count·batch, outputs)
-            found.append(y.reshape(count, rows, -1))
+            predicted.append(y.reshape(count, rows, -1))
             if step + 1 < self.horizon:
                 x = torch.cat([y, batch.ahead[step + 1 : step + 2].repeat(1, count, 1)], -1)
                 h, state = self.recurrent(x, state)
-        return normal.outward(torch.stack(found, 1))
+        return normal.outward(torch.stack(predicted, 1))
 
     def point(self, batch: WindowBatch) -> Tensor:
         return self.rolled(batch, 1, None)[0]

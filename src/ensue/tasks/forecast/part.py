@@ -77,8 +77,8 @@ class SeriesPart:
         """Of each series the steps before `ends`, which belong to the part from `begins` on."""
         firsts = self.series.bounds[:-1]
         series = self.series.taken(firsts, ends)
-        own = np.minimum(begins, ends) - firsts
-        return replace(self, series=series, begins=series.bounds[:-1] + own)
+        counts = np.minimum(begins, ends) - firsts
+        return replace(self, series=series, begins=series.bounds[:-1] + counts)
 
     def take(self, rows: NDArray[np.int64]) -> SeriesPart:
         """The steps of these numbers, which follow one another in each series; all before them
@@ -87,9 +87,12 @@ class SeriesPart:
         owner, bounds = self.series.owner[steps], self.series.bounds
         begins, ends = bounds[1:].copy(), bounds[1:].copy()
         for k in np.unique(owner):
-            own = steps[owner == k]
-            assert np.array_equal(own, np.arange(own[0], own[0] + len(own)))
-            begins[k], ends[k] = own[0], own[-1] + 1
+            rows_of_series = steps[owner == k]
+            assert np.array_equal(
+                rows_of_series,
+                np.arange(rows_of_series[0], rows_of_series[0] + len(rows_of_series)),
+            )
+            begins[k], ends[k] = rows_of_series[0], rows_of_series[-1] + 1
         return self.between(begins, ends)
 
 
@@ -116,12 +119,12 @@ def joined(first: SeriesPart, second: SeriesPart) -> SeriesPart:
     known = dict(zip(two.ids, two.static, strict=True)) | dict(
         zip(one.ids, one.static, strict=True)
     )
-    static = [known[own] for own in axis.ids]
+    static = [known[key] for key in axis.ids]
     values = np.concatenate([one.values, two.values])
     whole = series_of_axis(axis, values, names, static, one.spelling)
     begun = dict(zip(one.ids, first.begins - one.bounds[:-1], strict=True))
-    own = np.array([begun.get(key, 0) for key in whole.ids], np.int64)
-    return SeriesPart(whole, whole.bounds[:-1] + own, first.time, first.notes)
+    starts = np.array([begun.get(key, 0) for key in whole.ids], np.int64)
+    return SeriesPart(whole, whole.bounds[:-1] + starts, first.time, first.notes)
 
 
 def _refuse_overlap(first: SeriesPart, second: Series) -> None:
@@ -167,10 +170,10 @@ def divided(whole: SeriesPart, settings: ForecastSettings) -> dict[str, SeriesPa
         short = np.argwhere(ends[-1] > lengths)
         if len(short):
             k = int(short[0, 0])
-            own = f" of {', '.join(whole.series.ids[k])}" if whole.series.ids[k] else ""
+            where = f" of {', '.join(whole.series.ids[k])}" if whole.series.ids[k] else ""
             raise DataError(
                 f"{whole.series.names[int(whole.series.bounds[k + 1]) - 1]}: model.split names "
-                f"{ends[-1][0]} steps, and the series{own} has {lengths[k]}"
+                f"{ends[-1][0]} steps, and the series{where} has {lengths[k]}"
             )
     train, validation, test = (firsts + end for end in ends)
     return {
@@ -220,8 +223,8 @@ class Windows:
         return np.asarray(torch.isfinite(self._target[at]).sum((1, 2)).numpy())
 
 
-def _time_first(found: Tensor) -> Tensor:
-    return found.permute(2, 0, 1).contiguous()
+def _time_first(tensor: Tensor) -> Tensor:
+    return tensor.permute(2, 0, 1).contiguous()
 
 
 def in_batches(origins: Origins, size: int = AT_ONCE) -> Iterator[Origins]:
@@ -284,13 +287,13 @@ class WindowScores:
         return self._on(self.origins[-FEW:])
 
     def _on(self, origins: Origins) -> dict[str, float]:
-        found = dict[str, float]()
+        on = dict[str, float]()
         answers = [self._answers(some) for some in in_batches(origins)]
-        total = sum(len(own.gold) for own in answers)
-        for own in answers:
-            for name, score in scores_of(self.metrics, own, self.watch).items():
-                found[name] = found.get(name, 0.0) + score * len(own.gold) / max(total, 1)
-        return found
+        total = sum(len(answer.gold) for answer in answers)
+        for answer in answers:
+            for name, score in scores_of(self.metrics, answer, self.watch).items():
+                on[name] = on.get(name, 0.0) + score * len(answer.gold) / max(total, 1)
+        return on
 
     @torch.no_grad()
     def _answers(self, origins: Origins) -> NumberAnswers:
@@ -299,13 +302,13 @@ class WindowScores:
         batch = moved(self.windows.batch(origins), device_of_weights(self.network))
         every = batch.target, self.network.point(batch), self.network.costs(batch)
         flat = [y[..., :targets].flatten().double().cpu().numpy() for y in every]
-        there = np.isfinite(flat[0])
-        return NumberAnswers(*(y[there] for y in flat))
+        known = np.isfinite(flat[0])
+        return NumberAnswers(*(y[known] for y in flat))
 
 
 def each(
     function: Callable[[WindowBatch], Tensor], windows: Windows, origins: Origins
 ) -> NDArray[np.float64]:
     """What a function gives for each window, (horizon, windows, outputs)."""
-    found = [function(windows.batch(some)).double().numpy() for some in in_batches(origins)]
-    return np.concatenate(found, 1)
+    results = [function(windows.batch(some)).double().numpy() for some in in_batches(origins)]
+    return np.concatenate(results, 1)

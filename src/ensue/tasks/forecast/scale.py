@@ -96,14 +96,14 @@ class ForecastScale:
             return self
         known = {key: k for k, key in enumerate(self.ids)}
         rows = np.array([known.get(key, -1) for key in series.ids])
-        mean, spread, unit = (own[rows].copy() for own in (self.mean, self.spread, self.unit))
+        mean, spread, unit = (values[rows].copy() for values in (self.mean, self.spread, self.unit))
         for k in np.flatnonzero(rows < 0):
             first = series.bounds[k]
             alone = series.values[first : min(first + history, series.bounds[k + 1])]
             levels = self._levels(alone)
             typical = np.median(self.spread, 0)
-            own = _moments(self._differenced(levels)[self.lag :], typical)
-            mean[k], spread[k] = own
+            moments = _moments(self._differenced(levels)[self.lag :], typical)
+            mean[k], spread[k] = moments
             unit[k] = _moments(alone[:, : self.targets], np.median(self.unit, 0))[1]
         return replace(self, mean=mean, spread=spread, unit=unit, ids=series.ids)
 
@@ -122,9 +122,9 @@ class ForecastScale:
         return self._levels(series.values)
 
     def _levels(self, values: Array) -> Array:
-        found = values.copy()
-        found[:, : self.targets] = self.to_level(found[:, : self.targets])
-        return found
+        levels = values.copy()
+        levels[:, : self.targets] = self.to_level(levels[:, : self.targets])
+        return levels
 
     def to_level(self, y: Array) -> Array:
         if self.transform == "none":
@@ -135,20 +135,22 @@ class ForecastScale:
 
     def differences(self, levels: Array, series: Series) -> Array:
         """NaN where there is no step so far back."""
-        found = self._differenced(levels)
+        levels_differenced = self._differenced(levels)
         if self.lag:
-            found[np.arange(len(levels)) - series.starts < self.lag, : self.targets] = np.nan
-        return found
+            levels_differenced[
+                np.arange(len(levels)) - series.starts < self.lag, : self.targets
+            ] = np.nan
+        return levels_differenced
 
     def _differenced(self, levels: Array) -> Array:
         if not self.lag:
             return levels
-        found = levels.copy()
-        found[:, : self.targets] = np.nan
-        found[self.lag :, : self.targets] = (
+        differenced = levels.copy()
+        differenced[:, : self.targets] = np.nan
+        differenced[self.lag :, : self.targets] = (
             levels[self.lag :, : self.targets] - levels[: -self.lag, : self.targets]
         )
-        return found
+        return differenced
 
     def inward(self, levels: Array, series: Series, names: list[str]) -> NDArray[np.float32]:
         """z (steps, columns and calendar)."""
@@ -186,15 +188,15 @@ class ForecastScale:
 def refuse_constants(train: Series, settings: ForecastSettings) -> None:
     for k, name in enumerate(settings.targets):
         values = train.values[:, k]
-        there = values[np.isfinite(values)]
-        if not len(there):
+        finite = values[np.isfinite(values)]
+        if not len(finite):
             raise DataError(
                 f"{name}: no value at any of the {len(train)} steps of the training part; choose "
                 "another column, or give more rows"
             )
-        if np.all(there == there[0]):
+        if np.all(finite == finite[0]):
             raise DataError(
-                f"{name}: the same number, {there[0]:g}, at all {len(train)} steps of the "
+                f"{name}: the same number, {finite[0]:g}, at all {len(train)} steps of the "
                 "training part: there is nothing to learn from a constant; choose another "
                 "column, or give more rows"
             )
@@ -217,10 +219,10 @@ def _moments(values: Array, typical: Array | None = None) -> tuple[Array, Array]
     if np.isfinite(values).all() and len(values):
         mean, spread = values.mean(0), values.std(0)
     else:
-        there = np.isfinite(values)
-        count = np.maximum(there.sum(0), 1)
-        filled = np.where(there, values, 0.0)
+        known = np.isfinite(values)
+        count = np.maximum(known.sum(0), 1)
+        filled = np.where(known, values, 0.0)
         mean = filled.sum(0) / count
-        spread = np.sqrt((np.where(there, values - mean, 0.0) ** 2).sum(0) / count)
+        spread = np.sqrt((np.where(known, values - mean, 0.0) ** 2).sum(0) / count)
     flat = spread <= ROUNDING * np.maximum(np.abs(mean), 1)
     return mean, np.where(flat, 1.0 if typical is None else typical, spread)

@@ -31,14 +31,18 @@ def season_of(values: Array) -> int:
         return 1
     size = 2 * len(changes)
     power = np.abs(np.fft.rfft(changes, size, axis=0)) ** 2
-    found = np.fft.irfft(power, size, axis=0)[: most + 2].mean(1)
-    found = found / found[0]  # not by the steps of each lag: long lags are rarely sure
-    lags = np.arange(2, min(most + 1, len(found) - 1))
-    peaks = lags[(found[lags] > found[lags - 1]) & (found[lags] >= found[lags + 1])]
-    peaks = peaks[found[peaks] > max(LEAST_PEAK, SURELY / len(changes) ** 0.5)]
+    correlation = np.fft.irfft(power, size, axis=0)[: most + 2].mean(1)
+    correlation = (
+        correlation / correlation[0]
+    )  # not by the steps of each lag: long lags are rarely sure
+    lags = np.arange(2, min(most + 1, len(correlation) - 1))
+    peaks = lags[
+        (correlation[lags] > correlation[lags - 1]) & (correlation[lags] >= correlation[lags + 1])
+    ]
+    peaks = peaks[correlation[peaks] > max(LEAST_PEAK, SURELY / len(changes) ** 0.5)]
     if not len(peaks):
         return 1
-    return int(peaks[found[peaks] >= NEAR * found[peaks].max()][0])
+    return int(peaks[correlation[peaks] >= NEAR * correlation[peaks].max()][0])
 
 
 def season_of_series(series: Series, targets: int) -> int:
@@ -48,12 +52,12 @@ def season_of_series(series: Series, targets: int) -> int:
     values = [
         _whole(series.values[series.bounds[k] : series.bounds[k + 1], :targets]) for k in order
     ]
-    length = int(np.median([len(own) for own in values]))
-    alike = [own[-length:] for own in values if len(own) >= length]
-    found = season_of(np.concatenate(alike, 1))
-    if found > 1 or series.spacing is None:
-        return found
-    for season in (round(own) for own in series.spacing.seasons):
+    length = int(np.median([len(series_values) for series_values in values]))
+    alike = [series_values[-length:] for series_values in values if len(series_values) >= length]
+    length_of_season = season_of(np.concatenate(alike, 1))
+    if length_of_season > 1 or series.spacing is None:
+        return length_of_season
+    for season in (round(season) for season in series.spacing.seasons):
         if season * ROUNDS <= length and _alike(np.concatenate(alike, 1), season):
             return season
     return 1
@@ -61,12 +65,12 @@ def season_of_series(series: Series, targets: int) -> int:
 
 def _whole(values: Array) -> Array:
     """With missing values on the line between their neighbours; to look at, not to learn from."""
-    found = values.copy()
+    whole = values.copy()
     steps = np.arange(len(values))
-    for column in found.T:
-        there = np.isfinite(column)
-        column[~there] = np.interp(steps[~there], steps[there], column[there]) if there.any() else 0
-    return found
+    for column in whole.T:
+        known = np.isfinite(column)
+        column[~known] = np.interp(steps[~known], steps[known], column[known]) if known.any() else 0
+    return whole
 
 
 def _alike(values: Array, season: int) -> bool:
@@ -74,25 +78,25 @@ def _alike(values: Array, season: int) -> bool:
     changes = np.diff(values, axis=0)
     one, two = changes[season:], changes[:-season]
     spread = one.std(0) * two.std(0)
-    kept = spread > 0
-    if not kept.any():
+    varied = spread > 0
+    if not varied.any():
         return False
-    both = ((one - one.mean(0)) * (two - two.mean(0))).mean(0)[kept] / spread[kept]
+    both = ((one - one.mean(0)) * (two - two.mean(0))).mean(0)[varied] / spread[varied]
     return bool(np.median(both) > max(LEAST_PEAK, SURELY / len(one) ** 0.5))
 
 
 def seasonally_filled(series: Series, targets: int, season: int) -> Array:
     """The targets with the value of a season before in the place of a missing one, else the last
     one that was there; before the first one, 0. No step looks at a later one."""
-    found = series.values[:, :targets].copy()
+    filled = series.values[:, :targets].copy()
     starts = series.starts
-    for step, k in np.argwhere(~np.isfinite(found)):
+    for step, k in np.argwhere(~np.isfinite(filled)):
         back = step - season
         if back >= starts[step]:
-            found[step, k] = found[back, k]
+            filled[step, k] = filled[back, k]
         else:
-            found[step, k] = found[step - 1, k] if step > starts[step] else 0.0
-    return found
+            filled[step, k] = filled[step - 1, k] if step > starts[step] else 0.0
+    return filled
 
 
 def repeated(
@@ -115,11 +119,11 @@ def season_errors(series: Series, targets: int, season: int) -> Array:
     off = np.full_like(values, np.nan)
     off[season:] = np.abs(values[season:] - values[:-season])
     off[np.arange(len(values)) - series.starts < season] = np.nan
-    there = np.isfinite(off)
+    known = np.isfinite(off)
     sums, counts = (
-        np.stack([np.bincount(series.owner, own[:, k], series.count) for k in range(targets)], 1)
-        for own in (np.where(there, off, 0.0), there.astype(float))
+        np.stack([np.bincount(series.owner, values[:, k], series.count) for k in range(targets)], 1)
+        for values in (np.where(known, off, 0.0), known.astype(float))
     )
-    typical = np.where(there, off, 0.0).sum(0) / np.maximum(there.sum(0), 1)
-    found = np.where(counts > 0, sums / np.maximum(counts, 1), typical)
-    return np.where(found > 0, found, np.where(typical > 0, typical, 1.0))
+    typical = np.where(known, off, 0.0).sum(0) / np.maximum(known.sum(0), 1)
+    errors = np.where(counts > 0, sums / np.maximum(counts, 1), typical)
+    return np.where(errors > 0, errors, np.where(typical > 0, typical, 1.0))

@@ -82,13 +82,13 @@ class Series:
         """One series of a panel."""
         return self.among([k])
 
-    def among(self, kept: Sequence[int]) -> Series:
+    def among(self, rows: Sequence[int]) -> Series:
         """These series of a panel, in this order."""
-        if list(kept) == list(range(self.count)):
+        if list(rows) == list(range(self.count)):
             return self
-        found = self.taken(self.bounds[:-1][kept], self.bounds[1:][kept])
-        ids, static = ([own[k] for k in kept] for own in (self.ids, self.static))
-        return replace(found, ids=tuple(ids), static=tuple(static))
+        series = self.taken(self.bounds[:-1][rows], self.bounds[1:][rows])
+        ids, static = ([values[k] for k in rows] for values in (self.ids, self.static))
+        return replace(series, ids=tuple(ids), static=tuple(static))
 
     def lengthened(self, steps: int | Steps) -> Series:
         """With steps after the end of each series of which nothing is known but their times."""
@@ -107,8 +107,8 @@ class Series:
             times += [*self.times[first:end], *self.times_after(k, int(many[k]))]
             moments += [*self.moments[first:end], *self._moments_after(k, int(many[k]))]
         names = self.names.take(rows)
-        found = {"values": values, "names": names, "bounds": bounds}
-        return replace(self, **found, times=tuple(times), moments=tuple(moments))
+        fields_of_series = {"values": values, "names": names, "bounds": bounds}
+        return replace(self, **fields_of_series, times=tuple(times), moments=tuple(moments))
 
     def _moments_after(self, k: int, steps: int) -> list[Moment]:
         end = int(self.bounds[k + 1])
@@ -122,7 +122,7 @@ class Series:
         if not self.times or self.spacing is None:
             return [f"+{j}" for j in range(1, steps + 1)]
         like = self.times[int(self.bounds[k + 1]) - 1]
-        return [self.spelling.write(own, like) for own in self._moments_after(k, steps)]
+        return [self.spelling.write(moment, like) for moment in self._moments_after(k, steps)]
 
 
 def ranges(firsts: Steps, ends: Steps) -> Steps:
@@ -142,14 +142,14 @@ F = TypeVar("F", np.float32, np.float64)
 def carried_forward(values: NDArray[F], starts: Steps | None = None) -> NDArray[F]:
     """With the last value that was there in the place of a missing one, 0 where there was none;
     the same array where nothing is missing. starts: where the series of each step begins."""
-    there = np.isfinite(values)
-    if there.all():
+    known = np.isfinite(values)
+    if known.all():
         return values
     steps = np.arange(len(values))[:, None]
-    last = np.maximum.accumulate(np.where(there, steps, -1), axis=0)
+    last = np.maximum.accumulate(np.where(known, steps, -1), axis=0)
     first = 0 if starts is None else starts[:, None]
-    found = values[np.maximum(last, 0), np.arange(values.shape[1])]
-    return np.ascontiguousarray(np.where(last >= first, found, 0.0), values.dtype)
+    filled = values[np.maximum(last, 0), np.arange(values.shape[1])]
+    return np.ascontiguousarray(np.where(last >= first, filled, 0.0), values.dtype)
 
 
 def series_of_axis(
@@ -160,14 +160,16 @@ def series_of_axis(
     spelling: Spelling,
 ) -> Series:
     """values, names: of each row of a table; static: of each series."""
-    rows, there = axis.rows, axis.rows >= 0
-    found = np.full((len(rows), values.shape[1]), np.nan)
-    found[there] = values[rows[there]]
+    rows, present = axis.rows, axis.rows >= 0
+    table = np.full((len(rows), values.shape[1]), np.nan)
+    table[present] = values[rows[present]]
     # an inserted step is named by the row after it, which always is one
-    following = np.minimum.accumulate(np.where(there, np.arange(len(rows)), len(rows))[::-1])[::-1]
+    following = np.minimum.accumulate(np.where(present, np.arange(len(rows)), len(rows))[::-1])[
+        ::-1
+    ]
     places = names.take(rows[following]) if len(rows) else names
     return Series(
-        found,
+        table,
         places,
         axis.bounds,
         axis.ids,

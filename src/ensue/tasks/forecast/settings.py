@@ -151,10 +151,10 @@ class ForecastSettings(CellSettings):
     def _mixed_alone(self) -> Self:
         if self.family not in MIXED:
             return self
-        given = {"transform": self.transform != "none", "difference": self.difference > 0}
-        if found := [name for name, said in given.items() if said]:
+        clashing = {"transform": self.transform != "none", "difference": self.difference > 0}
+        if names := [name for name, clashes in clashing.items() if clashes]:
             raise ValueError(
-                f"{', '.join(found)}: family mixed finds out by itself what to do to the numbers; "
+                f"{', '.join(names)}: family mixed finds out by itself what to do to the numbers; "
                 "leave it out, or take another family, such as direct"
             )
         if self.output in ("gaussian", "mixture"):

@@ -189,11 +189,11 @@ class TimeSplit(HashSplit):
     def line(self, data: DataSettings, settings: ForecastSettings) -> str:
         if data.validation:
             return super().line(data, settings)
-        shown = [
+        values = [
             f"{100 * part:g} %" if settings.split_in_shares else f"{part:g} steps"
             for part in settings.split
         ]
-        names = zip(("train", "validation", "test"), shown, strict=True)
+        names = zip(("train", "validation", "test"), values, strict=True)
         parts = ", ".join(f"{part} {name}" for name, part in names)
         return f"split: {parts}, in order of time"
 
@@ -285,15 +285,15 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
         return AnswerShape(time=model.model.time)
 
     def answers(
-        self, part: SeriesPart, model: ForecastModel, asked: Asked = NOTHING
+        self, part: SeriesPart, model: ForecastModel, options: Asked = NOTHING
     ) -> SeriesForecast:
         """The steps after the part. Steps at its end without targets are those ahead, as far as
         they are known."""
-        own = self.averages
-        return own.answers(own.outputs(part, model), part, model, asked)
+        averages = self.averages
+        return averages.answers(averages.outputs(part, model), part, model, options)
 
     def evaluate(
-        self, part: SeriesPart, model: ForecastModel, asked: Asked = NOTHING
+        self, part: SeriesPart, model: ForecastModel, options: Asked = NOTHING
     ) -> Evaluation:
         """A backtest with rolling origin beside the baselines."""
         return evaluation_of(backtest(model, part), model.learned.units, model.train.seed)

@@ -24,7 +24,7 @@ class Labelled(Answer):
     probabilities: tuple[float, ...]
     spans: tuple[Span, ...] | None
 
-    def as_line(self, shown: object) -> str:
+    def as_line(self, inputs: object) -> str:
         """token/LABEL for each step, or the labels alone where there are no tokens."""
         if not self.tokens:
             return tabbed(" ".join(self.labels))

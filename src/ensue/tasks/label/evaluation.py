@@ -78,47 +78,47 @@ def tags_of_rows(names: Sequence[str], labels: Ragged) -> list[list[str]]:
     return [[names[k] for k in labels.row(row)] for row in range(len(labels))]
 
 
-def evaluate_steps(given: StepOutputs) -> LabelEvaluation:
+def evaluate_steps(outputs: StepOutputs) -> LabelEvaluation:
     """span_f1 counts first where the labels are span tags, accuracy elsewhere."""
-    names, gold, predicted = given.names, given.gold, given.predicted
+    names, gold, predicted = outputs.names, outputs.gold, outputs.predicted
     totals = metrics.class_counts(gold.values, predicted.values, len(names))
-    sums = _sums(given)
+    sums = _sums(outputs)
     return LabelEvaluation(
         rows=len(gold),
         steps=len(gold.values),
-        scores=intervals(sums, given.seed),
-        others=_others(given, totals),
-        baselines={name: _compared(given, labels) for name, labels in given.baselines.items()},
+        scores=intervals(sums, outputs.seed),
+        others=_others(outputs, totals),
+        baselines={name: _compared(outputs, labels) for name, labels in outputs.baselines.items()},
         classes=class_rows(names, totals),
         confusion=metrics.confusion(gold.values, predicted.values, len(names)).tolist(),
         worst=surest_mistakes(
-            gold.values, predicted.values, given.probabilities, names, given.shown
+            gold.values, predicted.values, outputs.probabilities, names, outputs.shown
         ),
-        unknown=sum(bool((gold.row(row) >= given.known).any()) for row in range(len(gold))),
+        unknown=sum(bool((gold.row(row) >= outputs.known).any()) for row in range(len(gold))),
         sums=sums,
-        types=given.span_types(),
+        types=outputs.span_types(),
     )
 
 
-def _sums(given: StepOutputs) -> dict[str, RowSums]:
-    found = dict[str, RowSums]()
-    if given.spans:
-        found["span_f1"] = RowSums("span_f1", given.span_counts(given.predicted))
-    found["accuracy"] = RowSums("ratio", np.stack([given.right(), given.gold.lengths], 1))
-    return found
+def _sums(outputs: StepOutputs) -> dict[str, RowSums]:
+    sums = dict[str, RowSums]()
+    if outputs.spans:
+        sums["span_f1"] = RowSums("span_f1", outputs.span_counts(outputs.predicted))
+    sums["accuracy"] = RowSums("ratio", np.stack([outputs.right(), outputs.gold.lengths], 1))
+    return sums
 
 
-def _others(given: StepOutputs, totals: NDArray[np.int64]) -> dict[str, float]:
-    gold, predicted, unknown = given.gold.values, given.predicted.values, given.unknown
-    found = {"macro_f1": float(metrics.macro_f1(totals))}
-    found |= log_loss_of_known(gold, given.probabilities)
+def _others(outputs: StepOutputs, totals: NDArray[np.int64]) -> dict[str, float]:
+    gold, predicted, unknown = outputs.gold.values, outputs.predicted.values, outputs.unknown
+    others = {"macro_f1": float(metrics.macro_f1(totals))}
+    others |= log_loss_of_known(gold, outputs.probabilities)
     if unknown.any():
-        found["on unknown words"] = float((gold == predicted)[unknown].mean())
-    return found
+        others["on unknown words"] = float((gold == predicted)[unknown].mean())
+    return others
 
 
-def _compared(given: StepOutputs, labels: Ragged) -> float:
+def _compared(outputs: StepOutputs, labels: Ragged) -> float:
     """The first score, of a baseline's labels."""
-    if given.spans:
-        return float(metrics.span_f1(given.span_counts(labels).sum(0)))
-    return metrics.accuracy(given.gold.values, labels.values)
+    if outputs.spans:
+        return float(metrics.span_f1(outputs.span_counts(labels).sum(0)))
+    return metrics.accuracy(outputs.gold.values, labels.values)

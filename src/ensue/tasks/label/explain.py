@@ -47,9 +47,9 @@ class LabelExplainer(RowExplainer):
         ]
 
     def whole(self, part: Part) -> Floats:
-        found = answering_of(part, self.model).predicted(columns_of(part, self.model))[1]
-        p = found.reshape(len(part), len(self.labels), -1)
-        return np.stack([odds_of(p[:, own.step], own.number) for own in self.wanted], 1)
+        predicted = answering_of(part, self.model).predicted(columns_of(part, self.model))[1]
+        p = predicted.reshape(len(part), len(self.labels), -1)
+        return np.stack([odds_of(p[:, item.step], item.number) for item in self.wanted], 1)
 
     def embedded(self, network: nn.Module, part: Part) -> Sides:
         assert isinstance(network, LabellerNetwork)
@@ -62,7 +62,7 @@ class LabelExplainer(RowExplainer):
         labels = torch.from_numpy(self.labels)[:, None].expand(-1, rows)
         lengths = torch.full((rows,), len(x))
         p = network.probabilities_of(x, lengths, labels)  # (time, rows, labels)
-        return torch.stack([_odds(p[own.step], own.number) for own in self.wanted], 1)
+        return torch.stack([_odds(p[item.step], item.number) for item in self.wanted], 1)
 
     # ------------------------------------------------------------- the linear chain
     def answerers(self) -> str:
@@ -77,21 +77,23 @@ class LabelExplainer(RowExplainer):
             return ()
         words = self.part.inputs.row(0).astype(np.int64)
         ends = len(answering.linear.scores[0]) - len(ENDS)
-        found = []
-        for own in self.wanted:
-            assert own.step is not None
-            direction = against_others(len(self.names), [own.number])[:, 0]
+        attributions = []
+        for item in self.wanted:
+            assert item.step is not None
+            direction = against_others(len(self.names), [item.number])[:, 0]
             scores, bias = np.zeros(len(words)), 0.0
             for offset, table in zip(OFFSETS, answering.linear.scores, strict=True):
-                at = own.step + offset
+                at = item.step + offset
                 if 0 <= at < len(words):
                     scores[at] += float(table[words[at]].double().numpy() @ direction)
                 else:
                     bias += float(table[ends + (at >= len(words))].double().numpy() @ direction)
             total = bias + float(scores.sum())
             parts = tuple(scores.tolist())
-            found.append(LinearAttribution(own.name, own.step + 1, total, bias, self.tokens, parts))
-        return tuple(found)
+            attributions.append(
+                LinearAttribution(item.name, item.step + 1, total, bias, self.tokens, parts)
+            )
+        return tuple(attributions)
 
 
 def _odds(p: Tensor, label: int) -> Tensor:
@@ -101,13 +103,13 @@ def _odds(p: Tensor, label: int) -> Tensor:
 
 
 class ExplainLabels(ExplainRows):
-    def explainer(self, model: LabellerModel, part: Part, asked: Asked) -> RowExplainer:
-        if asked.get("baseline") == LEFT_OUT:
+    def explainer(self, model: LabellerModel, part: Part, options: Asked) -> RowExplainer:
+        if options.get("baseline") == LEFT_OUT:
             raise OptionError(
                 "--baseline: expected unknown (of vectors mean or zero) for a labeller, where each "
                 "step has a label, got left-out"
             )
-        return LabelExplainer(model, part, asked.get("label"), asked.get("step"))
+        return LabelExplainer(model, part, options.get("label"), options.get("step"))
 
 
 def run_network(network: nn.Module, part: Part, model: LabellerModel) -> object:

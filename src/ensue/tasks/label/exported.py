@@ -61,26 +61,26 @@ class StepScores(nn.Module):
             padded = np.pad(weights.T, ((0, 0), (1, 0)))  # 0 is no feature
             self.linear = nn.Parameter(torch.from_numpy(padded))  # (labels, features)
 
-    def forward(self, *given: Tensor) -> Tensor:
-        named = dict(zip(self.names, given, strict=True))
+    def forward(self, *tensors: Tensor) -> Tensor:
+        named = dict(zip(self.names, tensors, strict=True))
         lengths, columns = named.pop("lengths"), named.pop("chain_columns", None)
         inputs = {PLAIN.get(name, name): value for name, value in named.items()}
         batch = SequenceBatch(inputs, lengths)
-        found = torch.stack([self._scores(own, batch) for own in self.members])
+        scores = torch.stack([self._scores(member, batch) for member in self.members])
         if self.linear is None or self.mixture is None or columns is None:
-            return found
+            return scores
         beside = columns_of(self.linear, columns).sum(-1).permute(1, 2, 0)
-        return self.mixture.network * found + self.mixture.linear * beside
+        return self.mixture.network * scores + self.mixture.linear * beside
 
     def _scores(self, network: Any, batch: SequenceBatch) -> Tensor:
         y, _ = network.encoder(network.embed(batch.inputs), batch.lengths)
-        found: Tensor = network.output.scores(y)
-        return found.log_softmax(-1) if isinstance(network.output, Stepwise) else found
+        scores: Tensor = network.output.scores(y)
+        return scores.log_softmax(-1) if isinstance(network.output, Stepwise) else scores
 
 
 def exported(model: AnyModel) -> Exported:
     learned: LearnedLabels = model.learned
-    if not all(isinstance(own.output, (Stepwise, CRF)) for own in model.networks):
+    if not all(isinstance(network.output, (Stepwise, CRF)) for network in model.networks):
         raise refuse("previous label", "label")
     if learned.context is not None:
         raise refuse("letter context", "label")
@@ -93,7 +93,7 @@ def exported(model: AnyModel) -> Exported:
     if linear is not None:
         more = _chain_steps(linear)
         inputs, before = (*inputs, *more.inputs), (*before, *more.steps)
-    names = [own.name for own in inputs]
+    names = [graph_input.name for graph_input in inputs]
     network = StepScores(list(model.networks), names, linear, learned.mixture)
     graph = Graph("model", network, inputs, ("scores",))
     after = (_chain_step(model, linear),)
@@ -141,13 +141,13 @@ def _sorted_tokens(vocabulary: Vocabulary) -> NDArray[np.int64]:
 
 def _in_order(linear: LinearChain) -> NDArray[np.int64]:
     """The rows of weights, with those of each offset's features as these are sorted."""
-    found, begin = list[NDArray[np.int64]](), 0
+    places, begin = list[NDArray[np.int64]](), 0
     for offset in OFFSETS:
-        own = _sorted_tokens(linear.features.known[KIND_OF[offset]])
-        ends = np.arange(len(own), len(own) + len(ENDS))
-        found.append(begin + np.concatenate([own, ends]))
-        begin += len(own) + len(ENDS)
-    return np.concatenate(found)
+        tokens = _sorted_tokens(linear.features.known[KIND_OF[offset]])
+        ends = np.arange(len(tokens), len(tokens) + len(ENDS))
+        places.append(begin + np.concatenate([tokens, ends]))
+        begin += len(tokens) + len(ENDS)
+    return np.concatenate(places)
 
 
 def _chain_steps(linear: LinearChain) -> ReadSteps:
@@ -158,15 +158,15 @@ def _chain_steps(linear: LinearChain) -> ReadSteps:
         "from": "tokens",
         "to": "chain_columns",
         "known": {
-            name: [own.tokens[k] for k in _sorted_tokens(own)]
-            for name, own in features.known.items()
+            name: [part.tokens[k] for k in _sorted_tokens(part)]
+            for name, part in features.known.items()
         },
         "offsets": list(OFFSETS),
         "kinds": [KIND_OF[offset] for offset in OFFSETS],
         "digits": other_digits(),
     }
-    given = Input("chain_columns", (TIME, BATCH, ENTRIES), features.rows + 1)
-    return ReadSteps((given,), (step,))
+    chain_input = Input("chain_columns", (TIME, BATCH, ENTRIES), features.rows + 1)
+    return ReadSteps((chain_input,), (step,))
 
 
 def _chain_step(model: AnyModel, linear: LinearChain | None) -> Step:
@@ -174,7 +174,9 @@ def _chain_step(model: AnyModel, linear: LinearChain | None) -> Step:
     labels are chosen. marginals: whether probabilities are those of the chain, or of each step."""
     names, mixture = list(model.learned.labels.tokens), model.learned.mixture
     mixed = linear is not None and mixture is not None
-    chains = [_links(own.output, linear, mixture if mixed else None) for own in model.networks]
+    chains = [
+        _links(network.output, linear, mixture if mixed else None) for network in model.networks
+    ]
     outside = mixture.outside if mixed and mixture is not None else 0.0
     crf = isinstance(model.networks[0].output, CRF)
     return {
@@ -189,16 +191,16 @@ def _chain_step(model: AnyModel, linear: LinearChain | None) -> Step:
 def _links(
     output: Any, linear: LinearChain | None, mixture: ChainMixture | None
 ) -> dict[str, list[Any]]:
-    found = {}
+    links = {}
     for name in ("first", "follow", "last"):
-        own = getattr(output.constraint, name)
+        array = getattr(output.constraint, name)
         if isinstance(output, CRF):
-            own = own + getattr(output, name)
-        values = own.detach().double().numpy()
+            array = array + getattr(output, name)
+        values = array.detach().double().numpy()
         if linear is not None and mixture is not None:
             values = mixture.network * values + mixture.linear * getattr(linear, name)
-        found[name] = values.tolist()
-    return found
+        links[name] = values.tolist()
+    return links
 
 
 def other_digits() -> str:

@@ -51,19 +51,19 @@ class WordParts:
     def learn(cls, counts: Mapping[str, int], settings: LabellerSettings) -> WordParts:
         """counts: how often each word occurs, as it is written."""
         longest = settings.affixes
-        wanted: dict[str, tuple[bool, Callable[[str], Iterable[str]]]] = {
+        parts: dict[str, tuple[bool, Callable[[str], Iterable[str]]]] = {
             "letters": (settings.character_size > 0, list),
             "prefixes": (longest > 0, lambda word: starts_of(word, longest)),
             "suffixes": (longest > 0, lambda word: ends_of(word, longest)),
             "shapes": (settings.shapes, lambda word: [shape_of(word)]),
         }
-        found = {}
-        for name, (used, parts_of) in wanted.items():
+        known_parts = {}
+        for name, (used, parts_of) in parts.items():
             if used:
-                seen = part_counts(counts, parts_of)
-                least = min(RARE, max(seen.values(), default=1))
-                found[name] = Vocabulary.build(seen, min_count=least)
-        return cls(found)
+                part_numbers = part_counts(counts, parts_of)
+                least = min(RARE, max(part_numbers.values(), default=1))
+                known_parts[name] = Vocabulary.build(part_numbers, min_count=least)
+        return cls(known_parts)
 
     def table(
         self,
@@ -89,17 +89,17 @@ class WordParts:
 
     def features(self, settings: LabellerSettings) -> list[Feature]:
         """One for each kind of part, with fresh weights."""
-        known, found = self.known, list[Feature]()
+        known, listed = self.known, list[Feature]()
         width = max(NARROWEST, settings.embedding_size // 4)
         if "letters" in known:
             size, hidden = settings.character_size, settings.character_hidden
-            found.append(Characters(len(known["letters"]), size, settings.cell, hidden))
+            listed.append(Characters(len(known["letters"]), size, settings.cell, hidden))
         if "prefixes" in known:
-            found.append(Symbols("prefix", len(known["prefixes"]), width, settings.affixes))
-            found.append(Symbols("suffix", len(known["suffixes"]), width, settings.affixes))
+            listed.append(Symbols("prefix", len(known["prefixes"]), width, settings.affixes))
+            listed.append(Symbols("suffix", len(known["suffixes"]), width, settings.affixes))
         if "shapes" in known:
-            found.append(Symbols("shape", len(known["shapes"]), width))
-        return found
+            listed.append(Symbols("shape", len(known["shapes"]), width))
+        return listed
 
 
 MOST_STEPS = 400_000  # that the linear chain learns from; of more, every second row, or third, …
@@ -115,7 +115,7 @@ class LearnedLabels:
     inputs: Annotated[LearnedInputs, NEXT_TO]
     labels: Labels
     parts: Annotated[WordParts, NEXT_TO]
-    majority: Annotated[MajorityLabel, Let(word_count=lambda own: own.inputs.word_count or 1)]
+    majority: Annotated[MajorityLabel, Let(word_count=lambda record: record.inputs.word_count or 1)]
     linear: Annotated[LinearChain | None, SavedAs("chain")] = None
     mixture: ChainMixture | None = None
     context: Annotated[LetterContext | None, SavedAs(CONTEXT)] = None
@@ -157,12 +157,12 @@ class LearnedLabels:
         assert inputs.words is not None
         words = word_numbers(train, inputs.words, text)
         majority = MajorityLabel.fitted(words, targets, len(inputs.words))
-        found = cls(inputs, labels, WordParts.learn(counts, model), majority, context=context)
+        learned = cls(inputs, labels, WordParts.learn(counts, model), majority, context=context)
         share = model.linear_share
         if not share:
-            return found
+            return learned
         mixture = EQUAL if share == "fitted" else ChainMixture(1 - share, share)
-        return replace(found, linear=_linear(train, targets, len(labels)), mixture=mixture)
+        return replace(learned, linear=_linear(train, targets, len(labels)), mixture=mixture)
 
     @property
     def tokenisers(self) -> Tokenisers:
@@ -190,21 +190,21 @@ class LearnedLabels:
 
     def features(self, model: LabellerSettings) -> list[Feature]:
         """Of a step, with fresh weights."""
-        found = [self.inputs.feature(model, model.once_dropout), *self.parts.features(model)]
-        return found if self.context is None else [*found, self.context.feature()]
+        listed = [self.inputs.feature(model, model.once_dropout), *self.parts.features(model)]
+        return listed if self.context is None else [*listed, self.context.feature()]
 
 
 def _context(train: Part, base: Beginning | None) -> LetterContext | None:
     """The character language model of a base, if it has one."""
-    own = None if base is None else base.own.context
-    if own is None:
+    context = None if base is None else base.own.context
+    if context is None:
         return None
     if not train.texts:
         raise OptionError(
-            f"{own.called}: this base reads letters, and the training part has steps of "
+            f"{context.called}: this base reads letters, and the training part has steps of "
             f"{train.inputs.values.shape[1]} numbers"
         )
-    return LetterContext.of(own)
+    return LetterContext.of(context)
 
 
 def _linear(train: Part, targets: Ragged, labels: int) -> LinearChain:
@@ -231,8 +231,8 @@ def folding(text: TextSettings) -> Callable[[str], str]:
     tokeniser = Tokeniser("spaces", lower=text.lower, numbers=text.numbers)
 
     def fold(word: str) -> str:
-        found = tokeniser(word)
-        return found[0] if len(found) == 1 else tokeniser.prepared(word)
+        tokens = tokeniser(word)
+        return tokens[0] if len(tokens) == 1 else tokeniser.prepared(word)
 
     return fold
 

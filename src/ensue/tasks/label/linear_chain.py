@@ -108,11 +108,11 @@ class ChainFeatures:
         that training has not are left out."""
         by_kind = {name: _numbers(self.known[name], KINDS[name], surfaces) for name in KINDS}
         begins = np.concatenate([[0], np.cumsum(self._sizes())])
-        found = []
+        rows = []
         for begin, offset in zip(begins, OFFSETS, strict=False):
-            own = by_kind[KIND_OF[offset]]
-            found.append(Ragged(own.values + begin, own.starts))
-        return found
+            kind = by_kind[KIND_OF[offset]]
+            rows.append(Ragged(kind.values + begin, kind.starts))
+        return rows
 
 
 def _numbers(known: Vocabulary, features: Features, surfaces: Sequence[str]) -> Ragged:
@@ -172,14 +172,14 @@ class Chain:
         """log p(l_t), (time, batch, labels); zero at padding."""
         if not self.time:
             return self.first.new_zeros(0, *self.first.shape)
-        own = self._double()
-        alphas = own._ahead()
-        end = own.last.expand_as(own.first)
+        double = self._double()
+        alphas = double._ahead()
+        end = double.last.expand_as(double.first)
         betas = [end]
-        for t in reversed(range(1, own.time)):
-            new = torch.logsumexp(own.pair(t) + betas[-1][:, None, :], 2)
-            betas.append(torch.where(own._alive(t), new, end))
-        logs = torch.stack(alphas) + torch.stack(betas[::-1]) - own._end(alphas[-1])[:, None]
+        for t in reversed(range(1, double.time)):
+            new = torch.logsumexp(double.pair(t) + betas[-1][:, None, :], 2)
+            betas.append(torch.where(double._alive(t), new, end))
+        logs = torch.stack(alphas) + torch.stack(betas[::-1]) - double._end(alphas[-1])[:, None]
         real = step_mask(self.lengths, self.time)[..., None]
         return torch.where(real, logs, 0).to(self.first.dtype)
 
@@ -200,19 +200,19 @@ class Chain:
         batch, labels = self.first.shape
         if not self.time:
             return self.lengths.new_zeros(0, batch), self.first.new_zeros(batch)
-        own = self._double()
-        score, came_from = own.first, []
+        double = self._double()
+        score, came_from = double.first, []
         stay = torch.arange(labels, device=score.device).expand(batch, -1)
         for t in range(1, self.time):
-            value, parent = (score[:, :, None] + own.pair(t)).max(1)
+            value, parent = (score[:, :, None] + double.pair(t)).max(1)
             score = torch.where(self._alive(t), value, score)
             came_from.append(torch.where(self._alive(t), parent, stay))
-        highest, label = (score + own.last).max(1)
+        highest, label = (score + double.last).max(1)
         path = [label]
         for parent in reversed(came_from):
             path.append(parent.gather(1, path[-1][:, None])[:, 0])
-        found = torch.stack(path[::-1]) * step_mask(self.lengths, self.time)
-        return found, torch.where(self.lengths > 0, highest, 0).to(self.first.dtype)
+        path_of_labels = torch.stack(path[::-1]) * step_mask(self.lengths, self.time)
+        return path_of_labels, torch.where(self.lengths > 0, highest, 0).to(self.first.dtype)
 
 
 # -------------------------------------------------------------------------------------------------
@@ -260,7 +260,7 @@ def expectations(
     With m_t the largest emission of a step, α_t ∝ (α_{t−1}·F) ∘ exp(e_t − m_t) and
     β_t ∝ F·(β_{t+1} ∘ exp(e_{t+1} − m_{t+1})), F = exp(follow), each scaled by Σ α_t = 1."""
     top = emissions.max(1, keepdim=True).values
-    own = (emissions - top).exp()
+    weights = (emissions - top).exp()
     shifts = [follow.max(), first.max(), last.max()]
     links, begins, ends = (
         (v - shift).exp() for v, shift in zip((follow, first, last), shifts, strict=True)
@@ -269,18 +269,18 @@ def expectations(
     total = top.double().sum()
     for many, shift in zip(times, shifts, strict=True):
         total = total + many * shift.double()
-    alpha, scales = torch.zeros_like(own), own.new_ones(len(own), 1)
-    before = own.new_zeros(0)
+    alpha, scales = torch.zeros_like(weights), weights.new_ones(len(weights), 1)
+    before = weights.new_zeros(0)
     for t, steps in enumerate(rows.steps):
-        now = own[steps] * (begins if t == 0 else before[: len(steps)] @ links)
+        now = weights[steps] * (begins if t == 0 else before[: len(steps)] @ links)
         scale = now.sum(1, keepdim=True)
         before = now / scale
         alpha[steps], scales[steps] = before, scale
     closing = (alpha[rows.last] * ends).sum(1, keepdim=True)
     total = total + scales.double().log().sum() + closing.double().log().sum()
-    beta = torch.zeros_like(own)
+    beta = torch.zeros_like(weights)
     beta[rows.last] = ends / closing
-    weighted = own / scales
+    weighted = weights / scales
     for t in reversed(range(len(rows.steps) - 1)):
         later = rows.steps[t + 1]
         beta[later - 1] = (beta[later] * weighted[later]) @ links.T
@@ -324,10 +324,12 @@ class ChainOfWords:
     def chain(self, steps: Ragged) -> Chain:
         """Of these rows. steps: the numbers of their words."""
         words = len(self.scores[0]) - len(ENDS)
-        found = sum(own[at] for own, at in zip(self.scores, _neighbours(steps, words), strict=True))
-        assert isinstance(found, Tensor)
+        total = sum(
+            score[at] for score, at in zip(self.scores, _neighbours(steps, words), strict=True)
+        )
+        assert isinstance(total, Tensor)
         rows = np.arange(len(steps))
-        e = torch.from_numpy(Ragged(found.numpy(), steps.starts).padded(rows))
+        e = torch.from_numpy(Ragged(total.numpy(), steps.starts).padded(rows))
         first, follow, last = map(
             torch.from_numpy, (self.linear.first, self.linear.follow, self.linear.last)
         )
@@ -346,18 +348,18 @@ class SeenWords:
 
     def emissions(self, weights: Tensor) -> Tensor:
         """(steps, labels): Σ_o Σ_f w_o[f]."""
-        found = weights.new_zeros(len(self.at[0]), weights.shape[1])
-        for own, at in zip(_word_scores(self.bags, weights), self.at, strict=True):
-            found += own[at]
-        return found
+        scores = weights.new_zeros(len(self.at[0]), weights.shape[1])
+        for score, at in zip(_word_scores(self.bags, weights), self.at, strict=True):
+            scores += score[at]
+        return scores
 
     def gradient(self, slopes: Tensor) -> Tensor:
         """Of the weights, from those of the emissions (steps, labels)."""
-        found = slopes.new_zeros(self.rows, slopes.shape[1])
+        slopes_of_features = slopes.new_zeros(self.rows, slopes.shape[1])
         for bag, at in zip(self.bags, self.at, strict=True):
             by_word = slopes.new_zeros(len(bag.starts), slopes.shape[1]).index_add_(0, at, slopes)
-            found.index_add_(0, bag.features, by_word[bag.words])
-        return found
+            slopes_of_features.index_add_(0, bag.features, by_word[bag.words])
+        return slopes_of_features
 
 
 class Bag(NamedTuple):
@@ -386,13 +388,13 @@ def _neighbours(steps: Ragged, words: int) -> list[Tensor]:
     values = steps.values.astype(np.int64)
     begin = np.repeat(steps.starts[:-1], steps.lengths)
     end = np.repeat(steps.starts[1:], steps.lengths)
-    found = []
+    neighbours = []
     for offset in OFFSETS:
         at = np.arange(len(values)) + offset
         inside = values[at.clip(0, max(0, len(values) - 1))]
-        own = np.where(at < begin, words, np.where(at >= end, words + 1, inside))
-        found.append(torch.from_numpy(own))
-    return found
+        shifted = np.where(at < begin, words, np.where(at >= end, words + 1, inside))
+        neighbours.append(torch.from_numpy(shifted))
+    return neighbours
 
 
 def fit_linear_chain(
@@ -418,7 +420,7 @@ def fit_linear_chain(
         line_search_fn="strong_wolfe",
     )
     search.step(lambda: cost(weights))  # type: ignore[no-untyped-call]
-    return LinearChain(features, *(own.numpy() for own in weights))
+    return LinearChain(features, *(weight.numpy() for weight in weights))
 
 
 class ChainCost:
@@ -426,9 +428,9 @@ class ChainCost:
     features' table, labels), first, follow and last; with its gradient."""
 
     def __init__(
-        self, seen: SeenWords, steps: Ragged, targets: Ragged, labels: int, strength: float
+        self, words: SeenWords, steps: Ragged, targets: Ragged, labels: int, strength: float
     ) -> None:
-        self.seen, self.labels, self.strength = seen, labels, strength
+        self.seen, self.labels, self.strength = words, labels, strength
         self.rows, self.scale = PackedRows(steps), 1 / max(1, len(steps))
         self.wanted = torch.from_numpy(targets.values.astype(np.int64))
         self.at = torch.arange(len(self.wanted)), self.wanted
@@ -442,25 +444,25 @@ class ChainCost:
         """Puts the gradient into each `grad`."""
         table, *links = weights
         emissions = self.seen.emissions(table)
-        found = expectations(self.rows, emissions, *links)
+        expected = expectations(self.rows, emissions, *links)
         gold = emissions[self.at].double().sum()
-        for own, count in zip(links, self.counts, strict=True):
-            gold += (own.double() * count).sum()
-        found.labels[self.at] -= 1
-        gradients = [self.seen.gradient(found.labels)]
-        pairs = zip((found.first, found.follow, found.last), self.counts, strict=True)
-        gradients += [(own - count).float() for own, count in pairs]
-        for own, slope in zip(weights, gradients, strict=True):
-            own.grad = self.scale * (slope + 2 * self.strength * own)
-        penalty = self.strength * sum(float(own.square().sum()) for own in weights)
-        total = float(found.log_partition - gold) + penalty
+        for link, count in zip(links, self.counts, strict=True):
+            gold += (link.double() * count).sum()
+        expected.labels[self.at] -= 1
+        gradients = [self.seen.gradient(expected.labels)]
+        pairs = zip((expected.first, expected.follow, expected.last), self.counts, strict=True)
+        gradients += [(expected_count - count).float() for expected_count, count in pairs]
+        for link, slope in zip(weights, gradients, strict=True):
+            link.grad = self.scale * (slope + 2 * self.strength * link)
+        penalty = self.strength * sum(float(weight.square().sum()) for weight in weights)
+        total = float(expected.log_partition - gold) + penalty
         return torch.tensor(self.scale * total, dtype=torch.float64)
 
 
-def gold_counts(rows: PackedRows, wanted: Tensor, labels: int) -> list[Tensor]:
+def gold_counts(rows: PackedRows, labels_of_rows: Tensor, labels: int) -> list[Tensor]:
     """How often each label stands first, after which, and last."""
-    first = torch.bincount(wanted[rows.first], minlength=labels).double()
-    last = torch.bincount(wanted[rows.last], minlength=labels).double()
-    pairs = wanted[rows.before] * labels + wanted[rows.after]
+    first = torch.bincount(labels_of_rows[rows.first], minlength=labels).double()
+    last = torch.bincount(labels_of_rows[rows.last], minlength=labels).double()
+    pairs = labels_of_rows[rows.before] * labels + labels_of_rows[rows.after]
     follow = torch.bincount(pairs, minlength=labels * labels).double().view(labels, labels)
     return [first, follow, last]

@@ -90,11 +90,11 @@ def fitted_weights(batches: Sequence[ScoredChains]) -> ChainMixture:
         total = DOUBT * from_equal.detach().square().sum()
         slope = 2 * DOUBT * from_equal.detach()
         for batch in batches:  # one at a time, so that only its graph is held
-            own = from_equal.detach().clone().requires_grad_()
-            a, b = 0.5 * own.exp()
+            grad = from_equal.detach().clone().requires_grad_()
+            a, b = 0.5 * grad.exp()
             costs = [_cost(joined(one, batch.linear, a, b), batch) for one in batch.networks]
             mean = torch.stack(costs).mean()
-            slope = slope + torch.autograd.grad(mean, own)[0]
+            slope = slope + torch.autograd.grad(mean, grad)[0]
             total = total + mean.detach()
         from_equal.grad = slope
         return total

@@ -62,7 +62,7 @@ def beam(step: Step, begin: Tensor, state: State, steps: int, width: int) -> tup
         raise OptionError(f"width: expected a number of beginnings ≥ 1, got {width}")
     rows = len(begin)
     scores = torch.zeros(rows, 1, device=begin.device)
-    labels, kept = begin, list[tuple[Tensor, Tensor]]()
+    labels, history = begin, list[tuple[Tensor, Tensor]]()
     for _ in range(steps):
         log_probs, state = step(labels, state)
         width_before = scores.shape[1]
@@ -70,18 +70,18 @@ def beam(step: Step, begin: Tensor, state: State, steps: int, width: int) -> tup
         size = total.shape[2]
         scores, index = total.flatten(1).topk(min(width, width_before * size), 1)
         parent, label = index // size, index % size
-        kept.append((parent, label))
+        history.append((parent, label))
         source = parent + width_before * torch.arange(rows, device=begin.device)[:, None]
         state = tuple(part[source.flatten()] for part in state)
         labels = label.flatten()
-    return _trace(kept, rows, begin.device), scores[:, 0]
+    return _trace(history, rows, begin.device), scores[:, 0]
 
 
-def _trace(kept: list[tuple[Tensor, Tensor]], rows: int, device: torch.device) -> Tensor:
+def _trace(steps: list[tuple[Tensor, Tensor]], rows: int, device: torch.device) -> Tensor:
     """The labels (steps, rows) of the best end, from each step's parents and labels."""
     at = torch.zeros(rows, 1, dtype=torch.int64, device=device)
     path = []
-    for parent, label in reversed(kept):
+    for parent, label in reversed(steps):
         path.append(label.gather(1, at)[:, 0])
         at = parent.gather(1, at)
     return torch.stack(path[::-1]) if path else at.new_zeros(0, rows)
@@ -92,13 +92,13 @@ def best_first(
 ) -> tuple[Tensor, Tensor]:
     """Exact: always lengthens the best beginning there is, so that the first to reach the end
     is the best of all (a probability is at most 1). Row by row; gives up after `limit` steps."""
-    found = [
+    sequences = [
         _best_row(step, begin[row : row + 1], tuple(s[row : row + 1] for s in state), steps, limit)
         for row in range(len(begin))
     ]
-    paths = [path for path, _ in found]
-    labels = torch.tensor(paths, dtype=torch.int64).reshape(len(found), steps)
-    scores = torch.tensor([score for _, score in found])
+    paths = [path for path, _ in sequences]
+    labels = torch.tensor(paths, dtype=torch.int64).reshape(len(sequences), steps)
+    scores = torch.tensor([score for _, score in sequences])
     return labels.T.to(begin.device), scores.to(begin.device)
 
 

@@ -78,9 +78,9 @@ class Answering:
     ) -> tuple[NDArray[np.int64], Floats]:
         """Labels (time, batch) and probabilities (time, batch, labels): of one network its best
         labels together, by its search; of several the best label of each step by their mean."""
-        found = [self._of_network(network, batch, linear) for network in self.networks]
-        mean = np.asarray(sum(p.double().cpu().numpy() for _, p in found) / len(found))
-        return (found[0][0].cpu().numpy() if len(found) == 1 else mean.argmax(-1)), mean
+        outputs = [self._of_network(network, batch, linear) for network in self.networks]
+        mean = np.asarray(sum(p.double().cpu().numpy() for _, p in outputs) / len(outputs))
+        return (outputs[0][0].cpu().numpy() if len(outputs) == 1 else mean.argmax(-1)), mean
 
     def _of_network(
         self, network: nn.Module, batch: SequenceBatch, linear: Chain | None
@@ -88,10 +88,10 @@ class Answering:
         assert isinstance(network, LabellerNetwork)
         search = self.settings.search
         mixed = linear is not None and self.mixture is not None and search == "exact"
-        own = network.chain(batch) if mixed else None
-        if own is None or linear is None or self.mixture is None:
+        chain = network.chain(batch) if mixed else None
+        if chain is None or linear is None or self.mixture is None:
             return network.label(batch, search, self.settings.beam)
-        both = self.mixture.joined(on_cpu(own), linear)
+        both = self.mixture.joined(on_cpu(chain), linear)
         best, _ = self._ready(both).best()
         return best, at_real_steps(both.log_marginals().exp(), both.lengths)
 
@@ -119,10 +119,10 @@ class Answering:
             linear = self._linear(columns, rows)
             assert linear is not None
             _put(labels, starts, rows, linear.best()[0].numpy())
-        found = {"linear chain": Ragged(labels, starts)}
+        by_name = {"linear chain": Ragged(labels, starts)}
         if self.mixture is not None:
-            found["network alone"] = replace(self, mixture=None).predicted(columns)[0]
-        return found
+            by_name["network alone"] = replace(self, mixture=None).predicted(columns)[0]
+        return by_name
 
     # ------------------------------------------------------------- fitted
     @torch.no_grad()
@@ -148,10 +148,10 @@ class Answering:
         gold = [tags for batch in batches for tags in self._tags(batch.targets, batch.linear)]
 
         def f1(outside: float) -> float:
-            found = []
+            scores = []
             for chain in chains:
-                found += self._tags(without(chain, label, outside).best()[0], chain)
-            return float(span_f1(span_counts(gold, found).sum(0)))
+                scores += self._tags(without(chain, label, outside).best()[0], chain)
+            return float(span_f1(span_counts(gold, scores).sum(0)))
 
         return best_outside(f1)
 

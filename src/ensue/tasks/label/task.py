@@ -65,7 +65,7 @@ class StepAverages(Averages):
     def outputs(self, part: Part, model: LabellerModel) -> list[Floats]:
         columns = columns_of(replace(part, labels=None), model)
         every = (answering_of(part, model, [network]) for network in model.networks)
-        return [own.predicted(columns)[1] for own in every]
+        return [network.predicted(columns)[1] for network in every]
 
     def model_scores(self, validation: Part, model: LabellerModel) -> dict[str, float]:
         """With the linear chain, which learned from the training part alone."""
@@ -77,12 +77,12 @@ class StepAverages(Averages):
         return step_scores(*_mean(outputs, validation), columns_of(validation, model), model)
 
     def answers(
-        self, outputs: Outputs, part: Part, model: LabellerModel, asked: Asked
+        self, outputs: Outputs, part: Part, model: LabellerModel, options: Asked
     ) -> list[Labelled]:
         return labelled(*_mean(outputs, part), part, model)
 
     def evaluate(
-        self, outputs: Outputs, part: Part, model: LabellerModel, asked: Asked
+        self, outputs: Outputs, part: Part, model: LabellerModel, options: Asked
     ) -> Evaluation:
         return evaluated(*_mean(outputs, part), part, model)
 
@@ -111,13 +111,13 @@ def labelled(
     learned, names = model.learned, part.numbers.token_names
     texts = learned.inputs.words is not None
     spans = scheme_of(learned.labels.tokens) is not None
-    found = []
+    rows = []
     for row, tags in enumerate(tags_of_rows(learned.labels.tokens, labels)):
         steps = slice(labels.starts[row], labels.starts[row + 1])
         tokens = [names[k] for k in part.inputs.row(row)] if texts else []
-        there = tuple(spans_of(tags)) if spans else None
-        found.append(Labelled(tuple(tokens), tuple(tags), tuple(sure[steps].tolist()), there))
-    return found
+        span_list = tuple(spans_of(tags)) if spans else None
+        rows.append(Labelled(tuple(tokens), tuple(tags), tuple(sure[steps].tolist()), span_list))
+    return rows
 
 
 def evaluated(
@@ -179,10 +179,10 @@ class StepContent(Content):
         return step_labels(row.fields.get(data.label), data.separator, len(value))
 
 
-def step_labels(given: Any, separator: str, steps: int) -> list[str]:
+def step_labels(value: Any, separator: str, steps: int) -> list[str]:
     """The labels of so many steps; `Unfit` where it is another number of them."""
-    written = isinstance(given, str) and not separator
-    labels = given.split() if written else label_of(given, separator)
+    written = isinstance(value, str) and not separator
+    labels = value.split() if written else label_of(value, separator)
     if isinstance(labels, str):
         raise Unfit(f"expected a label for each of the {steps} steps, got one, {labels!r}")
     if len(labels) != steps:
@@ -221,11 +221,11 @@ SIZES = (
 RATE, DROPOUT, WORD_DROPOUT = 0.003, 0.5, 0.05
 
 
-def label_recipe(train: Part, settings: LabellerSettings, told: frozenset[str]) -> Recipe:
-    """told: the keys of [model] that a person gave."""
+def label_recipe(train: Part, settings: LabellerSettings, explicit: frozenset[str]) -> Recipe:
+    """explicit: the keys of [model] that a person gave."""
     model, training, why = dict[str, Any](), dict[str, Any](), list[str]()
     if train.texts and settings.encoder == "recurrent":
-        size = next(own for own in SIZES if len(train) <= own.rows)
+        size = next(size_row for size_row in SIZES if len(train) <= size_row.rows)
         model |= {
             "batch_rows": size.batch_rows,
             "embedding_size": size.embedding_size,
@@ -247,14 +247,14 @@ def label_recipe(train: Part, settings: LabellerSettings, told: frozenset[str]) 
     scheme = scheme_of({tag for row in tags for tag in row})
     if scheme is not None:
         training["watch"] = "span_f1"
-        if not told & NOT_OF_CRF:
+        if not explicit & NOT_OF_CRF:
             legal = all(illegal_step(row, scheme) is None for row in tags)
             model |= {"output": "crf", "legal_only": legal}
-            built = "" if "output" in told and settings.output != "crf" else "a CRF, "
+            built = "" if "output" in explicit and settings.output != "crf" else "a CRF, "
             why.append(f"spans ({scheme}): {built}judged by span F1")
-    if train.texts and not told & SEARCH:
+    if train.texts and not explicit & SEARCH:
         model["linear_share"] = "fitted"
-        if "linear_share" not in told:
+        if "linear_share" not in explicit:
             mixed = settings.search == "exact"  # a beam has no chain to be mixed
             beside = "mixed with a linear chain" if mixed else "with, as a baseline, a linear chain"
             why.append(f"{beside} of word features")
@@ -279,40 +279,51 @@ class LabelTransfers(RowTransfers):
     chain that answers beside the network. The states of a base of letters stand beside all that a
     labeller of words reads."""
 
-    def taken(self, own: Pretrained, model: AnyModel) -> Pretrained:
-        own = super().taken(own, model)
-        if own.text.get("level") != LETTERS or model.text.level == LETTERS or not own.encoder:
-            return own
+    def taken(self, pretrained: Pretrained, model: AnyModel) -> Pretrained:
+        pretrained = super().taken(pretrained, model)
+        if (
+            pretrained.text.get("level") != LETTERS
+            or model.text.level == LETTERS
+            or not pretrained.encoder
+        ):
+            return pretrained
         if model.base.layers is not None or model.base.added:
             raise OptionError(
-                f"base.layers, base.added: {own.called} reads letters, and its states stand beside "
+                f"base.layers, base.added: {pretrained.called} reads letters, and its states "
+                "stand beside "
                 "the words; all of its layers are used, leave these settings out"
             )
-        return Pretrained(own.called, own.digest, context=own)
+        return Pretrained(pretrained.called, pretrained.digest, context=pretrained)
 
-    def architecture(self, own: Pretrained, model: AnyModel) -> dict[str, Any]:
-        found = super().architecture(own, model)
-        return {**found, **WORDS_ALONE} if own.encoder and own.words is not None else found
+    def architecture(self, pretrained: Pretrained, model: AnyModel) -> dict[str, Any]:
+        tables = super().architecture(pretrained, model)
+        return (
+            {**tables, **WORDS_ALONE}
+            if pretrained.encoder and pretrained.words is not None
+            else tables
+        )
 
     def recipe(
-        self, own: Pretrained, model: AnyModel, rows: int
+        self, pretrained: Pretrained, model: AnyModel, rows: int
     ) -> Mapping[str, Mapping[str, Any]]:
-        if own.context is not None:
+        if pretrained.context is not None:
             return {"base": {"recipe": "frozen"}}
-        return super().recipe(own, model, rows)
+        return super().recipe(pretrained, model, rows)
 
-    def learned(self, own: Pretrained, model: AnyModel) -> Pretrained:
-        return own.context or super().learned(own, model)
+    def learned(self, pretrained: Pretrained, model: AnyModel) -> Pretrained:
+        return pretrained.context or super().learned(pretrained, model)
 
-    def first(self, own: Pretrained, model: AnyModel, network: nn.Module) -> dict[str, Tensor]:
+    def first(
+        self, pretrained: Pretrained, model: AnyModel, network: nn.Module
+    ) -> dict[str, Tensor]:
         """Of a base of letters, their vectors too."""
-        letters = own.context
+        letters = pretrained.context
         if letters is None:
-            return super().first(own, model, network)
+            return super().first(pretrained, model, network)
         names = self.names(network)
-        found = first_weights(letters, letters.layers, names, network)
+        weights = first_weights(letters, letters.layers, names, network)
         assert letters.table is not None
-        return {**found, names.table: letters.table}
+        return {**weights, names.table: letters.table}
 
     def names(self, network: nn.Module) -> EncoderNames:
         for number, feature in enumerate(cast(EmbeddedRows, network).embed.features):
@@ -419,11 +430,11 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
     def answer_shape(self, model: LabellerModel) -> AnswerShape:
         return AnswerShape(("labels", "probabilities"))
 
-    def answers(self, part: Part, model: LabellerModel, asked: Asked = NOTHING) -> list[Labelled]:
+    def answers(self, part: Part, model: LabellerModel, options: Asked = NOTHING) -> list[Labelled]:
         labels, probabilities = answering_of(part, model).predicted(columns_of(part, model))
         return labelled(labels, probabilities, part, model)
 
-    def evaluate(self, part: Part, model: LabellerModel, asked: Asked = NOTHING) -> Evaluation:
+    def evaluate(self, part: Part, model: LabellerModel, options: Asked = NOTHING) -> Evaluation:
         columns = columns_of(replace(part, labels=None), model)
         answering = answering_of(part, model)
         predicted, probabilities = answering.predicted(columns)
@@ -465,5 +476,5 @@ def _legal(columns: Columns, model: LabellerModel) -> Columns:
     if scheme is None:
         return columns
     rows = tags_of_rows(model.learned.labels.tokens, columns.targets)
-    kept = [k for k, tags in enumerate(rows) if illegal_step(tags, scheme) is None]
-    return columns if len(kept) == len(rows) else columns.take(kept)
+    legal = [k for k, tags in enumerate(rows) if illegal_step(tags, scheme) is None]
+    return columns if len(legal) == len(rows) else columns.take(legal)

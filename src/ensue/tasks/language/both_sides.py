@@ -102,10 +102,10 @@ class BothSidesLanguage(RecurrentLanguage):
             lengths = torch.full((after.shape[1],), len(after))
         lengths = lengths.cpu()
         x = self.entering(reverse_time(after, lengths))
-        seen = reverse_time(self.right(x, lengths=lengths)[0], lengths)
-        seen = torch.cat([seen, seen.new_zeros(1, *seen.shape[1:])])[: len(batch.targets)]
-        seen = over_time(seen, self.rates.output * self.training)
-        joined: Tensor = self.join(torch.cat([y, seen], -1))
+        time = reverse_time(self.right(x, lengths=lengths)[0], lengths)
+        time = torch.cat([time, time.new_zeros(1, *time.shape[1:])])[: len(batch.targets)]
+        time = over_time(time, self.rates.output * self.training)
+        joined: Tensor = self.join(torch.cat([y, time], -1))
         return joined
 
     def sides(self, batch: StreamBatch, carried: Carried) -> tuple[Tensor, Tensor, Carried]:
@@ -126,8 +126,8 @@ def fillers(
     left, right = (side[:, None].to(device) for side in (before, after))
     hidden = torch.full_like(left[:1], END_NUMBER)  # stands where the word does, and is not seen
     batch = StreamBatch(left, torch.cat([left[1:], hidden]), ahead=right)
-    found = [network.sides(batch, {})[:2] for network in networks]
-    both, alone = (_mean([own[side][-1, 0] for own in found]) for side in range(2))
+    sides = [network.sides(batch, {})[:2] for network in networks]
+    both, alone = (_mean([pair[side][-1, 0] for pair in sides]) for side in range(2))
     return both.cpu(), alone.cpu()
 
 
@@ -164,21 +164,21 @@ def _over(
     log p (time, batch, words) that look finds with a network."""
     columns = 1 if len(stream) < COLUMNS * STEPS else COLUMNS
     carried: list[Carried] = [{} for _ in networks]
-    found: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
+    parts: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
     for batch, places in pieces(stream, columns, STEPS, ahead=ahead):
         assert batch.real is not None
         real = batch.real.numpy()
         batch = moved(batch, device_of_weights(networks[0]))
         logs: list[list[Tensor]] = []
         for k in range(len(networks)):
-            own, carried[k] = look(k, batch, carried[k])
-            logs.append(own)
+            step_values, carried[k] = look(k, batch, carried[k])
+            logs.append(step_values)
         values: list[Tensor] = []
         for side in zip(*logs, strict=True):
             values += _scored(_mean(side), batch.targets)
-        found.append((places[real], np.stack([v.cpu().numpy()[real] for v in values])))
-    places = np.concatenate([own for own, _ in found])
-    return np.concatenate([own for _, own in found], 1)[:, np.argsort(places)]
+        parts.append((places[real], np.stack([v.cpu().numpy()[real] for v in values])))
+    places = np.concatenate([places_of_part for places_of_part, _ in parts])
+    return np.concatenate([values_of_part for _, values_of_part in parts], 1)[:, np.argsort(places)]
 
 
 def _mean(logs: Sequence[Tensor]) -> Tensor:
@@ -189,5 +189,5 @@ def _mean(logs: Sequence[Tensor]) -> Tensor:
 def _scored(logs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     """log p of targets (time, batch), and the rank of each, from 1 on; of words that are equally
     probable the target is the last."""
-    own = logs.gather(-1, targets[..., None])
-    return own[..., 0], (logs >= own).sum(-1)
+    scores = logs.gather(-1, targets[..., None])
+    return scores[..., 0], (logs >= scores).sum(-1)

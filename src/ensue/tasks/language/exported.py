@@ -35,14 +35,14 @@ class NextWords(nn.Module):
 
     def __init__(self, members: Sequence[nn.Module], names: Sequence[Sequence[str]]) -> None:
         super().__init__()
-        self.members, self.names = nn.ModuleList(members), [list(own) for own in names]
+        self.members, self.names = nn.ModuleList(members), [list(name) for name in names]
 
     def forward(self, words: Tensor, *states: Tensor) -> tuple[Tensor, ...]:
         rest, logs, after = list(states), [], list[Tensor]()
-        for own, names in zip(self.members, self.names, strict=True):
+        for member, names in zip(self.members, self.names, strict=True):
             carried = {name: rest.pop(0) for name in names}
-            y, new = own.run(words, carried)  # type: ignore[operator]
-            logs.append(own.output.log_probabilities(y))  # type: ignore[union-attr, operator]
+            y, new = member.run(words, carried)  # type: ignore[operator]
+            logs.append(member.output.log_probabilities(y))  # type: ignore[union-attr, operator]
             after += [new[name] for name in names]
         log = logs[0]
         if len(logs) > 1:
@@ -53,13 +53,13 @@ class NextWords(nn.Module):
 @torch.no_grad()
 def exported(model: AnyModel) -> Exported:
     learned = model.learned
-    members = [own for own in model.networks if isinstance(own, LanguageNetwork)]
+    members = [network for network in model.networks if isinstance(network, LanguageNetwork)]
     if not members:
         raise refuse("counted", "language")
     if model.model.direction == "backward":
         raise refuse("backward", "language")
-    carried = [own.eval().begin(1) for own in members]
-    twice = [own.begin(2) for own in members]
+    carried = [member.eval().begin(1) for member in members]
+    twice = [member.begin(2) for member in members]
     states, begun = list[Input](), dict[str, Any]()
     for number, (parts, others) in enumerate(zip(carried, twice, strict=True)):
         for k, (part, other) in enumerate(zip(parts.values(), others.values(), strict=True)):
@@ -69,7 +69,7 @@ def exported(model: AnyModel) -> Exported:
             begun[name] = part.select(axes.index(BATCH), 0).tolist()
     words = Input("words", (TIME, BATCH), len(learned.words))
     network = NextWords(members, [list(parts) for parts in carried])
-    outputs = ("log_probabilities", *(f"next_{own.name}" for own in states))
+    outputs = ("log_probabilities", *(f"next_{state.name}" for state in states))
     before = (
         tokenise_step(learned.tokeniser),
         look_up_step(learned.words.tokens, to="said"),

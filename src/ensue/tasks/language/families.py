@@ -90,12 +90,12 @@ class WindowLanguage(LanguageNetwork):
             raise ShapeError(f"carried: expected {tokens.shape[1]} columns, got {past.shape[1]}")
         whole = torch.cat([past, tokens])
         count = tokens.shape[0]
-        seen = [whole[self.window - 1 - k :][:count] for k in range(self.window)]
+        windows = [whole[self.window - 1 - k :][:count] for k in range(self.window)]
         if self.one_hot:
-            found = [table(words) for table, words in zip(self.tables, seen, strict=True)]
-            z = torch.stack(found).sum(0) + self.shift
+            vectors = [table(words) for table, words in zip(self.tables, windows, strict=True)]
+            z = torch.stack(vectors).sum(0) + self.shift
         else:
-            x = torch.cat([self.table(words) for words in seen], -1)
+            x = torch.cat([self.table(words) for words in windows], -1)
             z = self.hidden(dropout(x, self.rates.input, self.training))
         y = self.between(dropout(z.tanh(), self.rates.output, self.training))
         return y, {"past": whole[count:]}
@@ -166,8 +166,8 @@ class ConvolutionLanguage(LanguageNetwork):
 
     @staticmethod
     def describe(settings: LanguageSettings) -> str:
-        seen = field_of(settings.layers, settings.filter_size, settings.dilated)
-        return f"{settings.layers} × convolution of {settings.hidden_size}, {seen} tokens seen"
+        field = field_of(settings.layers, settings.filter_size, settings.dilated)
+        return f"{settings.layers} × convolution of {settings.hidden_size}, {field} tokens seen"
 
     def _embedded(self, tokens: Tensor) -> Tensor:
         x = self.enter(embedded(tokens, self.table, self.rates.word * self.training))
@@ -179,9 +179,9 @@ class ConvolutionLanguage(LanguageNetwork):
         past = tuple(before[str(k)] for k in range(len(self.convolutions.layers)))
         if past[0].shape[0] != tokens.shape[1]:
             raise ShapeError(f"carried: expected {tokens.shape[1]} columns, got {len(past[0])}")
-        y, kept = self.convolutions.go_on(self._embedded(tokens), past)
+        y, on = self.convolutions.go_on(self._embedded(tokens), past)
         y = self.between(dropout(y, self.rates.output, self.training))
-        return y, {str(k): memory for k, memory in enumerate(kept)}
+        return y, {str(k): memory for k, memory in enumerate(on)}
 
     def begin(self, batch: int) -> Carried:
         return {str(k): past for k, past in enumerate(self.convolutions.begin(batch))}
@@ -269,9 +269,9 @@ class TransformerLanguage(LanguageNetwork):
             )
         first = position[0] if position.shape[0] else 0
         past = tuple(before[str(k)] for k in range(len(self.blocks.layers)))
-        y, kept = self.blocks(self._embedded(tokens, first), past)
+        y, blocks = self.blocks(self._embedded(tokens, first), past)
         y = self.between(dropout(y, self.rates.output, self.training))
-        memories = {str(k): memory for k, memory in enumerate(kept)}
+        memories = {str(k): memory for k, memory in enumerate(blocks)}
         return y, {**memories, "position": (position + tokens.shape[0]) % self.context}
 
     def begin(self, batch: int) -> Carried:
@@ -303,8 +303,8 @@ class FromTheRight:
         """log p of every token of rows, given those after it, and of the border before each row,
         which stands last."""
         stream = read_from(stream_of(rows, END_NUMBER), "backward")
-        found = self.network.score_stream(stream, scored_columns(rows))
-        values = found[::-1]  # the border before a row, then the row
+        scores = self.network.score_stream(stream, scored_columns(rows))
+        values = scores[::-1]  # the border before a row, then the row
         starts = rows.starts + np.arange(len(rows) + 1)
         order = np.arange(1, len(values) + 1)
         order[starts[1:] - 1] = starts[:-1]
@@ -360,9 +360,9 @@ class Ensemble:
         return tuple(member.reorder(part, order) for member, part in pairs)
 
     def score(self, rows: Ragged) -> Ragged:
-        found = [member.score(rows) for member in self.members]
-        logs = np.logaddexp.reduce([scored.values for scored in found]) - math.log(len(found))
-        return Ragged(logs, found[0].starts)
+        scores = [member.score(rows) for member in self.members]
+        logs = np.logaddexp.reduce([scored.values for scored in scores]) - math.log(len(scores))
+        return Ragged(logs, scores[0].starts)
 
 
 AnyLanguageModel = Model[LanguageSettings, Part, LearnedLanguage]

@@ -37,8 +37,8 @@ class Gap:
     def of(cls, model: AnyLanguageModel, text: str) -> Gap:
         blanks = BLANK.findall(text)
         if len(blanks) != 1:
-            found = len(blanks) or "none"
-            raise OptionError(f"fill: expected a text with one blank, ___, got {found} in {text!r}")
+            count = len(blanks) or "none"
+            raise OptionError(f"fill: expected a text with one blank, ___, got {count} in {text!r}")
         before, after = BLANK.split(text)
         return cls(model.learned.tokeniser(before), model.learned.tokeniser(after))
 
@@ -54,23 +54,23 @@ class Filling:
         both, alone = (_fillers(logs) for logs in fillers(networks, before, after))
         best = int(both.argmax())
         stream = torch.cat([before, torch.tensor([best]), after]).numpy().astype(np.int32)
-        seen = around(networks, stream)
+        sides = around(networks, stream)
         return Filled(
             text,
             _ranked(both, count, words.tokens),
             _ranked(alone, count, words.tokens),
             (*gap.before, words.tokens[best], *gap.after),
             len(gap.before),
-            _bits(seen.logs[:-1]),  # nothing stands after the end: no two sides speak of it
-            _bits(seen.logs_left[:-1]),
+            _bits(sides.logs[:-1]),  # nothing stands after the end: no two sides speak of it
+            _bits(sides.logs_left[:-1]),
         )
 
 
 def both_sided(model: AnyLanguageModel) -> list[BothSidesLanguage]:
     """The networks of a fitted model, if they read from both sides."""
     model.must_be_fitted()
-    found = [net for net in model.networks if isinstance(net, BothSidesLanguage)]
-    if not found:
+    sided = [net for net in model.networks if isinstance(net, BothSidesLanguage)]
+    if not sided:
         raise OptionError(
             f"fill: expected a model that reads from both sides, model.family = both, got "
             f"{model.model.family}; train one with --set model.family=both"
@@ -80,7 +80,7 @@ def both_sided(model: AnyLanguageModel) -> list[BothSidesLanguage]:
             f"fill: expected a model of words, text.level = {', '.join(WORD_LEVELS)}, got "
             f"{model.learned.tokeniser.name}"
         )
-    return found
+    return sided
 
 
 def filling_scores(networks: Sequence[LanguageNetwork], stream: Tokens) -> Mapping[str, float]:
@@ -93,11 +93,11 @@ def filling_scores(networks: Sequence[LanguageNetwork], stream: Tokens) -> Mappi
     if not both:
         ranks = ranks_before(networks, stream)
         return {f"top {TOP}, before alone": float((ranks[words] <= TOP).mean())}
-    seen = around(both, stream)
+    sides = around(both, stream)
     return {
-        "perplexity, both sides": float(np.exp(-seen.logs[words].mean())),
-        f"top {TOP}, both sides": float((seen.ranks[words] <= TOP).mean()),
-        f"top {TOP}, before alone": float((seen.ranks_left[words] <= TOP).mean()),
+        "perplexity, both sides": float(np.exp(-sides.logs[words].mean())),
+        f"top {TOP}, both sides": float((sides.ranks[words] <= TOP).mean()),
+        f"top {TOP}, before alone": float((sides.ranks_left[words] <= TOP).mean()),
     }
 
 
@@ -108,9 +108,9 @@ def _bits(logs: NDArray[np.float64]) -> tuple[float, ...]:
 
 def _fillers(logs: Tensor) -> Tensor:
     """Without padding, unknown words, starts and ends: their share goes to the others."""
-    kept = logs.clone()
-    kept[[*NEVER, END_NUMBER]] = -torch.inf
-    return kept.log_softmax(0)
+    scores = logs.clone()
+    scores[[*NEVER, END_NUMBER]] = -torch.inf
+    return scores.log_softmax(0)
 
 
 def _ranked(logs: Tensor, count: int, tokens: Sequence[str]) -> tuple[Suggestion, ...]:

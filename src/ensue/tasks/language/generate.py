@@ -82,16 +82,16 @@ def spelt_words(
             if text and text.startswith(partial):
                 ended[text] = max(score, ended.get(text, score))
         total = scores[:, None] + logs.masked_fill(~allowed, float("-inf"))
-        kept = _fitting(total, texts, letters.texts, partial)
-        if not kept:
+        fitting = _fitting(total, texts, letters.texts, partial)
+        if not fitting:
             break
-        rows, tokens, found = zip(*kept, strict=True)
+        rows, tokens, bytes_of_words = zip(*fitting, strict=True)
         texts = [texts[row] + letters.texts[token] for row, token in zip(rows, tokens, strict=True)]
-        scores = torch.tensor(found, dtype=torch.float64)
+        scores = torch.tensor(bytes_of_words, dtype=torch.float64)
         last, state = torch.tensor(tokens), reorder(state, torch.tensor(rows))
         allowed = letters.goes_on
         best = sorted(ended.values(), reverse=True)[:count]
-        if len(best) == count and best[-1] >= max(found):
+        if len(best) == count and best[-1] >= max(bytes_of_words):
             break
     words = sorted(ended.items(), key=lambda pair: (-pair[1], pair[0]))
     least = words[0][1] + math.log(WORTH_TELLING) if words else 0.0
@@ -102,17 +102,17 @@ def _fitting(
     total: Tensor, texts: Sequence[str], added: Sequence[str], partial: str
 ) -> list[tuple[int, int, float]]:
     """(row, token, log p) of the most probable that agree with what is typed so far."""
-    found: list[tuple[int, int, float]] = []
+    fitting: list[tuple[int, int, float]] = []
     order = total.flatten().argsort(descending=True).tolist()
     for at in order:
         row, token = divmod(at, total.shape[1])
         score = float(total[row, token])
-        if score == float("-inf") or len(found) == WIDTH:
+        if score == float("-inf") or len(fitting) == WIDTH:
             break
         text = texts[row] + added[token]
         if text.startswith(partial) or partial.startswith(text):
-            found.append((row, token, score))
-    return found
+            fitting.append((row, token, score))
+    return fitting
 
 
 LINE_END = "\n"
@@ -167,7 +167,7 @@ class Writer:
     def suggestions(self, count: int) -> list[Suggestion]:
         """The most probable words to come; those that go on from a word begun, if one is."""
         if self._spelling:
-            found = spelt_words(
+            words = spelt_words(
                 self._step,
                 self._last,
                 self._state,
@@ -176,15 +176,15 @@ class Writer:
                 self._partial,
                 count,
             )
-            return [Suggestion(word, math.exp(log)) for word, log in found]
+            return [Suggestion(word, math.exp(log)) for word, log in words]
         row = self.after()[0][0].clone()
         row[END_NUMBER] = float("-inf")
         if self._partial:
             tokens = enumerate(self._words.tokens)
             fits = [k for k, word in tokens if word.startswith(self._partial)]
-            kept = torch.full_like(row, float("-inf"))
-            kept[fits] = row[fits]
-            row = kept
+            like = torch.full_like(row, float("-inf"))
+            like[fits] = row[fits]
+            row = like
         best = row.topk(min(count, len(row)))
         pairs = zip(best.indices.tolist(), best.values.exp().tolist(), strict=True)
         return [Suggestion(self._words.tokens[k], p) for k, p in pairs if p > 0]
@@ -192,7 +192,7 @@ class Writer:
     def texts(self, choice: Choice, count: int = 1) -> list[str]:
         """`count` texts that go on from the prompt, each up to its end."""
         if choice.width > 1:
-            found = beam(
+            hypotheses = beam(
                 self._step,
                 self._last,
                 self._state,
@@ -202,7 +202,7 @@ class Writer:
                 reorder=self._ensemble.reorder,
             )[0]
         else:
-            found = sample(
+            hypotheses = sample(
                 self._step_on if choice.on else self._step,
                 self._last.expand(count).contiguous(),
                 self._ensemble.reorder(self._state, torch.zeros(count, dtype=torch.int64)),
@@ -211,7 +211,7 @@ class Writer:
                 most_steps=choice.most_tokens,
                 reorder=self._ensemble.reorder,
             )
-        return [self._text(hypothesis.tokens) for hypothesis in found]
+        return [self._text(hypothesis.tokens) for hypothesis in hypotheses]
 
     def pieces(self, choice: Choice) -> Iterator[str]:
         """One text, as it is made: put together, the pieces are the text without its prompt."""
@@ -227,18 +227,18 @@ class Writer:
             reorder=self._ensemble.reorder,
         )
         written = list(self._read)
-        shown = self.prompt
+        prompt = self.prompt
         for number in numbers:
             if number == END_NUMBER:
                 if not choice.on:
                     return
                 yield LINE_END
-                written, shown = [], ""
+                written, prompt = [], ""
                 continue
             written.append(self._words.tokens[number])
             text = self._tokeniser.text_of(written)
-            yield text[len(shown) :]
-            shown = text
+            yield text[len(prompt) :]
+            prompt = text
 
     def _text(self, numbers: Sequence[int]) -> str:
         """A line for each end but one after which nothing came."""

@@ -122,19 +122,19 @@ class LanguageNetwork(nn.Module, ABC):
         """log p of every token but the first, given all before it — in so many columns, each of
         which begins anew, unless the text is short."""
         columns = 1 if len(stream) < columns * STEPS else columns
-        found = np.zeros(len(stream) - 1)
+        bits = np.zeros(len(stream) - 1)
         carried: Carried = {}
         for batch, places in pieces(stream, columns, STEPS):
             costs, carried = self.costs(moved(batch, device_of_weights(self)), carried)
             assert batch.real is not None
             real = batch.real.numpy()
-            found[places[real]] = -costs.cpu().numpy()[real]
-        return found
+            bits[places[real]] = -costs.cpu().numpy()[real]
+        return bits
 
 
 def embedded(tokens: Tensor, table: WordTable, rate: float) -> Tensor:
     """The vectors of tokens; each word of the vocabulary is zero with probability `rate`."""
-    found: Tensor = table(tokens)
+    vectors: Tensor = table(tokens)
     if rate:
-        found = found * dropout(found.new_ones(table.num_embeddings, 1), rate)[tokens]
-    return found
+        vectors = vectors * dropout(vectors.new_ones(table.num_embeddings, 1), rate)[tokens]
+    return vectors

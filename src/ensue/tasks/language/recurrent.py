@@ -91,7 +91,7 @@ class RecurrentLanguage(LanguageNetwork):
         some = next(iter(carried.values()))
         anew = (torch.rand(len(some), 1) < self.rates.carried).to(some.device)
         begun = self.begin(len(some))
-        return {name: torch.where(anew, begun[name], own) for name, own in carried.items()}
+        return {name: torch.where(anew, begun[name], state) for name, state in carried.items()}
 
     def _state(self, carried: Carried) -> list[State] | None:
         if not carried:

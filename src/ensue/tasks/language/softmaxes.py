@@ -76,13 +76,13 @@ class ClusteredTable(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """tokens (…) → (…, width)."""
-        found: Tensor = self.rows[0].new_zeros(())
+        total: Tensor = self.rows[0].new_zeros(())
         for k, (low, high) in enumerate(self.bounds):
             inside = ((tokens >= low) & (tokens < high)).to(self.rows[k].dtype)
-            own = embedding((tokens - low).clamp(0, high - low - 1), self.rows[k])
-            own = own * inside[..., None]
-            found = found + (own @ self.maps[k - 1] if k else own)
-        return found
+            vectors = embedding((tokens - low).clamp(0, high - low - 1), self.rows[k])
+            vectors = vectors * inside[..., None]
+            total = total + (vectors @ self.maps[k - 1] if k else vectors)
+        return total
 
     @property
     def weight(self) -> Tensor:
@@ -114,14 +114,14 @@ class AdaptiveOutput(nn.Module):
         """y (time, batch, width) → Σ −log p(target) over the real targets, None: all."""
         rows, numbers = y.flatten(0, 1), targets.flatten()
         if real is not None:
-            kept = real.flatten()
-            rows, numbers = rows[kept], numbers[kept]
+            real_steps = real.flatten()
+            rows, numbers = rows[real_steps], numbers[real_steps]
         total = softmax_cost(rows, *self._head(), self._head_targets(numbers))
         for k, (low, high) in self._tails():
-            own = ((numbers >= low) & (numbers < high)).nonzero()[:, 0]
-            y_k = linear(rows.index_select(0, own), self.table.maps[k - 1])
+            rows_of_block = ((numbers >= low) & (numbers < high)).nonzero()[:, 0]
+            y_k = linear(rows.index_select(0, rows_of_block), self.table.maps[k - 1])
             total = total + softmax_cost(
-                y_k, self.table.rows[k], self.bias[low:high], numbers[own] - low
+                y_k, self.table.rows[k], self.bias[low:high], numbers[rows_of_block] - low
             )
         return total
 
@@ -129,25 +129,25 @@ class AdaptiveOutput(nn.Module):
     def costs(self, y: Tensor, targets: Tensor) -> Tensor:
         """(time, batch): of each target."""
         rows, numbers = y.flatten(0, 1), targets.flatten()
-        found = softmax_costs(rows, *self._head(), self._head_targets(numbers))
+        row_costs = softmax_costs(rows, *self._head(), self._head_targets(numbers))
         for k, (low, high) in self._tails():
-            own = ((numbers >= low) & (numbers < high)).nonzero()[:, 0]
-            y_k = linear(rows[own], self.table.maps[k - 1])
-            found[own] += softmax_costs(
-                y_k, self.table.rows[k], self.bias[low:high], numbers[own] - low
+            rows_of_block = ((numbers >= low) & (numbers < high)).nonzero()[:, 0]
+            y_k = linear(rows[rows_of_block], self.table.maps[k - 1])
+            row_costs[rows_of_block] += softmax_costs(
+                y_k, self.table.rows[k], self.bias[low:high], numbers[rows_of_block] - low
             )
-        return found.view(targets.shape)
+        return row_costs.view(targets.shape)
 
     def log_probabilities(self, y: Tensor) -> Tensor:
         """y (…, width) → (…, words)."""
         size = self.table.bounds[0][1]
         head = linear(y, *self._head()).log_softmax(-1)
-        found = [head[..., :size]]
+        parts = [head[..., :size]]
         for k, (low, high) in self._tails():
             y_k, at = linear(y, self.table.maps[k - 1]), size + k - 1
             scores = linear(y_k, self.table.rows[k], self.bias[low:high])
-            found.append(scores.log_softmax(-1) + head[..., at : at + 1])
-        return torch.cat(found, -1)
+            parts.append(scores.log_softmax(-1) + head[..., at : at + 1])
+        return torch.cat(parts, -1)
 
     def _head(self) -> tuple[Tensor, Tensor]:
         """Weights and bias of the head: of its words, then of the clusters."""
@@ -157,10 +157,10 @@ class AdaptiveOutput(nn.Module):
 
     def _head_targets(self, numbers: Tensor) -> Tensor:
         """Words of the head as they are, others by their cluster."""
-        size, found = self.table.bounds[0][1], numbers
+        size, targets = self.table.bounds[0][1], numbers
         for k, (low, _) in self._tails():
-            found = torch.where(numbers >= low, size + k - 1, found)
-        return found
+            targets = torch.where(numbers >= low, size + k - 1, targets)
+        return targets
 
     def _tails(self) -> Iterator[tuple[int, tuple[int, int]]]:
         return enumerate(self.table.bounds[1:], 1)
@@ -205,9 +205,9 @@ class FullSoftmax(Softmax):
     """One softmax over all words."""
 
     def table(self, words: int, width: int, start: Start) -> nn.Embedding:
-        found = nn.Embedding(words, width)
-        start(found.weight)
-        return found
+        table_of_words = nn.Embedding(words, width)
+        start(table_of_words.weight)
+        return table_of_words
 
     def output(self, words: int, width: int, tied: nn.Module | None) -> Output:
         assert tied is None or isinstance(tied, nn.Embedding)
@@ -250,5 +250,5 @@ def default_cuts(words: int) -> tuple[int, ...]:
     >>> default_cuts(33_000), default_cuts(5_000), default_cuts(20)
     ((600, 6000), (600,), (5,))
     """
-    found = tuple(cut for cut in CUTS if cut < words)
-    return found or (max(1, words // 4),)
+    cuts = tuple(cut for cut in CUTS if cut < words)
+    return cuts or (max(1, words // 4),)

@@ -118,9 +118,9 @@ def pieces(
             yield StreamBatch(x, y, counted), piece
             continue
         further = places[at + steps : at + steps + ahead]
-        seen = tokens[np.minimum(further, count - 1) + 1]
+        following = tokens[np.minimum(further, count - 1) + 1]
         after = torch.from_numpy((real.sum(0) + (further < count).sum(0) - 1).clip(0))
-        batch = StreamBatch(x, y, counted, _numbers(seen), after)
+        batch = StreamBatch(x, y, counted, _numbers(following), after)
         yield batch, piece
 
 

@@ -36,9 +36,9 @@ class Scored(Answer):
         """Bits in all, bits a token, and the token that surprised most."""
         worst = max(range(len(self.bits)), key=self.bits.__getitem__)
         mean = self.total / len(self.bits)
-        told = f"{self.tokens[worst]} ({self.bits[worst]:.1f})"
+        worst_token = f"{self.tokens[worst]} ({self.bits[worst]:.1f})"
         text = " ".join(str(value).split())
-        return tabbed(f"{self.total:.2f}", f"{mean:.2f}", told, text)
+        return tabbed(f"{self.total:.2f}", f"{mean:.2f}", worst_token, text)
 
     def shows_input(self) -> bool:
         return True

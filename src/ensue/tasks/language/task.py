@@ -78,17 +78,17 @@ MANY = 20_000  # words, from which on clusters of them are several times as fast
 
 
 def language_recipe(
-    train: Part, text: TextSettings, settings: LanguageSettings, told: frozenset[str]
+    train: Part, text: TextSettings, settings: LanguageSettings, explicit: frozenset[str]
 ) -> Recipe:
-    """Clusters of words, where the vocabulary is large. told: the keys of [model] that a person
+    """Clusters of words, where the vocabulary is large. explicit: the keys of [model] that a person
     gave. The cuts stand in the configuration: a saved model keeps its own."""
     if not train.texts or not len(train.inputs.values):
         return Recipe()
     words = len(vocabulary_of(train, text))
-    given = "softmax" in told
-    if words < MANY if not given else settings.softmax != "adaptive":
+    has_softmax = "softmax" in explicit
+    if words < MANY if not has_softmax else settings.softmax != "adaptive":
         return Recipe()
-    why = "" if given else f"model.softmax: adaptive ({words:,} words in the vocabulary)"
+    why = "" if has_softmax else f"model.softmax: adaptive ({words:,} words in the vocabulary)"
     cuts = [*default_cuts(words)]
     return Recipe({"model": {"softmax": "adaptive", "softmax_cuts": cuts}}, why)
 
@@ -99,10 +99,10 @@ class LanguageHeads:
 
     option = EXPLAINED
 
-    def explain(self, model: AnyLanguageModel, given: Any, asked: Asked = NOTHING) -> HeadMaps:
-        """asked: layer."""
+    def explain(self, model: AnyLanguageModel, inputs: Any, options: Asked = NOTHING) -> HeadMaps:
+        """options: layer."""
         model.must_be_fitted()
-        part = model.reader.questions([given])
+        part = model.reader.questions([inputs])
         if not len(part.inputs.values):
             raise OptionError("explain: expected a text with at least one token, got none")
         names = part.numbers.token_names
@@ -110,12 +110,14 @@ class LanguageHeads:
         numbers = torch.from_numpy(model.learned.rows(part).row(0).astype("int64"))
 
         def run(network: nn.Module) -> object:
-            own = cast(LanguageNetwork, network)
-            read = torch.cat([torch.tensor([own.first]), numbers])[:, None]
-            return own.run(read.to(device_of_weights(own)), own.begin(1))
+            language_network = cast(LanguageNetwork, network)
+            read = torch.cat([torch.tensor([language_network.first]), numbers])[:, None]
+            return language_network.run(
+                read.to(device_of_weights(language_network)), language_network.begin(1)
+            )
 
         looking = Looking("masked self-attention", lambda name: True, tokens, tokens)
-        return head_maps(model, run, [looking], layer=asked.get("layer"))
+        return head_maps(model, run, [looking], layer=options.get("layer"))
 
 
 SURPRISES = 10  # that an evaluation shows
@@ -178,14 +180,14 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
         return self.infer(sample) if alone and not data.label and not data.sequence else None
 
     def infer(self, sample: Sample) -> Guess:
-        given = sample.data
-        if given.sequence:
+        data = sample.data
+        if data.sequence:
             raise OptionError(
                 f"{sample.word('sequence')}: a language model learns from text; expected a column "
                 f"of it, named with {sample.word('text')}, got a long table of numbers"
             )
-        require([given.group] if given.group else [], sample.columns, sample.place)
-        if given.text_column and given.text_column == given.label:
+        require([data.group] if data.group else [], sample.columns, sample.place)
+        if data.text_column and data.text_column == data.label:
             raise same_column(sample)
         texts = sample.roles.texts or (sample.roles.text,)
         first, *others = (Guess("the text itself is learned", {"text": text}) for text in texts)
@@ -212,18 +214,20 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
         return StreamValidation(network, _stream(part, model), self.metrics, model.train.watch)
 
     # ------------------------------------------------------------- asked
-    def answers(self, part: Part, model: AnyLanguageModel, asked: Asked = NOTHING) -> list[Scored]:
+    def answers(
+        self, part: Part, model: AnyLanguageModel, options: Asked = NOTHING
+    ) -> list[Scored]:
         """Each text by itself."""
         rows, names = model.learned.rows(part), part.numbers.token_names
-        ensemble, found = ensemble_of(model), []
+        ensemble, scored = ensemble_of(model), []
         for k in range(len(rows)):
             alone = Ragged(rows.row(k), np.array([0, len(rows.row(k))]))
             logs = ensemble.score(alone).values
             tokens = (*(names[number] for number in part.inputs.row(k)), END)
-            found.append(Scored(tokens, tuple((-logs / math.log(2)).tolist())))
-        return found
+            scored.append(Scored(tokens, tuple((-logs / math.log(2)).tolist())))
+        return scored
 
-    def evaluate(self, part: Part, model: AnyLanguageModel, asked: Asked = NOTHING) -> Evaluation:
+    def evaluate(self, part: Part, model: AnyLanguageModel, options: Asked = NOTHING) -> Evaluation:
         learned = model.learned
         rows = learned.rows(part)
         logs = ensemble_of(model).score(rows)
@@ -357,7 +361,7 @@ def _characters(part: Part, learned: LearnedLanguage) -> int:
 
 def _surprises(part: Part, logs: Ragged, direction: str) -> list[Error]:
     """The least probable tokens, each with those that were read just before it."""
-    names, found = part.numbers.token_names, []
+    names, surprises = part.numbers.token_names, []
     for at in np.argsort(logs.values, kind="stable")[:SURPRISES]:
         row = int(np.searchsorted(logs.starts, at, side="right")) - 1
         step = int(at - logs.starts[row])
@@ -365,9 +369,9 @@ def _surprises(part: Part, logs: Ragged, direction: str) -> list[Error]:
         before = f"{' '.join(tokens[max(0, step - BEFORE) : step])} …"
         after = f"… {' '.join(tokens[step + 1 : step + 1 + BEFORE])}"
         p = float(np.exp(logs.values[at]))
-        shown = after if direction == "backward" else before
-        found.append(Error(part.names[row], shown, tokens[step], "", p))
-    return found
+        sides = after if direction == "backward" else before
+        surprises.append(Error(part.names[row], sides, tokens[step], "", p))
+    return surprises
 
 
 def _impossible(count: int) -> list[str]:

@@ -64,15 +64,15 @@ class LanguageTransfers(Transfers):
     def gives(self, model: AnyModel, called: str, digest: str) -> Pretrained:
         settings, learned = model.model, model.learned
         network = cast(LanguageNetwork, model.networks[0]) if model.networks else None
-        own = None if network is None else network.encoder
-        if network is None or own is None:
+        encoder = None if network is None else network.encoder
+        if network is None or encoder is None:
             raise OptionError(
                 f"{called}: model.family = {settings.family} cannot be a base: expected a language "
                 "model with an encoder, model.family = recurrent, both, transformer or convolution"
             )
         table = cast(nn.Embedding, network.table).weight.detach().cpu()
         known = {**settings.table(), **(TWO_WAYS if network.two_ways else ONE_WAY)}
-        keys = ("layers", *ENCODERS[own].keys)
+        keys = ("layers", *ENCODERS[encoder].keys)
         return Pretrained(
             called,
             digest,
@@ -80,7 +80,7 @@ class LanguageTransfers(Transfers):
             {key: getattr(model.text, key) for key in TEXT},
             learned.words,
             torch.cat([table] * (2 if network.two_ways else 1), 1).clone(),
-            encoder=own,
+            encoder=encoder,
             settings={key: known[key] for key in keys},
             weights=renamed(network.state_dict(), network.encoder_weights),
             direction=settings.direction,
@@ -96,13 +96,14 @@ class LanguageTransfers(Transfers):
             },
         )
 
-    def taken(self, own: Pretrained, model: AnyModel) -> Pretrained:
-        return own
+    def taken(self, pretrained: Pretrained, model: AnyModel) -> Pretrained:
+        return pretrained
 
-    def architecture(self, own: Pretrained, model: AnyModel) -> dict[str, Any]:
-        if not own.language:
+    def architecture(self, pretrained: Pretrained, model: AnyModel) -> dict[str, Any]:
+        if not pretrained.language:
             raise OptionError(
-                f"base: a language model cannot begin from {own.called}: expected one language "
+                f"base: a language model cannot begin from {pretrained.called}: expected one "
+                "language "
                 "model with layers, of the same direction"
             )
         if model.base.layers is not None or model.base.added:
@@ -110,28 +111,32 @@ class LanguageTransfers(Transfers):
                 "base.layers, base.added: a language model goes on with all layers of its base; "
                 "leave these settings out"
             )
-        return dict(own.language)
+        return dict(pretrained.language)
 
     def recipe(
-        self, own: Pretrained, model: AnyModel, rows: int
+        self, pretrained: Pretrained, model: AnyModel, rows: int
     ) -> Mapping[str, Mapping[str, Any]]:
         """All layers learn from the start and at the same rate: nothing in the network is fresh but
         the words that are new, and these are the lowest layer and the output at once."""
         return {"base": {"recipe": "whole", "rate_decay": 1.0}, "train": {"schedule": "slanted"}}
 
     def names(self, network: nn.Module) -> EncoderNames:
-        own = cast(LanguageNetwork, network)
-        return EncoderNames("table.", {there: here for here, there in own.encoder_weights.items()})
+        language_network = cast(LanguageNetwork, network)
+        return EncoderNames(
+            "table.", {weight: here for here, weight in language_network.encoder_weights.items()}
+        )
 
-    def first(self, own: Pretrained, model: AnyModel, network: nn.Module) -> dict[str, Tensor]:
+    def first(
+        self, pretrained: Pretrained, model: AnyModel, network: nn.Module
+    ) -> dict[str, Tensor]:
         """All weights; those of words have rows for the new ones."""
-        assert own.words is not None
-        words, there = model.learned.words, network.state_dict()
-        found = dict(own.whole)
-        for name, tensor in own.whole.items():
-            if len(tensor) != len(there[name]):  # of all words, or of the rarest cluster
-                found[name] = _extended(tensor, own.words, words, model.base.new_words)
-        return found
+        assert pretrained.words is not None
+        words, state = model.learned.words, network.state_dict()
+        tensors = dict(pretrained.whole)
+        for name, tensor in pretrained.whole.items():
+            if len(tensor) != len(state[name]):  # of all words, or of the rarest cluster
+                tensors[name] = _extended(tensor, pretrained.words, words, model.base.new_words)
+        return tensors
 
 
 def _extended(rows: Tensor, known: Vocabulary, words: Vocabulary, start: str) -> Tensor:
@@ -141,6 +146,6 @@ def _extended(rows: Tensor, known: Vocabulary, words: Vocabulary, start: str) ->
         rarest = max(round(len(rows) * RAREST), 1)
         return torch.cat([rows, rows[-rarest:].mean().expand(new)])
     first = len(known) - len(rows)
-    kept = Vocabulary(known.tokens[first:], known.counts[first:], known.specials[first:])
-    every = Vocabulary(words.tokens[first:], words.counts[first:], kept.specials)
-    return with_rows(rows, kept, every, start)
+    vocabulary = Vocabulary(known.tokens[first:], known.counts[first:], known.specials[first:])
+    every = Vocabulary(words.tokens[first:], words.counts[first:], vocabulary.specials)
+    return with_rows(rows, vocabulary, every, start)

@@ -102,8 +102,8 @@ class PictureCollector:
             cut = None if self._tokenisers is None else self._tokenisers.label
             if cut is not None and isinstance(label, str):
                 label = cut(label)
-            given = label_texts(label, str(place))
-            self._labels.extend(map(self._numbers.labels.__getitem__, given))
+            texts = label_texts(label, str(place))
+            self._labels.extend(map(self._numbers.labels.__getitem__, texts))
         self._label_starts.append(len(self._labels))
 
     def _brought(self, picture: Picture, place: Place) -> Picture:
@@ -145,8 +145,8 @@ def collect_pictures(
 ) -> PicturePart:
     """numbers: those of the other parts of the data set; None begins anew. shape: what all
     pictures are brought to; None as the settings say."""
-    found = Numbers() if numbers is None else numbers
-    collector = PictureCollector(settings, found, shape, tokenisers)
+    known = Numbers() if numbers is None else numbers
+    collector = PictureCollector(settings, known, shape, tokenisers)
     for example in examples:
         collector.add(example)
     return collector.done()
@@ -170,5 +170,5 @@ def picture_step(shape: Shape) -> Step:
         "from": "question",
         "to": "pictures",
         "shape": list(shape),
-        "grey": [float(own) for own in GREY],
+        "grey": [float(share) for share in GREY],
     }

@@ -84,7 +84,7 @@ def read_pictures(path: Path | str, tell: Tell, labelled: bool = True) -> Iterat
 
 def _inside(path: Path, tell: Tell) -> Iterator[Row]:
     """The pictures of a folder and of the folders in it, by name; hidden files are passed over."""
-    for file in sorted(found for found in path.rglob("*") if found.is_file()):
+    for file in sorted(child for child in path.rglob("*") if child.is_file()):
         if not any(name.startswith(".") for name in file.relative_to(path).parts):
             yield from image_row(file, None, tell)
 
@@ -107,15 +107,15 @@ def pictures_asked(pictures: Iterable[Any]) -> Iterator[Example]:
     return pictures_in_memory((picture, None) for picture in pictures)
 
 
-def picture_from(given: Any, place: Place) -> Picture:
+def picture_from(value: Any, place: Place) -> Picture:
     """The picture of an array, or of a file by its name."""
-    if isinstance(given, str | Path):
-        return read_image(given)
-    if isinstance(given, np.ndarray):
-        return checked(given, str(place))
+    if isinstance(value, str | Path):
+        return read_image(value)
+    if isinstance(value, np.ndarray):
+        return checked(value, str(place))
     raise DataError(
         f"{place}: expected a picture as an array of bytes, or the name of a file, "
-        f"got {type(given).__name__}"
+        f"got {type(value).__name__}"
     )
 
 
@@ -141,12 +141,12 @@ class PictureFiles:
         into it."""
         shares = self._data.shares(name)
         gathered = gathered_pictures(self._data.files(name), self._data, self._on_bad_row)
-        kept = (row for row in gathered if shares is None or self._part_of(row, shares) == name)
+        chosen = (row for row in gathered if shares is None or self._part_of(row, shares) == name)
         shape = like.shape if like is not None and self._shape is None else self._shape
         numbers = None if like is None else like.numbers
-        found = collect_pictures(picture_examples(kept), self._settings, numbers, shape)
+        pictures = collect_pictures(picture_examples(chosen), self._settings, numbers, shape)
         self.rejected = gathered.rejected
-        return found
+        return pictures
 
     def _part_of(self, row: Row, shares: Mapping[str, float]) -> str:
         return part_of(row.fields["image"].tobytes().hex(), shares, self._data.split_seed)
@@ -190,17 +190,17 @@ def asked_pictures(files: QuestionFiles) -> Iterator[Row]:
 
 def are_pictures(paths: Iterable[str]) -> bool:
     """Whether files and folders look like pictures."""
-    found = [Path(path) for path in paths]
+    places = [Path(path) for path in paths]
     return all(
-        image_folder(path) if path.is_dir() else is_idx(path) or is_image(path) for path in found
+        image_folder(path) if path.is_dir() else is_idx(path) or is_image(path) for path in places
     )
 
 
 def refuse_columns(data: DataSettings) -> None:
-    given = [f"--{name}" for name in COLUMNS if getattr(data, name)]
-    if given:
+    flags = [f"--{name}" for name in COLUMNS if getattr(data, name)]
+    if flags:
         raise OptionError(
-            f"{', '.join(given)}: pictures have no columns: a picture's class is its folder, or "
+            f"{', '.join(flags)}: pictures have no columns: a picture's class is its folder, or "
             "stands in the file of labels beside an idx file. Leave the option out; a table that "
             "names pictures, with any label, is read with --image COLUMN --label COLUMN"
         )
@@ -247,11 +247,11 @@ class PictureReader(RowReader[PicturePart]):
     def question_rows(self, files: QuestionFiles) -> Iterator[list[Example]]:
         def rows() -> Iterator[Example]:
             for pictures, some in groupby(files.paths, self.is_picture):
-                asked = replace(files, paths=[*some])
+                batch = replace(files, paths=[*some])
                 if files.origin.files and pictures:
-                    yield from picture_examples(asked_pictures(asked))
+                    yield from picture_examples(asked_pictures(batch))
                 else:
-                    yield from asked_rows(self.content, asked)
+                    yield from asked_rows(self.content, batch)
 
         return together(rows(), AT_ONCE)
 

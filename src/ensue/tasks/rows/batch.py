@@ -66,21 +66,21 @@ class Columns:
             raise DataError(f"expected columns of the same number of rows, got {listed}")
         lengths = {name: column.lengths for name, column in self._stepped().items()}
         first = next(iter(lengths), "")
-        for name, own in lengths.items():
-            if len(wrong := np.flatnonzero(own != lengths[first])):
+        for name, length in lengths.items():
+            if len(wrong := np.flatnonzero(length != lengths[first])):
                 row = int(wrong[0])
                 raise DataError(
                     f"row {row}: {first} has {lengths[first][row]} steps and {name} has "
-                    f"{own[row]}; every step needs one of each"
+                    f"{length[row]}; every step needs one of each"
                 )
 
     def _given(self) -> dict[str, Any]:
-        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "table"}
-        return {name: column for name, column in own.items() if column is not None}
+        arrays = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "table"}
+        return {name: column for name, column in arrays.items() if column is not None}
 
     def _stepped(self) -> dict[str, Ragged]:
-        given = self._given()
-        return {n: c for n, c in given.items() if isinstance(c, Ragged) and n != "ngrams"}
+        arrays = self._given()
+        return {n: c for n, c in arrays.items() if isinstance(c, Ragged) and n != "ngrams"}
 
     def __len__(self) -> int:
         return len(next(iter(self._given().values()), ()))
@@ -94,11 +94,11 @@ class Columns:
     def take(self, rows: Rows) -> Columns:
         """The rows of these numbers."""
         numbers = np.asarray(rows, np.int64)
-        given: dict[str, Any] = {
+        arrays: dict[str, Any] = {
             name: column.take(numbers) if isinstance(column, Ragged) else column[numbers]
             for name, column in self._given().items()
         }
-        return replace(self, **given)
+        return replace(self, **arrays)
 
     def batch(self, rows: Rows) -> SequenceBatch:
         return collate(self, rows)
@@ -136,8 +136,8 @@ def collate(columns: Columns, rows: Rows) -> SequenceBatch:
         padded = columns.vectors.padded(rows)
         inputs["vectors"] = torch.from_numpy(padded).to(torch.get_default_dtype())
     if columns.ngrams is not None:
-        taken = columns.ngrams.take(rows)
-        inputs["ngrams"], inputs["ngrams.starts"] = whole(taken.values), whole(taken.starts[:-1])
+        ngrams = columns.ngrams.take(rows)
+        inputs["ngrams"], inputs["ngrams.starts"] = whole(ngrams.values), whole(ngrams.starts[:-1])
     if columns.column_numbers is not None and columns.column_categories is not None:
         inputs["column_numbers"] = numbers(columns.column_numbers[rows])
         inputs["column_categories"] = whole(columns.column_categories[rows])
@@ -149,7 +149,9 @@ def batch_of(columns: Columns, rows: int = 1) -> SequenceBatch:
     """The only row of columns, so many times, with its real numbers in float64."""
     batch = collate(columns, [0] * rows)
     pairs = batch.inputs.items()
-    inputs = {name: own.double() if own.is_floating_point() else own for name, own in pairs}
+    inputs = {
+        name: tensor.double() if tensor.is_floating_point() else tensor for name, tensor in pairs
+    }
     return replace(batch, inputs=inputs)
 
 

@@ -80,8 +80,8 @@ def sequence(value: Any) -> Input:
     if isinstance(value, str):
         return value
     if isinstance(value, np.ndarray):
-        found = np.asarray(value, np.float32)
-        return found[:, None] if found.ndim == 1 else found
+        vectors = np.asarray(value, np.float32)
+        return vectors[:, None] if vectors.ndim == 1 else vectors
     if isinstance(value, list):
         return value
     raise Unfit(f"expected a text or a sequence, got {shown(value)}")
@@ -93,7 +93,7 @@ def label_of(value: Any, separator: str) -> str | list[str]:
     if isinstance(value, list):
         return value
     if isinstance(value, np.ndarray) and value.ndim == 1:
-        return [f"{own:g}" for own in value.tolist()]
+        return [f"{number:g}" for number in value.tolist()]
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
@@ -104,7 +104,7 @@ def label_of(value: Any, separator: str) -> str | list[str]:
         raise Unfit(f"expected a label, got {shown(value)}")
     text = value.strip()
     if separator:
-        return [own.strip() for own in text.split(separator) if own.strip()]
+        return [part.strip() for part in text.split(separator) if part.strip()]
     if not text:
         raise Unfit(NO_LABEL)
     return text
@@ -116,8 +116,8 @@ class PairContent(Content):
     def value(self, row: Row, data: DataSettings) -> Any:
         """A list of numbers alone is one vector, not steps of a number each."""
         value = super().value(row, data)
-        given = row.fields.get(data.text_column)
-        if isinstance(value, np.ndarray) and isinstance(given, np.ndarray) and given.ndim == 1:
+        cell = row.fields.get(data.text_column)
+        if isinstance(value, np.ndarray) and isinstance(cell, np.ndarray) and cell.ndim == 1:
             value = value.T
         if not written(value).strip():
             raise Unfit(EMPTY)
@@ -182,9 +182,9 @@ class Sequences:
         if self._tokens:
             raise DataError(f"{place}: expected text as in the rows before, got vectors")
         if value.ndim != 2 or (self._width is not None and value.shape[1] != self._width):
-            wanted = "numbers" if self._width is None else f"{self._width} numbers"
+            expected_numbers = "numbers" if self._width is None else f"{self._width} numbers"
             raise DataError(
-                f"{place}: expected an array (steps, n), steps of {wanted} each, "
+                f"{place}: expected an array (steps, n), steps of {expected_numbers} each, "
                 f"got shape {value.shape}"
             )
         if not np.isfinite(value).all():
@@ -233,8 +233,8 @@ class Collector:
         else:
             if self._tokenisers.label is not None and isinstance(label, str):
                 label = self._tokenisers.label(label)
-            given = label_texts(label, str(place))
-            self._labels.extend(map(self._numbers.labels.__getitem__, given))
+            texts = label_texts(label, str(place))
+            self._labels.extend(map(self._numbers.labels.__getitem__, texts))
         self._label_starts.append(len(self._labels))
 
     def done(self) -> Part:
@@ -276,20 +276,20 @@ def label_texts(label: Any, place: str) -> list[str]:
     if isinstance(label, int | np.integer | float | np.floating) and label == label:
         return [str(label)]
     if isinstance(label, list | tuple | np.ndarray):
-        return [text for own in label for text in label_texts(own, place)]
+        return [text for item in label for text in label_texts(item, place)]
     raise DataError(f"{place}: label: expected a text, a number or a list of them, got {label!r}")
 
 
 def pairs_of(rows: Iterable[Any]) -> Examples:
     """Rows that are pairs of input and label, in a list."""
-    found = list(rows)
-    for line, row in enumerate(found, 1):
+    pairs = list(rows)
+    for line, row in enumerate(pairs, 1):
         if not isinstance(row, tuple | list) or len(row) != 2:
             raise DataError(
                 f"row:{line}: expected a pair (input, label), got {repr(row)[:60]}; of two lists "
                 "make pairs with zip(inputs, labels)"
             )
-    return found
+    return pairs
 
 
 def in_memory(pairs: Iterable[tuple[Any, Any]], file: str = IN_MEMORY) -> Iterator[Example]:

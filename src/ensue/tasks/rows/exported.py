@@ -54,19 +54,19 @@ def read_steps(
     if learned.words is None:
         assert learned.scale is not None
         name = f"{prefix}vectors"
-        given = Input(name, (time, BATCH, learned.scale.width))
+        vectors = Input(name, (time, BATCH, learned.scale.width))
         width = {"width": learned.scale.width}
         first: tuple[Step, ...] = ({"step": "vectors", "from": question, "to": name, **width},)
     else:
         name, tokens = f"{prefix}words", f"{prefix}tokens"
-        given = Input(name, (time, BATCH), len(learned.words))
+        vectors = Input(name, (time, BATCH), len(learned.words))
         cutting = tokenise_step(learned.tokenisers.input, question, tokens)
         first = (
             {**cutting, "column": column} if column else cutting,
             look_up_step(learned.words.tokens, tokens, name),
         )
     cut = cut_step(name, text.max_length, text.cut)
-    return ReadSteps((given, count), (*first, cut, count_step(name, lengths)))
+    return ReadSteps((vectors, count), (*first, cut, count_step(name, lengths)))
 
 
 def linear_steps(features: TextFeatures, tokeniser: Tokeniser) -> ReadSteps:
@@ -80,13 +80,13 @@ def linear_steps(features: TextFeatures, tokeniser: Tokeniser) -> ReadSteps:
         steps.append(tokenise_step(Tokeniser("words"), "joined", tokens))
     blocks = [
         {
-            "kind": own.kind,
-            "shortest": SHORTEST[own.kind],
-            "longest": LONGEST[own.kind],
-            **_hash_table(own.hashes),
-            **_idf_table(own.idf),
+            "kind": block.kind,
+            "shortest": SHORTEST[block.kind],
+            "longest": LONGEST[block.kind],
+            **_hash_table(block.hashes),
+            **_idf_table(block.idf),
         }
-        for own in features.blocks
+        for block in features.blocks
     ]
     step = {"step": "ngrams", "from": tokens, "columns": COLUMNS, "values": VALUES}
     return ReadSteps(inputs, (*steps, {**step, "blocks": blocks}))
@@ -102,11 +102,11 @@ def _hash_table(hashes: NDArray[np.uint64]) -> dict[str, Any]:
     it has; four where two known ones had the same."""
     bits = max(1, len(hashes)).bit_length() - 1
     for rest in (3, 4):
-        kept = hashes >> np.uint64(64 - bits - 8 * rest)
-        if (kept[1:] != kept[:-1]).all():
+        shifted = hashes >> np.uint64(64 - bits - 8 * rest)
+        if (shifted[1:] != shifted[:-1]).all():
             break
-    buckets = np.bincount((kept >> np.uint64(8 * rest)).astype(np.int64), minlength=1 << bits)
-    follow = kept.astype(">u8").view(np.uint8).reshape(-1, 8)[:, 8 - rest :]
+    buckets = np.bincount((shifted >> np.uint64(8 * rest)).astype(np.int64), minlength=1 << bits)
+    follow = shifted.astype(">u8").view(np.uint8).reshape(-1, 8)[:, 8 - rest :]
     return {
         "bits": bits,
         "bytes": rest,
@@ -146,8 +146,8 @@ class LinearScores(nn.Module):
 
     def forward(self, columns: Tensor, values: Tensor, dense: Tensor | None = None) -> Tensor:
         chosen = columns_of(self.weight, columns)  # (k, batch, entries)
-        found: Tensor = (chosen * values).sum(-1).t()
-        z = (torch.cat([-found, found], -1) if self.opposite else found) + self.bias
+        t: Tensor = (chosen * values).sum(-1).t()
+        z = (torch.cat([-t, t], -1) if self.opposite else t) + self.bias
         return z if dense is None else z + dense @ self.beside.t()
 
 

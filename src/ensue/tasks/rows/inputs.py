@@ -76,7 +76,9 @@ class LearnedInputs:
 
     tokenisers: Annotated[Tokenisers, NEXT_TO]
     words: ReadWords | None = None
-    scale: Annotated[Scale | None, OfClass(lambda own: Scale if own.words is None else None)] = None
+    scale: Annotated[
+        Scale | None, OfClass(lambda record: Scale if record.words is None else None)
+    ] = None
     word_width: Annotated[int, Range(high=VECTOR_WIDTH)] = 0
     start: Annotated[Tensor | None, NOT_SAVED] = None
 
@@ -93,8 +95,8 @@ class LearnedInputs:
         the training begins from."""
         if not train.texts:
             return cls(train.tokenisers, scale=_scale(train, base))
-        found = token_counts(train) if counts is None else counts
-        words = vocabulary_of(found, text)
+        counted = token_counts(train) if counts is None else counts
+        words = vocabulary_of(counted, text)
         if base is not None:
             return cls._of_base(train.tokenisers, words, model, base)
         if not model.vectors:
@@ -107,23 +109,25 @@ class LearnedInputs:
         cls, cut: Tokenisers, words: Vocabulary, model: NetworkSettings, base: Beginning
     ) -> LearnedInputs:
         """The words of the base and those that it does not have, with their first vectors."""
-        own = base.own
+        base_encoder = base.own
         if model.vectors:
             raise OptionError(
-                f"model.vectors: {own.called} has word vectors already; leave out one of the two"
+                f"model.vectors: {base_encoder.called} has word vectors already; leave out one "
+                "of the two"
             )
-        if own.mean is not None:
+        if base_encoder.mean is not None:
             raise OptionError(
-                f"{own.called}: this base reads steps of {len(own.mean)} numbers, and the training "
+                f"{base_encoder.called}: this base reads steps of {len(base_encoder.mean)} "
+                "numbers, and the training "
                 "part is text"
             )
-        if own.vectors:
-            start = torch.from_numpy(read_vectors(Path(own.vectors), words).matrix)
-            return cls(cut, words, word_width=own.width, start=start)
-        if own.words is None or own.table is None:
+        if base_encoder.vectors:
+            start = torch.from_numpy(read_vectors(Path(base_encoder.vectors), words).matrix)
+            return cls(cut, words, word_width=base_encoder.width, start=start)
+        if base_encoder.words is None or base_encoder.table is None:
             return cls(cut, words, word_width=model.embedding_size)
-        every = extended(own.words, words)
-        start = with_rows(own.table, own.words, every, base.new_words)
+        every = extended(base_encoder.words, words)
+        start = with_rows(base_encoder.table, base_encoder.words, every, base.new_words)
         return cls(cut, every, word_width=start.shape[1], start=start)
 
     def columns(self, part: Part, text: TextSettings) -> Columns:
@@ -140,7 +144,9 @@ class LearnedInputs:
             return self.scale.feature()
         assert self.words is not None
         once = (
-            None if once_dropout is None else torch.tensor([own == 1 for own in self.words.counts])
+            None
+            if once_dropout is None
+            else torch.tensor([count == 1 for count in self.words.counts])
         )
         return Words(
             len(self.words),
@@ -160,19 +166,19 @@ class LearnedInputs:
 
 def _scale(train: Part, base: Beginning | None) -> Scale:
     """That of the training part, or of a base, whose layers know no other."""
-    own = Scale.of(train.inputs.values)
+    scale = Scale.of(train.inputs.values)
     if base is None or (base.own.mean is None and base.own.words is None):
-        return own
+        return scale
     known, spread = base.own.mean, base.own.spread
     if known is None or spread is None:
         raise OptionError(
             f"{base.own.called}: this base reads words, and the training part has steps of "
-            f"{own.width} numbers"
+            f"{scale.width} numbers"
         )
-    if len(known) != own.width:
+    if len(known) != scale.width:
         raise OptionError(
             f"{base.own.called}: this base reads steps of {len(known)} numbers, and the training "
-            f"part has {own.width}: expected the same features"
+            f"part has {scale.width}: expected the same features"
         )
     return Scale(known, spread)
 

@@ -20,9 +20,9 @@ def learned_labels(train: LabelledPart) -> Vocabulary:
     assert train.labels is not None
     labels = Vocabulary.closed(counts_of(train.labels, train.numbers.labels))
     if len(labels) < 2:
-        found = f"one label only, {labels.tokens[0]!r}" if len(labels) else "no label at all"
+        what = f"one label only, {labels.tokens[0]!r}" if len(labels) else "no label at all"
         raise DataError(
-            f"the training part has {found}: expected at least two. Is this the right column?"
+            f"the training part has {what}: expected at least two. Is this the right column?"
         )
     return labels
 
@@ -49,8 +49,8 @@ def with_unknown(part: LabelledPart, labels: Vocabulary) -> tuple[str, ...]:
     """The labels of training, and behind them those that only this part has: no answer can be
     one of these."""
     assert part.labels is not None
-    there = counts_of(part.labels, part.numbers.labels)
-    return (*labels.tokens, *sorted(there.keys() - set(labels.tokens)))
+    counts = counts_of(part.labels, part.numbers.labels)
+    return (*labels.tokens, *sorted(counts.keys() - set(labels.tokens)))
 
 
 def label_numbers(part: LabelledPart, labels: Sequence[str]) -> NDArray[np.int64]:
@@ -59,8 +59,8 @@ def label_numbers(part: LabelledPart, labels: Sequence[str]) -> NDArray[np.int64
     assert part.labels is not None
     names, known = list(part.numbers.labels), {name: number for number, name in enumerate(labels)}
     table = np.array([known.get(name, -1) for name in names], np.int64)
-    found = table[part.labels.values] if names else np.zeros(0, np.int64)
-    wrong = np.flatnonzero(found < 0)
+    numbers = table[part.labels.values] if names else np.zeros(0, np.int64)
+    wrong = np.flatnonzero(numbers < 0)
     if len(wrong):
         rows = np.searchsorted(part.labels.starts, wrong[:MOST_LISTED], side="right") - 1
         lines = [
@@ -81,7 +81,7 @@ def label_numbers(part: LabelledPart, labels: Sequence[str]) -> NDArray[np.int64
                 ]
             )
         )
-    return found
+    return numbers
 
 
 def labels_line(names: Sequence[str]) -> str:

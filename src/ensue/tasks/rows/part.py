@@ -184,15 +184,15 @@ def texts_of(part: Part) -> Texts:
 
 def shared_texts(*parts: Part) -> list[Texts]:
     """Those of several parts, with the same numbers for the same words."""
-    found = [texts_of(part) for part in parts]
-    if all(own.words == found[0].words for own in found):
-        return found
+    texts = [texts_of(part) for part in parts]
+    if all(each.words == texts[0].words for each in texts):
+        return texts
     numbers: dict[str, int] = {}
-    tables = [[numbers.setdefault(word, len(numbers)) for word in own.words] for own in found]
+    tables = [[numbers.setdefault(word, len(numbers)) for word in each.words] for each in texts]
     words = list(numbers)
     return [
-        Texts(words, Ragged(np.array(table, np.int32)[own.rows.values], own.rows.starts))
-        for own, table in zip(found, tables, strict=True)
+        Texts(words, Ragged(np.array(table, np.int32)[each.rows.values], each.rows.starts))
+        for each, table in zip(texts, tables, strict=True)
     ]
 
 

@@ -119,8 +119,8 @@ def asked_rows(
         if origin.files and data.format == LABELLED:
             _refuse_texts_alone(path, data, is_label)
         plain = origin.files and ((lines and not parallel([path])) or plain_text(path, data.format))
-        asked = data.for_questions([path], plain)
-        yield from Reading(asked, content, files.on_bad_row, origin).rows("train")
+        questions = data.for_questions([path], plain)
+        yield from Reading(questions, content, files.on_bad_row, origin).rows("train")
 
 
 def _refuse_texts_alone(path: str, data: DataSettings, is_label: Callable[[str], bool]) -> None:
@@ -130,10 +130,10 @@ def _refuse_texts_alone(path: str, data: DataSettings, is_label: Callable[[str],
     words = [row.fields["label"] for row in rows]
     foreign = [word for word in words if not is_label(word)]
     if words and len(foreign) > FOREIGN * len(words):
-        shown = ", ".join(map(repr, foreign[:SHOWN]))
+        listed = ", ".join(map(repr, foreign[:SHOWN]))
         raise DataError(
             f"{path}: read as in training, a line begins with a label; the first words here are "
-            f"no labels of this model: {shown}, …; if the lines are texts alone, use --format text"
+            f"no labels of this model: {listed}, …; if the lines are texts alone, use --format text"
         )
 
 

@@ -43,5 +43,5 @@ def _epochs(train: Part) -> int:
 def _why(train: Part, level: str) -> str:
     names, tokeniser = list(train.numbers.tokens), train.tokenisers.input
     rows = range(min(len(train), TEXTS_LOOKED_AT))
-    found = level_of(tokeniser.text_of([names[k] for k in train.inputs.row(row)]) for row in rows)
-    return f"text.level: {level} ({found.why})" if found.why else ""
+    levels = level_of(tokeniser.text_of([names[k] for k in train.inputs.row(row)]) for row in rows)
+    return f"text.level: {level} ({levels.why})" if levels.why else ""

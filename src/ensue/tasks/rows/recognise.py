@@ -54,24 +54,24 @@ def roles_of(sample: Sample) -> RowRoles:
     missing."""
     if sample.data.sequence:
         return _long_table(sample)
-    given, place = sample.data, sample.place
-    require([given.group] if given.group else [], sample.columns, place)
-    if given.text_column and given.text_column == given.label:
+    data, place = sample.data, sample.place
+    require([data.group] if data.group else [], sample.columns, place)
+    if data.text_column and data.text_column == data.label:
         raise same_column(sample)
-    if given.columns:
+    if data.columns:
         check_columns(sample)
     roles = sample.roles
     if not roles.labels:
         raise sample.no_label()
     if not roles.texts:
         raise sample.no_text()
-    found = [_as_roles(sample, t, la) for t in roles.texts for la in roles.labels if t != la]
-    return found[0]._replace(others=tuple(found[1:]))
+    readings = [_as_roles(sample, t, la) for t in roles.texts for la in roles.labels if t != la]
+    return readings[0]._replace(others=tuple(readings[1:]))
 
 
 def _as_roles(sample: Sample, text: str, label: str) -> RowRoles:
     texts, labels = sample.values(text), sample.values(label)
-    lists = any(isinstance(own, list | np.ndarray) for own in labels)
+    lists = any(isinstance(label, list | np.ndarray) for label in labels)
     stepped = sum(_stepped(*both) for both in zip(texts, labels, strict=True))
     return RowRoles(
         {"text": text, "label": label},
@@ -85,7 +85,7 @@ def row_roles(sample: Sample) -> RowRoles:
     if not sample.data.joins:
         return roles_of(sample)
     label = _joined_label(sample)
-    lists = any(isinstance(own, list | np.ndarray) for own in sample.values(label))
+    lists = any(isinstance(value, list | np.ndarray) for value in sample.values(label))
     return RowRoles({"label": label}, by_step=False, several=lists or bool(sample.data.separator))
 
 
@@ -129,35 +129,35 @@ def same_column(sample: Sample) -> OptionError:
 
 def check_columns(sample: Sample) -> None:
     """An error where columns that are to be read beside the text cannot be."""
-    given, word = sample.data, sample.word("columns")
-    require(given.columns, sample.columns, sample.place)
-    taken = {"text": given.text_column, "label": given.label, "group": given.group}
-    taken |= {"sequence": given.sequence}
+    data, word = sample.data, sample.word("columns")
+    require(data.columns, sample.columns, sample.place)
+    role_columns = {"text": data.text_column, "label": data.label, "group": data.group}
+    role_columns |= {"sequence": data.sequence}
     wrong = []
-    for name in given.columns:
-        roles = [role for role, own in taken.items() if own == name]
+    for name in data.columns:
+        roles = [role for role, column in role_columns.items() if column == name]
         if roles:
             wrong.append(f"{name!r} is the {roles[0]} already; leave it out")
-        elif told := UNREADABLE.get(sample.kinds[name].kind):
-            wrong.append(f"{name!r} holds {sample.kinds[name].summary}: {told}")
+        elif reason := UNREADABLE.get(sample.kinds[name].kind):
+            wrong.append(f"{name!r} holds {sample.kinds[name].summary}: {reason}")
     if wrong:
-        raise OptionError("\n".join(f"{sample.place}: {word}: {told}" for told in wrong))
+        raise OptionError("\n".join(f"{sample.place}: {word}: {reason}" for reason in wrong))
 
 
 def _stepped(text: Any, label: Any) -> bool:
     kinds = (list, np.ndarray)
-    return all(isinstance(own, kinds) for own in (text, label)) and len(text) == len(label)
+    return all(isinstance(item, kinds) for item in (text, label)) and len(text) == len(label)
 
 
 def _long_table(sample: Sample) -> RowRoles:
     """Many rows make one sequence, whose label is the same on all of them, or one for each."""
-    given, place, names = sample.data, sample.place, sample.columns
-    asked = [given.sequence, given.label, given.group, *given.features]
-    require([name for name in asked if name], names, place)
-    if not given.label:
+    data, place, names = sample.data, sample.place, sample.columns
+    used = [data.sequence, data.label, data.group, *data.features]
+    require([name for name in used if name], names, place)
+    if not data.label:
         raise sample.no_label()
-    others = [name for name in names if name not in (given.sequence, given.label, given.group)]
-    features = given.features or [name for name in others if sample.numeric(name)]
+    others = [name for name in names if name not in (data.sequence, data.label, data.group)]
+    features = data.features or [name for name in others if sample.numeric(name)]
     if not features:
         raise DataError(
             f"{place}: no column of numbers among {', '.join(others) or 'none'}; "
@@ -165,11 +165,11 @@ def _long_table(sample: Sample) -> RowRoles:
         )
     known: dict[str, Any] = {}
     same = all(
-        known.setdefault(str(row.fields[given.sequence]), row.fields[given.label])
-        == row.fields[given.label]
+        known.setdefault(str(row.fields[data.sequence]), row.fields[data.label])
+        == row.fields[data.label]
         for row in sample.rows
     )
-    return RowRoles({"label": given.label, "features": features}, not same, bool(given.separator))
+    return RowRoles({"label": data.label, "features": features}, not same, bool(data.separator))
 
 
 def _recognised_roles(sample: Sample) -> RowRoles | None:
@@ -203,17 +203,19 @@ def _may_be_table(sample: Sample, roles: RowRoles) -> bool:
 
 
 def recognised(
-    sample: Sample, wanted: Callable[[RowRoles], bool], read: Callable[[RowRoles], Guess]
+    sample: Sample, suits: Callable[[RowRoles], bool], read: Callable[[RowRoles], Guess]
 ) -> Guess | None:
     """The readings that a task wants, in which it is sure of itself only where there is no other
     one, and the columns are a text rather than a table."""
     roles = _recognised_roles(sample)
-    found = [own for own in roles.readings if wanted(own)] if roles is not None else []
-    if roles is None or not found:
+    suitable = (
+        [reading for reading in roles.readings if suits(reading)] if roles is not None else []
+    )
+    if roles is None or not suitable:
         return None
     sure = len(roles.readings) == 1 and not _may_be_table(sample, roles)
-    found += _with_columns(sample, found[0])
-    return replace(as_guess(found, read), sure=sure and not doubtful_number(sample, roles))
+    suitable += _with_columns(sample, suitable[0])
+    return replace(as_guess(suitable, read), sure=sure and not doubtful_number(sample, roles))
 
 
 def number_wanted(sample: Sample, label: str) -> bool:
@@ -319,8 +321,8 @@ def _sides(sample: Sample) -> tuple[str, str] | None:
 def _two_texts(sample: Sample) -> tuple[str, str]:
     """The only two texts there are."""
     data, texts = sample.data, sample.roles.texts
-    found = [name for name in texts if name != data.label]
-    return (found[0], found[1]) if not data.text_column and len(found) == 2 else ("", "")
+    columns = [name for name in texts if name != data.label]
+    return (columns[0], columns[1]) if not data.text_column and len(columns) == 2 else ("", "")
 
 
 def _label(sample: Sample) -> str:
@@ -328,8 +330,8 @@ def _label(sample: Sample) -> str:
     if sample.data.label:
         return sample.data.label
     sides = _sides(sample) or ()
-    taken = {*sides, sample.data.text_column, sample.data.second, sample.data.group}
-    left = [name for name in sample.columns if name not in taken]
+    used = {*sides, sample.data.text_column, sample.data.second, sample.data.group}
+    left = [name for name in sample.columns if name not in used]
     if len(left) == 1:
         return left[0]
     return sample.roles.label or ""

@@ -97,13 +97,13 @@ def _spellings(surfaces: list[str], characters: Numbering | None) -> Ragged | No
 
 def _affixes(
     surfaces: list[str],
-    wanted: tuple[Numbering, int] | None,
+    numbering: tuple[Numbering, int] | None,
     affixes_of: Callable[[str, int], list[str]],
 ) -> NDArray[np.int64] | None:
     """(surfaces, k): the affix of 1 … k letters, 0 for a word that is shorter."""
-    if wanted is None:
+    if numbering is None:
         return None
-    vocabulary, longest = wanted
+    vocabulary, longest = numbering
     lists = [affixes_of(s, longest) for s in surfaces]
     ids = iter(vocabulary.ids([affix for affixes in lists for affix in affixes]))
     table = np.zeros((len(surfaces) + 1, longest), np.int64)

@@ -72,11 +72,12 @@ def _rows_of_table(reader: RowReader[Any], table: Any) -> Iterator[Example]:
     """Of a data frame, or of a file by its name."""
     from ensue.tasks.given import TableGiven, question_roles
 
-    given = TableGiven.of(table, reader.model.task)
-    assert given is not None
-    data = _text_alone(given.settings(question_roles(reader.model, given, {})))
+    table_rows = TableGiven.of(table, reader.model.task)
+    assert table_rows is not None
+    data = _text_alone(table_rows.settings(question_roles(reader.model, table_rows, {})))
     return asked_rows(
-        reader.question_content(data), QuestionFiles([given.name], data, None, given.origin)
+        reader.question_content(data),
+        QuestionFiles([table_rows.name], data, None, table_rows.origin),
     )
 
 
@@ -91,13 +92,13 @@ def _file_names(inputs: Any) -> bool:
         return False
     known = endings()
 
-    def named(own: Any) -> bool:
-        text = str(own) if isinstance(own, str | Path) else " "
+    def named(value: Any) -> bool:
+        text = str(value) if isinstance(value, str | Path) else " "
         return isfile(text) or (" " not in text and Path(text).suffix in known)
 
     if not all(map(named, inputs)):
         return False
-    if missing := [str(own) for own in inputs if not isfile(own)]:
+    if missing := [str(path) for path in inputs if not isfile(path)]:
         raise OptionError(
             f"{GIVEN}: expected texts, or files that are there, got {missing[0][:SHOWN]!r}: no "
             "such file"
@@ -116,14 +117,14 @@ def _inputs_alone(inputs: Any) -> list[Any]:
         raise OptionError(
             f"{GIVEN}: expected a list of texts, or a data frame, got {repr(inputs)[:SHOWN]}"
         )
-    found = list(inputs)
-    if any(isinstance(own, tuple) for own in found):
+    alone = list(inputs)
+    if any(isinstance(row, tuple) for row in alone):
         raise OptionError(
             f"{GIVEN}: expected texts, or lists of tokens, got pairs such as "
-            f"{repr(next(own for own in found if isinstance(own, tuple)))[:SHOWN]}; leave out the "
+            f"{repr(next(row for row in alone if isinstance(row, tuple)))[:SHOWN]}; leave out the "
             "labels: [text for text, label in rows]"
         )
-    return found
+    return alone
 
 
 def learned_with_unlabelled(model: AnyModel, train: Any, validation: Any, how: Fitting) -> Any:
@@ -133,23 +134,23 @@ def learned_with_unlabelled(model: AnyModel, train: Any, validation: Any, how: F
         return model.learned
     ability = cast("Unlabelled", model.task.unlabelled)
     how.show(f"rows without labels to learn from: {len(how.unlabelled):,}")
-    found, told = ability.learned(how.unlabelled, train, validation, model)
-    how.say(told)
-    return found
+    unlabelled, learned = ability.learned(how.unlabelled, train, validation, model)
+    how.say(learned)
+    return unlabelled
 
 
-def _able(model: AnyModel, told: str) -> RowReader[Any]:
+def _able(model: AnyModel, what: str) -> RowReader[Any]:
     """What reads the rows, if the model can learn from such rows with these settings."""
     ability = model.task.unlabelled
     if ability is None:
-        raise OptionError(f"{told}: a {model.task.name} model learns from rows with labels alone")
+        raise OptionError(f"{what}: a {model.task.name} model learns from rows with labels alone")
     if why := ability.refused(model):
-        raise OptionError(f"{told}: {why}")
+        raise OptionError(f"{what}: {why}")
     return cast("RowReader[Any]", model.reader)
 
 
-def _part(reader: RowReader[Any], rows: Iterable[Example], train: Part, told: str) -> Part:
-    found: Part = reader.collected(lambda: rows, train)
-    if not len(found):
-        raise DataError(f"{told}: expected rows without labels, got none; leave it out")
-    return found
+def _part(reader: RowReader[Any], rows: Iterable[Example], train: Part, what: str) -> Part:
+    part: Part = reader.collected(lambda: rows, train)
+    if not len(part):
+        raise DataError(f"{what}: expected rows without labels, got none; leave it out")
+    return part

@@ -73,8 +73,12 @@ class Sizes:
 
     def around(self, usual: int) -> Finite:
         halves = range(-2 * self.octaves, 2 * self.octaves + 1)
-        found = {max(round(usual * 2 ** (k / 2) / self.multiple), 1) for k in halves}
-        sizes = {own * self.multiple for own in found if own * self.multiple <= self.most}
+        multiples = {max(round(usual * 2 ** (k / 2) / self.multiple), 1) for k in halves}
+        sizes = {
+            multiple * self.multiple
+            for multiple in multiples
+            if multiple * self.multiple <= self.most
+        }
         return Finite(tuple(sorted({*sizes, usual})), True)
 
 

@@ -41,23 +41,23 @@ def usual_space(task: Task[Any, Any, Any]) -> dict[str, Searched]:
     from ensue.tasks.blocks.encoders import ENCODERS  # which are built of much that needs no space
 
     fields = task.settings.model_fields
-    found: dict[str, Searched] = {}
+    space: dict[str, Searched] = {}
     kinds: dict[str, tuple[str, ...]] = {"family": (*task.families,), "encoder": (*ENCODERS,)}
-    kind = next((own for own in kinds if own in fields), "")
+    kind = next((kind for kind in kinds if kind in fields), "")
     trained: dict[str, tuple[Any, ...]] = {}
     recurrent: dict[str, tuple[Any, ...]] = {}
     if kind:
         key, names = f"model.{kind}", kinds[kind]
-        found[key] = Searched(Choice(names))
-        learn = tuple(own for own in names if kind != "family" or not task.families[own].solved)
+        space[key] = Searched(Choice(names))
+        learn = tuple(name for name in names if kind != "family" or not task.families[name].solved)
         trained = {key: learn} if learn != names else {}
         recurrent = {key: ("recurrent",)} if "recurrent" in names else {}
     if "cell" in fields:
-        found["model.cell"] = Searched(Choice(TRIED_CELLS), recurrent)
-    own = {f"model.{name}": row for name, row in RANGES.items() if name in fields}
-    for key, row in {**own, **TRAINING}.items():
-        found[key] = Searched(row.range, {**trained, **row.when})
-    return found
+        space["model.cell"] = Searched(Choice(TRIED_CELLS), recurrent)
+    of_task = {f"model.{name}": row for name, row in RANGES.items() if name in fields}
+    for key, row in {**of_task, **TRAINING}.items():
+        space[key] = Searched(row.range, {**trained, **row.when})
+    return space
 
 
 def without(space: Space, *keys: str) -> dict[str, Searched]:

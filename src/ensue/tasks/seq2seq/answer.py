@@ -55,7 +55,7 @@ class Words(Answer):
         """Names of what the weights are of: numbers from 1 on."""
         return [str(k) for k in range(1, len(self.weights[0]) + 1)] if self.weights else []
 
-    def as_line(self, shown: object) -> str:
+    def as_line(self, inputs: object) -> str:
         """The text alone; or a line for each alternative with its log p; or, after a tab, pairs
         i-j: token j, from 0 on, looked most at position i of the source."""
         if self.alternatives:

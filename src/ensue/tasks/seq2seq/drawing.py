@@ -33,31 +33,33 @@ LONGEST_NAME = 16  # cells of a word
 CELL, EDGE = 26.0, 20.0  # pixels
 
 
-def alignment_text(found: Explained, width: int = 80, colour: bool = False) -> str:
+def alignment_text(explained: Explained, width: int = 80, colour: bool = False) -> str:
     """A row for each word said, with its probability; a column for each word of the source. The
     darker a cell, the more the word looked there."""
-    said = short_names(found.tokens, LONGEST_NAME)
-    rows = [[word, f"{p:4.0%}"] for word, p in zip(said, found.probabilities, strict=True)]
-    source = short_names(found.source, LONGEST_NAME)
-    return matrix_text(rows, source, found.alignment, lambda own: shaded(own, colour), width)
+    names = short_names(explained.tokens, LONGEST_NAME)
+    rows = [[word, f"{p:4.0%}"] for word, p in zip(names, explained.probabilities, strict=True)]
+    source = short_names(explained.source, LONGEST_NAME)
+    return matrix_text(
+        rows, source, explained.alignment, lambda weight: shaded(weight, colour), width
+    )
 
 
-def alignment_picture(found: Explained) -> str:
+def alignment_picture(explained: Explained) -> str:
     """The same as SVG: the source along the top, the words said with their probabilities on the
     left, the weights as shades and, under the pointer, as numbers."""
     drawing = Drawing()
-    source = short_names(found.source, 2 * LONGEST_NAME)
-    said = short_names(found.tokens, 2 * LONGEST_NAME)
-    left = EDGE + max(text_width(word, 14) for word in said) + 52
+    source = short_names(explained.source, 2 * LONGEST_NAME)
+    names = short_names(explained.tokens, 2 * LONGEST_NAME)
+    left = EDGE + max(text_width(word, 14) for word in names) + 52
     top = EDGE + 24 + column_height(source)
     beyond = column_names(drawing, source, (left, top), CELL)
-    for line, (word, probability) in enumerate(zip(said, found.probabilities, strict=True)):
+    for line, (word, probability) in enumerate(zip(names, explained.probabilities, strict=True)):
         middle = top + (line + 0.5) * CELL - 1
         drawing.words((left - 50, middle), word, 14, INK, "end", weight=600)
         drawing.words((left - 10, middle), f"{probability:.0%}", 11, QUIET, "end")
     at = left, top
-    squares(drawing, found.alignment, at, CELL, shade, lambda i, j: f"{said[i]} ← {source[j]}")
-    bottom = top + len(said) * CELL + 16
+    squares(drawing, explained.alignment, at, CELL, shade, lambda i, j: f"{names[i]} ← {source[j]}")
+    bottom = top + len(names) * CELL + 16
     weight_key(drawing, (left, bottom), "attention")
     wide = max(left + len(source) * CELL + beyond + EDGE, left + 260)
     return drawing.svg(wide, bottom + EDGE, "Where each word comes from")
@@ -83,13 +85,13 @@ MOST_BESIDE = 5  # tiles in a row
 VEIL = 0.68  # how dark a region is that nothing looks at
 
 
-def gaze_text(found: Gaze, width: int = 80, colour: bool = False) -> str:
+def gaze_text(gaze: Gaze, width: int = 80, colour: bool = False) -> str:
     """A square for each word, with its probability above: the darker a region, the more the word
     looked there, the darkest being where it looked most. As many beside each other as fit."""
-    tall, wide = found.grid
+    tall, wide = gaze.grid
     room = max(2 * wide, 8)
     beside = max(1, (width + 2) // (room + 2))
-    words = list(zip(found.tokens, found.probabilities, found.attention, strict=True))
+    words = list(zip(gaze.tokens, gaze.probabilities, gaze.attention, strict=True))
     blocks = []
     for first in range(0, len(words), beside):
         tiles = [_tile(*word, (tall, wide), room, colour) for word in words[first : first + beside]]
@@ -139,15 +141,15 @@ class _Tiles(Drawing):
         )
 
 
-def gaze_picture(found: Gaze, picture: Picture) -> str:
+def gaze_picture(gaze: Gaze, picture: Picture) -> str:
     """The picture (channels, height, width), and once more for each word with its probability: what
     the word did not look at lies in the dark, and the region that it looked at most is framed.
     Weights are numbers under the pointer."""
     drawing = _Tiles()
     content = "data:image/png;base64,"
     content += b64encode(encode_png(np.moveaxis(picture, 0, -1))).decode("ascii")
-    drawing.words((MARGIN, MARGIN + 6), found.text, 17, INK, "start", weight=600)
-    tiles = len(found.tokens) + 1
+    drawing.words((MARGIN, MARGIN + 6), gaze.text, 17, INK, "start", weight=600)
+    tiles = len(gaze.tokens) + 1
     beside = min(tiles, MOST_BESIDE)
     high = TILE + 40
     for k in range(tiles):
@@ -157,27 +159,27 @@ def gaze_picture(found: Gaze, picture: Picture) -> str:
         if k == 0:
             drawing.words((x, y - 12), "the picture", 13, QUIET, "start")
             continue
-        word, probability = printable(found.tokens[k - 1]), found.probabilities[k - 1]
+        word, probability = printable(gaze.tokens[k - 1]), gaze.probabilities[k - 1]
         drawing.words((x, y - 12), cut(word, LONGEST_NAME), 14, INK, "start", weight=600)
         drawing.words((x + TILE, y - 12), f"{probability:.0%}", 11, QUIET, "end")
-        _shade(drawing, found, k - 1, x, y)
+        _shade(drawing, gaze, k - 1, x, y)
     lines = -(-tiles // beside)
     bottom = TOP + lines * high + 14
-    told = "the brighter, the more a word looked there; framed: where it looked most"
-    drawing.words((MARGIN, bottom), told, 11, QUIET, "start")
+    note = "the brighter, the more a word looked there; framed: where it looked most"
+    drawing.words((MARGIN, bottom), note, 11, QUIET, "start")
     wide = 2 * MARGIN + beside * (TILE + GAP) - GAP
     return drawing.svg(wide, bottom + MARGIN, "Where each word looks")
 
 
-def _shade(drawing: _Tiles, found: Gaze, word: int, x: float, y: float) -> None:
+def _shade(drawing: _Tiles, gaze: Gaze, word: int, x: float, y: float) -> None:
     """The veil over a tile, region by region."""
-    tall, wide = found.grid
+    tall, wide = gaze.grid
     height, width = TILE / tall, TILE / wide
-    weights = found.attention[word]
+    weights = gaze.attention[word]
     most = max(weights)
     for region, weight in enumerate(weights):
         row, column = divmod(region, wide)
-        drawing.begin(f"{found.tokens[word]}: {weight:.3f}")
+        drawing.begin(f"{gaze.tokens[word]}: {weight:.3f}")
         dark = VEIL * (1 - weight / most)
         drawing.veil(x + column * width, y + row * height, width, height, dark)
         drawing.end()

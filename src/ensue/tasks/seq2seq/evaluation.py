@@ -79,10 +79,10 @@ class Scoring:
     exact_first: bool
     seed: int
 
-    def corpus(self, found: Sequence[str], expected: Sequence[str]) -> Corpus | None:
+    def corpus(self, answers: Sequence[str], expected: Sequence[str]) -> Corpus | None:
         """None where sacrebleu is not installed."""
         try:
-            return corpus_of(found, expected, tokenize=self.tokenize, lowercase=self.lowercase)
+            return corpus_of(answers, expected, tokenize=self.tokenize, lowercase=self.lowercase)
         except MissingExtra:
             return None
 
@@ -97,7 +97,7 @@ def evaluate_pairs(
     a network must beat, by name; attributes: words that answer one question, of which a text is
     right where it has the same ones in the same order."""
     pairs = zip(rows.found, rows.expected, strict=True)
-    right = np.array([found == expected for found, expected in pairs], np.float64)
+    right = np.array([answer == expected for answer, expected in pairs], np.float64)
     edits = _edits(rows)
     corpus = how.corpus(rows.found, rows.expected)
     sums = {"exact": RowSums("ratio", np.stack([right, np.ones(len(right))], 1))}
@@ -135,11 +135,11 @@ def evaluate_pairs(
 
 def _edits(rows: Compared) -> list[NDArray[np.int64]]:
     """Of each row: tokens to change, tokens expected, letters to change, letters expected."""
-    found, expected = letters_of(rows.found), letters_of(rows.expected)
+    answers, expected = letters_of(rows.found), letters_of(rows.expected)
     return [
         edit_distances(rows.found_tokens, rows.expected_tokens),
         rows.expected_tokens.lengths,
-        edit_distances(found, expected),
+        edit_distances(answers, expected),
         expected.lengths,
     ]
 
@@ -151,16 +151,16 @@ def _attribute_share(rows: Compared, words: Sequence[str]) -> float | None:
     def of(text: str) -> list[str]:
         return [word for word in text.split() if word in known]
 
-    pairs = [(of(found), of(text)) for found, text in zip(rows.found, rows.expected, strict=True)]
+    pairs = [(of(answer), of(text)) for answer, text in zip(rows.found, rows.expected, strict=True)]
     if not any(expected for _, expected in pairs):
         return None
-    return sum(found == expected for found, expected in pairs) / len(pairs)
+    return sum(answer == expected for answer, expected in pairs) / len(pairs)
 
 
-def _main_score(found: Sequence[str], expected: Sequence[str], main: str, how: Scoring) -> float:
+def _main_score(answers: Sequence[str], expected: Sequence[str], main: str, how: Scoring) -> float:
     if main == "exact":
-        return float(np.mean([f == e for f, e in zip(found, expected, strict=True)]))
-    corpus = how.corpus(found, expected)
+        return float(np.mean([f == e for f, e in zip(answers, expected, strict=True)]))
+    corpus = how.corpus(answers, expected)
     return 0.0 if corpus is None else corpus.bleu
 
 
@@ -168,17 +168,17 @@ def _buckets(
     lengths: NDArray[np.int64], right: NDArray[np.float64], corpus: Corpus | None
 ) -> list[Bucket]:
     """By length in tokens: the share of exact answers, or BLEU."""
-    found = []
+    buckets = []
     where = np.searchsorted(EDGES, lengths)
     for k, first in enumerate((0, *EDGES)):
         rows = np.flatnonzero(where == k)
         name = f"{first + 1}–{EDGES[k]}" if k < len(EDGES) else f"over {first}"
         if len(rows) and corpus is None:
-            found.append(Bucket(name, len(rows), float(right[rows].mean())))
+            buckets.append(Bucket(name, len(rows), float(right[rows].mean())))
         elif len(rows) and corpus is not None:
             score = bleu_of(corpus.sums[rows].sum(0, keepdims=True))[0]
-            found.append(Bucket(name, len(rows), float(score)))
-    return found
+            buckets.append(Bucket(name, len(rows), float(score)))
+    return buckets
 
 
 def _worst(rows: Compared, right: NDArray[np.float64], badness: NDArray[Any]) -> list[Error]:

@@ -31,16 +31,16 @@ class ExplainWords:
     def __init__(self, option: Option) -> None:
         self.option = option
 
-    def explain(self, model: AnyModel, given: Any, asked: Asked = NOTHING) -> Explanation:
+    def explain(self, model: AnyModel, inputs: Any, options: Asked = NOTHING) -> Explanation:
         model.must_be_fitted()
         task: Any = model.task
         target = model.learned.target
         task.must_attend(model)
-        part = _part(model, given)
+        part = _part(model, inputs)
         sources, networks = model.learned.source.encode(part), pair_networks(model)
         best = searched(networks, sources, replace(task.search(model), aligned=True))[0][0]
-        said = PairColumns(sources, Ragged.of([best.content], np.int32)).batch([0])
-        logs = SearchEnsemble(networks).log_probabilities(said)[: len(best.tokens), 0]
+        batch = PairColumns(sources, Ragged.of([best.content], np.int32)).batch([0])
+        logs = SearchEnsemble(networks).log_probabilities(batch)[: len(best.tokens), 0]
         assert best.watched is not None
         answer = Best(
             target.text_of(best.content),
@@ -52,7 +52,7 @@ class ExplainWords:
         )
         probabilities = tuple(math.exp(log) for log in logs.tolist())
         explanation: Explanation = model.learned.source.explanation(
-            answer, probabilities, given, model
+            answer, probabilities, inputs, model
         )
         return explanation
 
@@ -63,29 +63,29 @@ class WordHeads:
 
     option = EXPLAINED
 
-    def explain(self, model: AnyModel, given: Any, asked: Asked = NOTHING) -> HeadMaps:
-        """asked: layer."""
+    def explain(self, model: AnyModel, inputs: Any, options: Asked = NOTHING) -> HeadMaps:
+        """options: layer."""
         model.must_be_fitted()
         task: Any = model.task
         target = model.learned.target
-        part = _part(model, given)
+        part = _part(model, inputs)
         sources = model.learned.source.encode(part)
         best = searched(pair_networks(model), sources, task.search(model))[0][0]
         batch = PairColumns(sources, Ragged.of([best.content], np.int32)).batch([0])
         source = model.learned.source.positions(part)[0]
         words = target.words.tokens_of(best.content)
-        read, said = (START, *words), (*words, END)
+        read, spoken = (START, *words), (*words, END)
         looking = [
             Looking("encoder self-attention", _named("encoder", "self_attn"), source, source),
             Looking("decoder masked self-attention", _named("decoder", "self_attn"), read, read),
-            Looking("decoder cross-attention", _named("decoder", "multihead_attn"), said, source),
+            Looking("decoder cross-attention", _named("decoder", "multihead_attn"), spoken, source),
         ]
 
         def run(network: nn.Module) -> object:
             pairs = cast(Taught, network).pairs
             return pairs.costs(moved(batch, device_of_weights(network)))
 
-        return head_maps(model, run, looking, target.text_of(best.content), asked.get("layer"))
+        return head_maps(model, run, looking, target.text_of(best.content), options.get("layer"))
 
 
 def _named(stack: str, layer: str) -> Callable[[str], bool]:
@@ -93,9 +93,9 @@ def _named(stack: str, layer: str) -> Callable[[str], bool]:
     return lambda name: f"{stack}." in name and name.endswith(layer)
 
 
-def _part(model: AnyModel, given: Any) -> Any:
+def _part(model: AnyModel, inputs: Any) -> Any:
     """The source as a part; an error where it has no steps."""
-    part = model.reader.questions([given])
+    part = model.reader.questions([inputs])
     if not len(model.learned.source.encode(part).values):
         raise OptionError("explain: expected a text with at least one token, got none")
     return part

@@ -36,20 +36,20 @@ class Parts(NamedTuple):
 
 def parts_of(state: Any) -> Parts:
     """Without masks: they follow from the lengths."""
-    found = Parts([], [])
-    _collect(state, found)
-    return found
+    parts = Parts([], [])
+    _collect(state, parts)
+    return parts
 
 
-def _collect(state: Any, found: Parts) -> None:
+def _collect(state: Any, parts: Parts) -> None:
     if isinstance(state, Tensor):
-        found.changing.append(state)
+        parts.changing.append(state)
     elif isinstance(state, Shared):
         if state.values.dtype != torch.bool:
-            found.shared.append(state.values)
+            parts.shared.append(state.values)
     elif isinstance(state, (tuple, list)):
         for part in state:
-            _collect(part, found)
+            _collect(part, parts)
 
 
 def rebuilt(like: Any, changing: Tensors, shared: Tensors, real: Tensor) -> Any:
@@ -59,8 +59,8 @@ def rebuilt(like: Any, changing: Tensors, shared: Tensors, real: Tensor) -> Any:
     if isinstance(like, Shared):
         return Shared(real if like.values.dtype == torch.bool else shared.pop(0))
     if isinstance(like, (tuple, list)):
-        found = [rebuilt(part, changing, shared, real) for part in like]
-        return type(like)(*found) if hasattr(like, "_fields") else type(like)(found)
+        parts = [rebuilt(part, changing, shared, real) for part in like]
+        return type(like)(*parts) if hasattr(like, "_fields") else type(like)(parts)
     return like
 
 
@@ -75,11 +75,11 @@ class Encode(nn.Module):
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         source, lengths = self.read(*inputs)
-        found: Tensors = []
-        for own in self.members:
-            parts = parts_of(own.begin(source, lengths))  # type: ignore[operator]
-            found += [*parts.changing, *parts.shared]
-        return tuple(found)
+        results: Tensors = []
+        for member in self.members:
+            parts = parts_of(member.begin(source, lengths))  # type: ignore[operator]
+            results += [*parts.changing, *parts.shared]
+        return tuple(results)
 
 
 class OneStep(nn.Module):
@@ -90,17 +90,17 @@ class OneStep(nn.Module):
         self.members = nn.ModuleList(members)
         self.begun, self.positions = list(begun), positions
 
-    def forward(self, words: Tensor, *given: Tensor) -> tuple[Tensor, ...]:
-        rest = list(given)
+    def forward(self, words: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
+        rest = list(tensors)
         lengths = None if self.positions else rest.pop(0)
         logs, states, looked = [], list[Tensor](), []
-        for own, like in zip(self.members, self.begun, strict=True):
+        for member, like in zip(self.members, self.begun, strict=True):
             count = parts_of(like)
             changing = [rest.pop(0) for _ in count.changing]
             shared = [rest.pop(0) for _ in count.shared]
             real = self._real(words, lengths, shared)
-            log, state = own.step(words, rebuilt(like, changing, shared, real))  # type: ignore[operator]
-            weights = own.alignment(state)  # type: ignore[operator]
+            log, state = member.step(words, rebuilt(like, changing, shared, real))  # type: ignore[operator]
+            weights = member.alignment(state)  # type: ignore[operator]
             looked += [] if weights is None else [weights]
             logs.append(log)
             names = [name for name in ("weights", "looked") if hasattr(state, name)]
@@ -121,10 +121,10 @@ def generating_graphs(
     members: Sequence[Any], question: SourceQuestion, words: int
 ) -> tuple[Graph, Graph]:
     """encode and step. words: that are said."""
-    members, positions = [own.eval() for own in members], question.positions
+    members, positions = [member.eval() for member in members], question.positions
     encode = Graph("encode", Encode(members, question.read), question.inputs, ())
     example = question.read(*encode.example().values())
-    begun = [own.begin(*example) for own in members]
+    begun = [member.begin(*example) for member in members]
     states, memory = list[Input](), list[Input]()
     order = list[str]()
     for number, state in enumerate(begun):
@@ -133,12 +133,14 @@ def generating_graphs(
             states.append(Input(f"state_{number}_{k}", _axes(part, positions)))
         for k, part in enumerate(parts.shared):
             memory.append(Input(f"memory_{number}_{k}", _axes(part, positions)))
-        order += [own.name for own in (*states, *memory) if own.name.split("_")[1] == str(number)]
-    named = {own.name: own for own in (*states, *memory)}
+        order += [
+            value.name for value in (*states, *memory) if value.name.split("_")[1] == str(number)
+        ]
+    named = {value.name: value for value in (*states, *memory)}
     lengths = () if positions else (LENGTHS,)
     inputs = (Input("word", (BATCH,), words), *lengths, *(named[name] for name in order))
     looks = bool(memory)
-    outputs = ["log_probabilities", *(f"next_{own.name}" for own in states)]
+    outputs = ["log_probabilities", *(f"next_{state.name}" for state in states)]
     step = Graph(
         "step", OneStep(members, begun, positions), inputs, (*outputs, *["alignment"] * looks)
     )

@@ -154,8 +154,8 @@ class VectorTable(nn.Module):
 
     def forward(self, vectors: Tensor) -> Tensor:
         """(time, batch, features) → (time, batch, width)."""
-        found: Tensor = self.map(vectors)
-        return found
+        mapped: Tensor = self.map(vectors)
+        return mapped
 
 
 class RecurrentPairs(DecodedPairs):

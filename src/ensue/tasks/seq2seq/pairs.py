@@ -123,13 +123,13 @@ class PairColumns:
         target = self.target.padded(rows)  # (time, batch)
         lengths = self.target.lengths[rows]
         before = np.concatenate([np.full((1, len(rows)), START_NUMBER), target])
-        wanted = np.concatenate([target, np.zeros((1, len(rows)), target.dtype)])
-        wanted[lengths, np.arange(len(rows))] = END_NUMBER
+        targets = np.concatenate([target, np.zeros((1, len(rows)), target.dtype)])
+        targets[lengths, np.arange(len(rows))] = END_NUMBER
         return PairBatch(
             source_tensor(self.source.padded(rows)),
             torch.from_numpy(self.source.lengths[rows]),
             _numbers(before),
-            _numbers(wanted),
+            _numbers(targets),
             torch.from_numpy(lengths + 1),
         )
 

@@ -101,8 +101,8 @@ class Regions(nn.Module):
             )
         pictures = lines.reshape(channels, height, -1, width).permute(2, 0, 1, 3)
         x = pictures.to(self.top.dtype) / MIDDLE - 1  # (rows, channels, height, width)
-        found = self.blocks(x).permute(0, 2, 3, 1)  # (rows, tall, wide, width of a region)
-        regions: Tensor = self.norm((found + self.top + self.left).flatten(1, 2))
+        permute = self.blocks(x).permute(0, 2, 3, 1)  # (rows, tall, wide, width of a region)
+        regions: Tensor = self.norm((permute + self.top + self.left).flatten(1, 2))
         return regions
 
 
@@ -181,13 +181,13 @@ class LearnedPictureSource(LearnedSource):
         return [()] * len(part)
 
     def explanation(
-        self, best: Best, probabilities: tuple[float, ...], given: Any, model: AnyModel
+        self, best: Best, probabilities: tuple[float, ...], inputs: Any, model: AnyModel
     ) -> CaptionExplanation:
-        """given: an array of bytes, or the name of a file."""
+        """inputs: an array of bytes, or the name of a file."""
         assert best.weights is not None
         grid = _grid(pair_networks(model))
         gaze = Gaze(best.text, best.tokens, probabilities, grid, best.weights)
-        return CaptionExplanation(gaze, picture_from(given, Place(IN_MEMORY, 1)))
+        return CaptionExplanation(gaze, picture_from(inputs, Place(IN_MEMORY, 1)))
 
     def question(self, networks: Sequence[PairNetwork]) -> SourceQuestion:
         channels, height, _ = self.shape

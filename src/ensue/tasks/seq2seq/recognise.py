@@ -19,11 +19,11 @@ CAPTION = "caption"  # the name of a column that tells the task by itself
 def source_and_target(sample: Sample) -> dict[str, str]:
     """As keys of [data], text and label: the columns that were named, or are called source and
     target, or the only ones that are left; an error names what is missing."""
-    given, names, place = sample.data, sample.columns, sample.place
-    require([name for name in (given.group, given.text_column, given.label) if name], names, place)
-    left = [name for name in names if name not in (given.text_column, given.label, given.group)]
-    source = given.text_column or (PAIR[0] if PAIR[0] in left else "")
-    target = given.label or (PAIR[1] if PAIR[1] in left else "")
+    data, names, place = sample.data, sample.columns, sample.place
+    require([name for name in (data.group, data.text_column, data.label) if name], names, place)
+    left = [name for name in names if name not in (data.text_column, data.label, data.group)]
+    source = data.text_column or (PAIR[0] if PAIR[0] in left else "")
+    target = data.label or (PAIR[1] if PAIR[1] in left else "")
     left = [name for name in left if name not in (source, target)]
     if not source and len(left) == 2 - bool(target):
         source = left.pop(0)
@@ -74,8 +74,8 @@ def recognised_pairs(sample: Sample) -> Guess | None:
     both = [column.name for column in sample.kinds.values() if column.kind is Kind.TEXT]
     if data.text_column or data.label or len(both) != 2 or sample.features():
         return None
-    there, back = (Guess("pairs of texts", _sides(*sides)) for sides in (both, both[::-1]))
-    return replace(there, sure=False, others=(back,))
+    forward, back = (Guess("pairs of texts", _sides(*sides)) for sides in (both, both[::-1]))
+    return replace(forward, sure=False, others=(back,))
 
 
 def pairs_guess(sample: Sample) -> Guess:

@@ -65,26 +65,28 @@ class SearchEnsemble:
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """log p (rows, words), −∞ for what is never said."""
         pairs = zip(self.networks, state, strict=True)
-        found = [
+        states = [
             network.step(tokens.to(device_of_weights(network)), before) for network, before in pairs
         ]
-        logs = found[0][0].cpu() if len(found) == 1 else mean_log([log.cpu() for log, _ in found])
-        return logs.index_fill(1, NEVER, -torch.inf), tuple(new for _, new in found)
+        logs = (
+            states[0][0].cpu() if len(states) == 1 else mean_log([log.cpu() for log, _ in states])
+        )
+        return logs.index_fill(1, NEVER, -torch.inf), tuple(new for _, new in states)
 
     def alignment(self, state: State) -> Tensor:
         """α (rows, source time), the mean over the networks, which have attention."""
         pairs = zip(self.networks, state, strict=True)
-        found = [network.alignment(after) for network, after in pairs]
-        return torch.stack([alpha.cpu() for alpha in found if alpha is not None]).mean(0)
+        alignments = [network.alignment(after) for network, after in pairs]
+        return torch.stack([alpha.cpu() for alpha in alignments if alpha is not None]).mean(0)
 
     @torch.no_grad()
     def log_probabilities(self, batch: PairBatch) -> Tensor:
         """log p (time, batch) of each wanted word, 0 on padding."""
-        found = [
+        scores = [
             -network.costs(moved(batch, device_of_weights(network))).cpu()
             for network in self.networks
         ]
-        return found[0] if len(found) == 1 else mean_log(found)
+        return scores[0] if len(scores) == 1 else mean_log(scores)
 
 
 def mean_log(logs: Sequence[Tensor]) -> Tensor:
@@ -100,7 +102,7 @@ def searched(
     network is asked."""
     ensemble = SearchEnsemble(networks)
     nothing = Hypothesis((END_NUMBER,), 0.0, 0.0, True)
-    found = [[nothing] for _ in range(len(source))]
+    results = [[nothing] for _ in range(len(source))]
     full = np.flatnonzero(source.lengths)
     batches = evaluation_batches(
         source.lengths[full],
@@ -110,8 +112,8 @@ def searched(
     for some in batches:
         rows = full[some]
         for row, hypotheses in zip(rows, _batch(ensemble, source, rows, how), strict=True):
-            found[row] = hypotheses
-    return found
+            results[row] = hypotheses
+    return results
 
 
 def _batch(
@@ -123,8 +125,10 @@ def _batch(
     watch = ensemble.alignment if how.aligned else None
     most = how.most_steps(lengths)
     if how.width == 1:
-        found = greedy(ensemble.step, start, state, end=END_NUMBER, most_steps=most, watch=watch)
-        return [[hypothesis] for hypothesis in found]
+        hypotheses = greedy(
+            ensemble.step, start, state, end=END_NUMBER, most_steps=most, watch=watch
+        )
+        return [[hypothesis] for hypothesis in hypotheses]
     return beam(
         ensemble.step,
         start,

@@ -119,10 +119,10 @@ class LearnedSource(ABC):
 
     @abstractmethod
     def explanation(
-        self, best: Best, probabilities: tuple[float, ...], given: Any, model: AnyModel
+        self, best: Best, probabilities: tuple[float, ...], inputs: Any, model: AnyModel
     ) -> Explanation:
         """The best answer to a source with the probability of each word, the end last, and where it
-        looked. given: the source."""
+        looked. inputs: the source."""
 
     @abstractmethod
     def question(self, networks: Sequence[PairNetwork]) -> SourceQuestion:

@@ -140,15 +140,15 @@ class Seq2Seq(RowTask[S, LearnedPairs]):
         return References(columns.source.take(rows), texts)
 
     # ------------------------------------------------------------- asked
-    def search(self, model: AnyModel, asked: Asked = NOTHING) -> Search:
-        """As the settings say, but for what was asked: beam, n_best, alignment. More answers than
+    def search(self, model: AnyModel, options: Asked = NOTHING) -> Search:
+        """As the settings say, but for what was options: beam, n_best, alignment. More answers than
         the beam of the settings is wide widen it."""
         settings = model.model
         for flag, key in (("--beam", "beam"), ("--nbest", "n_best")):
-            if (number := asked.get(key)) is not None and number < 0:
+            if (number := options.get(key)) is not None and number < 0:
                 raise OptionError(f"{flag}: expected a number ≥ 1, got {number}")
-        n_best = asked.get("n_best") or 1
-        width = asked.get("beam") or max(settings.beam, n_best)
+        n_best = options.get("n_best") or 1
+        width = options.get("beam") or max(settings.beam, n_best)
         if n_best > width:
             raise OptionError(f"--nbest: expected at most --beam, {width}, got {n_best}")
         factor, extra = settings.longest_answer
@@ -159,14 +159,14 @@ class Seq2Seq(RowTask[S, LearnedPairs]):
             settings.alpha,
             factor,
             extra,
-            bool(asked.get("alignment")),
+            bool(options.get("alignment")),
         )
 
     def answer_shape(self, model: AnyModel) -> AnswerShape:
         return AnswerShape(("text", "score"))
 
-    def answers(self, part: Any, model: AnyModel, asked: Asked = NOTHING) -> list[Any]:
-        how = self.search(model, asked)
+    def answers(self, part: Any, model: AnyModel, options: Asked = NOTHING) -> list[Any]:
+        how = self.search(model, options)
         if how.aligned:
             self.must_attend(model)
         if not len(part):
@@ -186,8 +186,8 @@ class Seq2Seq(RowTask[S, LearnedPairs]):
             )
 
     # ------------------------------------------------------------- evaluated
-    def evaluate(self, part: Any, model: AnyModel, asked: Asked = NOTHING) -> Evaluation:
-        rows = self._compared(part, self.answers(part, model, asked), model)
+    def evaluate(self, part: Any, model: AnyModel, options: Asked = NOTHING) -> Evaluation:
+        rows = self._compared(part, self.answers(part, model, options), model)
         settings, learned = model.model, model.learned
         baselines: dict[str, Sequence[str]] = {}
         if learned.source.copied:

@@ -116,7 +116,7 @@ class LearnedTextSource(LearnedSource):
         return [tuple(names[k] for k in part.inputs.row(row)) for row in range(len(part))]
 
     def explanation(
-        self, best: Best, probabilities: tuple[float, ...], given: Any, model: AnyModel
+        self, best: Best, probabilities: tuple[float, ...], inputs: Any, model: AnyModel
     ) -> TranslationExplanation:
         assert best.weights is not None
         return TranslationExplanation(
@@ -219,13 +219,15 @@ class SourceTransfers(Refuses):
     """The words and layers that read a source; the decoder is learned anew. The text settings are
     those of the targets then: sources are cut as the texts of the base were."""
 
-    def taken(self, own: Pretrained, model: AnyModel) -> Pretrained:
-        return replace(super().taken(own, model), text={})
+    def taken(self, pretrained: Pretrained, model: AnyModel) -> Pretrained:
+        return replace(super().taken(pretrained, model), text={})
 
-    def architecture(self, own: Pretrained, model: AnyModel) -> dict[str, Any]:
+    def architecture(self, pretrained: Pretrained, model: AnyModel) -> dict[str, Any]:
         settings = model.model
         misfits = {
-            f"it has {_kind(own)}; expected recurrent layers over words": not _fits(own),
+            f"it has {_kind(pretrained)}; expected recurrent layers over words": not _fits(
+                pretrained
+            ),
             "model.family: expected recurrent, got transformer": settings.family != ENCODER,
             "model.shared: expected false, a base has the words of one side": settings.shared,
             "model.reverse_source: expected false, as the base reads": settings.reverse_source,
@@ -233,32 +235,36 @@ class SourceTransfers(Refuses):
         wrong = [problem for problem, misfit in misfits.items() if misfit]
         if wrong:
             raise OptionError(
-                f"base: a {model.task.name} model cannot begin from {own.called}: "
+                f"base: a {model.task.name} model cannot begin from {pretrained.called}: "
                 f"{'; '.join(wrong)}"
             )
-        known = encoder_settings(own, model.base)
+        known = encoder_settings(pretrained, model.base)
         return {key: value for key, value in known.items() if key not in NOT_KEYS}
 
-    def learned(self, own: Pretrained, model: AnyModel) -> Pretrained:
+    def learned(self, pretrained: Pretrained, model: AnyModel) -> Pretrained:
         source: LearnedTextSource = model.learned.source
-        return replace(own, words=source.words, table=source.start)
+        return replace(pretrained, words=source.words, table=source.start)
 
     def names(self, network: nn.Module) -> EncoderNames:
         return EncoderNames("network.table.weight", {"recurrent.": "network.encoder."})
 
-    def first(self, own: Pretrained, model: AnyModel, network: nn.Module) -> dict[str, Tensor]:
+    def first(
+        self, pretrained: Pretrained, model: AnyModel, network: nn.Module
+    ) -> dict[str, Tensor]:
         """Those of the layers; the vectors of words are there already."""
-        return first_weights(own, taken_layers(own, model.base), self.names(network), network)
+        return first_weights(
+            pretrained, taken_layers(pretrained, model.base), self.names(network), network
+        )
 
 
-def _fits(own: Pretrained) -> bool:
-    apart = own.settings.get("directions") == "apart"
-    return own.encoder == ENCODER and own.words is not None and not apart
+def _fits(pretrained: Pretrained) -> bool:
+    apart = pretrained.settings.get("directions") == "apart"
+    return pretrained.encoder == ENCODER and pretrained.words is not None and not apart
 
 
-def _kind(own: Pretrained) -> str:
-    if own.settings.get("directions") == "apart":
+def _kind(pretrained: Pretrained) -> str:
+    if pretrained.settings.get("directions") == "apart":
         return "two directions that are apart"
-    if own.encoder and own.words is None:
+    if pretrained.encoder and pretrained.words is None:
         return "layers of vectors"
-    return f"{own.encoder} layers" if own.encoder else "no layers"
+    return f"{pretrained.encoder} layers" if pretrained.encoder else "no layers"

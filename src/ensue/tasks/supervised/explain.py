@@ -86,23 +86,27 @@ class ExplainUnits:
     def __init__(self, option: Option) -> None:
         self.option = option
 
-    def explain(self, model: AnyModel, given: Any, asked: Asked = NOTHING) -> Attributions:
-        """asked: label."""
+    def explain(self, model: AnyModel, inputs: Any, options: Asked = NOTHING) -> Attributions:
+        """options: label."""
         from ensue.tasks.supervised.task import combined_outputs
 
         model.must_be_fitted()
-        row = row_of_line(given) if isinstance(given, str) and given.lstrip()[:1] == "{" else given
+        row = (
+            row_of_line(inputs)
+            if isinstance(inputs, str) and inputs.lstrip()[:1] == "{"
+            else inputs
+        )
         learned, part = model.learned, model.reader.questions([row])
         measure: Measure = learned.target.measure()
         outputs = combined_outputs(part, model)
-        wanted = measure.wanted(outputs, asked.get("label"))
+        explained = measure.wanted(outputs, options.get("label"))
         units = learned.input.occlusions(part, model)
         assert units is not None
-        whole = measure.whole(outputs, wanted)[0]
-        without = measure.whole(combined_outputs(units.part, model), wanted)
+        whole = measure.whole(outputs, explained)[0]
+        without = measure.whole(combined_outputs(units.part, model), explained)
         answers = tuple(
             Attribution(one.name, None, one.probability, float(output), tuple(scores.tolist()))
-            for one, output, scores in zip(wanted, whole, (whole - without).T, strict=True)
+            for one, output, scores in zip(explained, whole, (whole - without).T, strict=True)
         )
         beside = (
             "" if learned.mixture is None else f" (network and linear model, {learned.mixture})"
@@ -121,18 +125,18 @@ class ExplainUnits:
 class ExplainSteps(ExplainRows):
     """Explains a row by its steps."""
 
-    def explain(self, model: AnyModel, given: Any, asked: Asked = NOTHING) -> Attributions:
+    def explain(self, model: AnyModel, inputs: Any, options: Asked = NOTHING) -> Attributions:
         """Several inputs are taken apart in their units, one input in its steps."""
         model.must_be_fitted()
         if not model.learned.input.by_unit:
-            return super().explain(model, given, asked)
+            return super().explain(model, inputs, options)
         for word, usual in (("method", "occlusion"), ("baseline", "")):
-            if asked.get(word, usual) != usual:
+            if options.get(word, usual) != usual:
                 raise OptionError(
                     f"--{word}: several inputs are explained by occlusion alone; expected "
-                    f"{usual or 'none'}, got {asked[word]}"
+                    f"{usual or 'none'}, got {options[word]}"
                 )
-        return ExplainUnits(self.option).explain(model, given, asked)
+        return ExplainUnits(self.option).explain(model, inputs, options)
 
-    def explainer(self, model: SupervisedModel, part: Part, asked: Asked) -> RowExplainer:
-        return StepExplainer(model, part, asked.get("label"))
+    def explainer(self, model: SupervisedModel, part: Part, options: Asked) -> RowExplainer:
+        return StepExplainer(model, part, options.get("label"))

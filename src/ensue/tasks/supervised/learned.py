@@ -69,7 +69,7 @@ class Linear(ABC):
         return None
 
     def attributions(
-        self, part: Any, wanted: Sequence[Wanted], target: Target
+        self, part: Any, explained: Sequence[Wanted], target: Target
     ) -> tuple[LinearAttribution, ...]:
         """What the parts of the only row count for; () where it does not say."""
         return ()
@@ -184,7 +184,7 @@ class LearnedInput(ABC):
         return ""
 
     def side_attributions(
-        self, part: Any, wanted: Sequence[Wanted], learned: Learned, networks: Sequence[Any]
+        self, part: Any, explained: Sequence[Wanted], learned: Learned, networks: Sequence[Any]
     ) -> tuple[LinearAttribution, ...]:
         """What the side scores inside the networks count for; () where there are none."""
         return ()
@@ -197,7 +197,9 @@ class LearnedInput(ABC):
 def saved_regression(inputs: Callable[[Any], int]) -> Arrays:
     """A regression on so many inputs, as a linear model of a target holds it."""
     return weights(
-        lambda own: Regression(inputs(own), own.target.linear_width, own.target.regression)
+        lambda record: Regression(
+            inputs(record), record.target.linear_width, record.target.regression
+        )
     )
 
 
@@ -208,8 +210,8 @@ class Learned:
 
     input: Annotated[Any, Given("input")]  # a LearnedInput
     target: Annotated[Target, Kinds("targets")]
-    linear: Annotated[Linear | None, Given(lambda own: own.linear_of(own.target))] = None
-    mixture: Annotated[Mixture | None, OfClass(lambda own: own.mixture_of(own))] = None
+    linear: Annotated[Linear | None, Given(lambda record: record.linear_of(record.target))] = None
+    mixture: Annotated[Mixture | None, OfClass(lambda record: record.mixture_of(record))] = None
     temperature: Annotated[float, Range(above=0, high=1e6)] = 1.0
     held: Annotated[Tensor | None, NOT_SAVED] = None
 

@@ -80,13 +80,13 @@ def cross_fitted_threshold(x: Tensor, y: Tensor, rare: int, ridge: float = RIDGE
         return None
     folds = torch.empty_like(y)
     for label in range(2):
-        own = y == label
-        folds[own] = torch.arange(int(own.sum())) % FOLDS  # each class in equal shares
+        is_label = y == label
+        folds[is_label] = torch.arange(int(is_label.sum())) % FOLDS  # each class in equal shares
     p = torch.zeros(len(y), 2, dtype=torch.float64)
     for fold in range(FOLDS):
-        held = folds == fold
+        in_fold = folds == fold
         linear = Regression(x.shape[1], 2, "softmax").double()
-        p[held] = linear.solve(x[~held], y[~held], ridge).answers(x[held]).detach()
+        p[in_fold] = linear.solve(x[~in_fold], y[~in_fold], ridge).answers(x[in_fold]).detach()
     return fitted_threshold(p.numpy(), y.numpy(), rare)
 
 
@@ -165,14 +165,14 @@ class RowAverages(Averages):
         return target.mean_score(tensors_of(outputs), y, model.train.watch)
 
     def answers(
-        self, outputs: Outputs, part: Any, model: SupervisedModel, asked: Asked
+        self, outputs: Outputs, part: Any, model: SupervisedModel, options: Asked
     ) -> list[Any]:
-        return model.learned.target.answers(tensors_of(outputs), asked)
+        return model.learned.target.answers(tensors_of(outputs), options)
 
     def evaluate(
-        self, outputs: Outputs, part: Any, model: SupervisedModel, asked: Asked
+        self, outputs: Outputs, part: Any, model: SupervisedModel, options: Asked
     ) -> Evaluation:
-        return evaluated(tensors_of(outputs), part, model, asked)
+        return evaluated(tensors_of(outputs), part, model, options)
 
 
 class Supervised(RowTask[S, Learned]):
@@ -293,17 +293,17 @@ class Supervised(RowTask[S, Learned]):
         target = model.learned.target
         return AnswerShape(target.answer_names, decision=target.decision_lines)
 
-    def answers(self, part: Any, model: SupervisedModel, asked: Asked = NOTHING) -> list[Any]:
+    def answers(self, part: Any, model: SupervisedModel, options: Asked = NOTHING) -> list[Any]:
         if not len(part):
             return []
-        return [*self.averages.answers(self.averages.outputs(part, model), part, model, asked)]
+        return [*self.averages.answers(self.averages.outputs(part, model), part, model, options)]
 
-    def evaluate(self, part: Any, model: SupervisedModel, asked: Asked = NOTHING) -> Evaluation:
+    def evaluate(self, part: Any, model: SupervisedModel, options: Asked = NOTHING) -> Evaluation:
         alone = outputs_of(part, model)
         linear = linear_scores(part, model)
         combined = model.learned.combined(alone, linear)
         others = {NETWORK_ALONE: alone} if model.learned.mixture is not None else {}
-        return evaluated(combined, part, model, asked, others)
+        return evaluated(combined, part, model, options, others)
 
     # ------------------------------------------------------------- kept, looked at
     def exported(self, model: SupervisedModel) -> Exported:
@@ -316,9 +316,9 @@ class Supervised(RowTask[S, Learned]):
         reads = self.input_of(model)
         read = reads.unpack(saved, model)
 
-        def mixture_of(own: Learned) -> type[Mixture] | None:
-            mixed = own.linear is not None and self.share(model, own.target) is not None
-            return own.target.mixture if mixed else None
+        def mixture_of(learned: Learned) -> type[Mixture] | None:
+            mixed = learned.linear is not None and self.share(model, learned.target) is not None
+            return learned.target.mixture if mixed else None
 
         return unpacked(
             Learned,
@@ -410,7 +410,7 @@ def evaluated(
     outputs: Sequence[Tensor],
     part: Any,
     model: SupervisedModel,
-    asked: Asked,
+    options: Asked,
     others: Mapping[str, Sequence[Tensor]] | None = None,
 ) -> Evaluation:
     """outputs: of what answers; others: z of further networks by name, to compare with."""
@@ -418,10 +418,10 @@ def evaluated(
     baselines = {} if learned.linear is None else {learned.linear.name: learned.linear.scores(part)}
     for name, several in (others or {}).items():
         baselines[name] = learned.target.mean_of(several)
-    shown: Callable[[int], tuple[str, str]] = learned.input.shown(part)
+    show_row: Callable[[int], tuple[str, str]] = learned.input.shown(part)
     rows = learned.input.labelled(part)
     return learned.target.evaluate(
-        TargetOutputs(outputs, baselines, rows, shown, model.train.seed, asked)
+        TargetOutputs(outputs, baselines, rows, show_row, model.train.seed, options)
     )
 
 

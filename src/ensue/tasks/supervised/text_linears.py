@@ -40,26 +40,29 @@ PHRASES = 10  # features that are named
 
 
 def linear_attributions(
-    wanted: Sequence[Wanted], words: Sequence[str], parts: Contributions, bias: NDArray[np.floating]
+    explained: Sequence[Wanted],
+    words: Sequence[str],
+    parts: Contributions,
+    bias: NDArray[np.floating],
 ) -> tuple[LinearAttribution, ...]:
     """One for each answer. words: of the text as the linear model cuts it; bias (answers,)."""
-    found = []
-    for k, own in enumerate(wanted):
+    attributions = []
+    for k, answer in enumerate(explained):
         scores = parts.by_word[:, k].tolist()
         strongest = sorted(parts.features.items(), key=lambda item: -abs(item[1][k]))[:PHRASES]
         phrases = tuple(Phrase(text, float(values[k])) for text, values in strongest)
         constant = float(bias[k])
         output = constant + float(parts.by_word[:, k].sum())
-        found.append(
+        attributions.append(
             LinearAttribution(
-                own.name, None, output, constant, tuple(words), tuple(scores), phrases
+                answer.name, None, output, constant, tuple(words), tuple(scores), phrases
             )
         )
-    return tuple(found)
+    return tuple(attributions)
 
 
-def _ngram_class(own: Any) -> type[LinearModel] | type[RidgeModel]:
-    return RidgeModel if own.target.numeric else LinearModel
+def _ngram_class(record: Any) -> type[LinearModel] | type[RidgeModel]:
+    return RidgeModel if record.target.numeric else LinearModel
 
 
 NgramModel = Annotated[
@@ -80,15 +83,15 @@ class MixedText(Linear):
         TextLinear,
         SavedAs("", arrays="linear"),
         Let(
-            extra=lambda own: 0 if own.beside is None else own.beside.dense_width,
+            extra=lambda record: 0 if record.beside is None else record.beside.dense_width,
             outputs="target.linear_width",
         ),
     ]
     beside: Annotated[ColumnsBeside | None, Given("input.beside")]
-    number: Annotated[bool, Given(lambda own: own.target.numeric)]
+    number: Annotated[bool, Given(lambda record: record.target.numeric)]
     telling: Annotated[
         Mapping[str, Sequence[str]],
-        Keys(lambda own: () if own.number else own.target.labels.tokens),
+        Keys(lambda record: () if record.number else record.target.labels.tokens),
     ] = field(default_factory=dict)
 
     @property
@@ -112,16 +115,16 @@ class MixedText(Linear):
         return LinearQuestion(read.inputs, read.steps, TextScores(self.model, self.beside))
 
     def attributions(
-        self, part: Part, wanted: Sequence[Wanted], target: Target
+        self, part: Part, explained: Sequence[Wanted], target: Target
     ) -> tuple[LinearAttribution, ...]:
         texts = texts_of(part)
         more = None if self.beside is None else self.beside.matrix(part)
         without = self.model.without_text(more)
-        directions, constant = target.linear_directions(wanted)
+        directions, constant = target.linear_directions(explained)
         bias = without @ directions + constant
         parts = text_contributions(self.model, texts, directions)
         words = [texts.words[k] for k in texts.rows.values]
-        return linear_attributions(wanted, words, parts, bias)
+        return linear_attributions(explained, words, parts, bias)
 
 
 class TextScores(nn.Module):
@@ -156,7 +159,7 @@ class NgramText(Linear):
     model: Annotated[
         NgramModel,
         Let(
-            word_count=lambda own: len(own.words),
+            word_count=lambda record: len(record.words),
             outputs="target.linear_width",
             several="target.several",
         ),
@@ -179,26 +182,26 @@ class NgramText(Linear):
         return [" ".join(self.words.tokens_of(words)) for words, _ in best]
 
     def attributions(
-        self, part: Part, wanted: Sequence[Wanted], target: Target
+        self, part: Part, explained: Sequence[Wanted], target: Target
     ) -> tuple[LinearAttribution, ...]:
         assert isinstance(self.model, LinearModel)
-        return self.parts_of(part, wanted, target, self.model.weights, self.model.bias)
+        return self.parts_of(part, explained, target, self.model.weights, self.model.bias)
 
     def parts_of(
         self,
         part: Part,
-        wanted: Sequence[Wanted],
+        explained: Sequence[Wanted],
         target: Target,
         weights: NDArray[Any],
         bias: NDArray[Any],
     ) -> tuple[LinearAttribution, ...]:
         """What each word counts for, by weights (n-grams, classes)."""
         assert isinstance(self.model, LinearModel)
-        directions, _ = target.linear_directions(wanted)
+        directions, _ = target.linear_directions(explained)
         texts = Texts(self.words.tokens, vocabulary_rows(part, self.words.numbers))
         parts = ngram_contributions(self.model.ngrams, weights, texts, directions)
         words = [texts.words[k] for k in texts.rows.values]
-        return linear_attributions(wanted, words, parts, bias @ directions)
+        return linear_attributions(explained, words, parts, bias @ directions)
 
 
 @dataclass(frozen=True)
@@ -208,7 +211,7 @@ class VectorLinear(Linear):
     regression: Annotated[
         Regression,
         SavedAs("linear"),
-        saved_regression(lambda own: 2 * own.input.inputs.scale.width),
+        saved_regression(lambda record: 2 * record.input.inputs.scale.width),
     ]
 
     @property

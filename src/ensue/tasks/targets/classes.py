@@ -118,8 +118,8 @@ class LabelTarget(Target):
     def is_label(self, text: str) -> bool:
         return text in self.labels.tokens
 
-    def linear_directions(self, wanted: Sequence[Wanted]) -> tuple[NDArray[np.float64], float]:
-        return against_others(self.width, [one.number for one in wanted], self.several), 0.0
+    def linear_directions(self, explained: Sequence[Wanted]) -> tuple[NDArray[np.float64], float]:
+        return against_others(self.width, [one.number for one in explained], self.several), 0.0
 
     def answering(self) -> Answering:
         labels = {"labels": list(self.labels.tokens), "several": self.several}
@@ -195,20 +195,20 @@ class ClassTarget(LabelTarget):
             return {}
         return {self.rare: self.threshold}
 
-    def answers(self, outputs: Outputs, asked: Asked = NOTHING) -> list[Classified]:
+    def answers(self, outputs: Outputs, options: Asked = NOTHING) -> list[Classified]:
         p = self.probabilities(outputs)
         usual = self.decided(p)
-        return class_answers(p, usual, Decision.of(asked, self.labels), self._thresholds)
+        return class_answers(p, usual, Decision.of(options, self.labels), self._thresholds)
 
-    def decision_lines(self, asked: Asked) -> list[str]:
-        return Decision.of(asked, self.labels).lines()
+    def decision_lines(self, options: Asked) -> list[str]:
+        return Decision.of(options, self.labels).lines()
 
-    def evaluate(self, given: TargetOutputs) -> Evaluation:
-        part = given.part
+    def evaluate(self, outputs: TargetOutputs) -> Evaluation:
+        part = outputs.part
         names = with_unknown(part, self.labels)
         gold = classes_of(part, names)
-        p = self.probabilities(given.outputs)
-        decision = Decision.of(given.asked, self.labels)
+        p = self.probabilities(outputs.outputs)
+        decision = Decision.of(outputs.asked, self.labels)
         guess = decision.classes(p, self.decided(p))
         sure = p[np.arange(len(p)), guess]
         counts = metrics.row_counts(gold, guess, len(names))
@@ -224,16 +224,16 @@ class ClassTarget(LabelTarget):
         lines = [*([] if decision.thresholds else self._threshold_lines()), *decision.lines()]
         most = int(np.argmax(self.labels.counts))
         baselines = {"majority class": np.full_like(gold, most)}
-        baselines |= {name: z.argmax(-1).numpy() for name, z in given.baselines.items()}
+        baselines |= {name: z.argmax(-1).numpy() for name, z in outputs.baselines.items()}
         return Evaluation(
             rows=len(gold),
             steps=len(gold),
-            scores=intervals(sums, given.seed),
+            scores=intervals(sums, outputs.seed),
             others=others,
             baselines={name: metrics.accuracy(gold, labels) for name, labels in baselines.items()},
             classes=class_rows(names, counts.sum(0)),
             confusion=metrics.confusion(gold, guess, len(names)).tolist(),
-            worst=surest_mistakes(gold, guess, p, names, given.shown),
+            worst=surest_mistakes(gold, guess, p, names, outputs.shown),
             unknown=len(unknown_rows(part, self.labels.tokens)),
             notes=[*lines, *reliability_lines(reliability(gold == guess, sure))],
             sums=sums,
@@ -291,24 +291,24 @@ class SeveralTarget(LabelTarget):
         gold, guess = (y.numpy() > 0).astype(np.int64), (p > THRESHOLD).astype(np.int64)
         return scores_of(self.metrics, ClassAnswers(gold, guess, p), watch)
 
-    def answers(self, outputs: Outputs, asked: Asked = NOTHING) -> list[Classified]:
-        decision = Decision.of(asked, self.labels, several=True)
+    def answers(self, outputs: Outputs, options: Asked = NOTHING) -> list[Classified]:
+        decision = Decision.of(options, self.labels, several=True)
         return several_answers(self.probabilities(outputs), decision)
 
-    def decision_lines(self, asked: Asked) -> list[str]:
-        return Decision.of(asked, self.labels, several=True).lines()
+    def decision_lines(self, options: Asked) -> list[str]:
+        return Decision.of(options, self.labels, several=True).lines()
 
-    def evaluate(self, given: TargetOutputs) -> Evaluation:
-        part, known = given.part, len(self.labels)
+    def evaluate(self, outputs: TargetOutputs) -> Evaluation:
+        part, known = outputs.part, len(self.labels)
         names = with_unknown(part, self.labels)
         gold = _marks(part, names)
-        decision = Decision.of(given.asked, self.labels, several=True)
-        p = np.pad(self.probabilities(given.outputs), ((0, 0), (0, len(names) - known)))
+        decision = Decision.of(outputs.asked, self.labels, several=True)
+        p = np.pad(self.probabilities(outputs.outputs), ((0, 0), (0, len(names) - known)))
         guess = decision.marks(p, THRESHOLD)
         counts = metrics.row_counts(gold, guess, len(names))
         right = np.stack([(gold == guess).all(1), np.ones(len(gold))], 1)
         baselines = {"no label": np.zeros_like(gold)}
-        for name, z in given.baselines.items():
+        for name, z in outputs.baselines.items():
             baselines[name] = np.zeros_like(gold)
             baselines[name][:, :known] = z.numpy() > 0
         sure = np.where(guess > 0, p, 1 - p)
@@ -318,12 +318,12 @@ class SeveralTarget(LabelTarget):
         return Evaluation(
             rows=len(gold),
             steps=len(gold),
-            scores=intervals(sums, given.seed),
+            scores=intervals(sums, outputs.seed),
             others=others,
             baselines={name: metrics.accuracy(gold, labels) for name, labels in baselines.items()},
             classes=class_rows(names, counts.sum(0)),
             confusion=(),
-            worst=surest_mistaken_sets(gold, guess, p, names, given.shown),
+            worst=surest_mistaken_sets(gold, guess, p, names, outputs.shown),
             unknown=len(unknown_rows(part, self.labels.tokens)),
             notes=[
                 *decision.lines(),
@@ -363,10 +363,10 @@ def classes_of(part: LabelledPart, labels: Sequence[str]) -> NDArray[np.int64]:
 def _marks(part: LabelledPart, labels: Sequence[str]) -> NDArray[np.int64]:
     """(rows, labels) of zeros and ones."""
     assert part.labels is not None
-    found = np.zeros((len(part), len(labels)), np.int64)
+    marks = np.zeros((len(part), len(labels)), np.int64)
     rows = np.repeat(np.arange(len(part)), part.labels.lengths)
-    found[rows, label_numbers(part, labels)] = 1
-    return found
+    marks[rows, label_numbers(part, labels)] = 1
+    return marks
 
 
 def class_answers(
@@ -378,20 +378,22 @@ def class_answers(
     """One a row of p (rows, classes). usual: the class that is answered unless a threshold says
     otherwise; thresholds: of the model, by which these were chosen."""
     guess = decision.classes(p, usual)
-    found = []
-    for own, k, given in zip(p, guess, decision.answered(p, guess, thresholds), strict=True):
-        name, shown = decision.labels[k], _by_probability(decision.labels, own)
-        found.append(Classified(name, (name,), shown) if given else Abstained("", (), shown))
-    return found
+    answers = []
+    for row, k, is_answered in zip(p, guess, decision.answered(p, guess, thresholds), strict=True):
+        name, ranked = decision.labels[k], _by_probability(decision.labels, row)
+        answers.append(
+            Classified(name, (name,), ranked) if is_answered else Abstained("", (), ranked)
+        )
+    return answers
 
 
 def several_answers(p: Floats, decision: Decision) -> list[Classified]:
     """One a row of p (rows, labels), with the labels that are there."""
-    found = []
-    for own, marks in zip(p, decision.marks(p, THRESHOLD), strict=True):
-        there = tuple(name for name, holds in zip(decision.labels, marks, strict=True) if holds)
-        found.append(Classified("", there, _by_probability(decision.labels, own)))
-    return found
+    answers = []
+    for row, marks in zip(p, decision.marks(p, THRESHOLD), strict=True):
+        labels = tuple(name for name, holds in zip(decision.labels, marks, strict=True) if holds)
+        answers.append(Classified("", labels, _by_probability(decision.labels, row)))
+    return answers
 
 
 def _by_probability(labels: Sequence[str], p: Floats) -> dict[str, float]:
@@ -422,12 +424,12 @@ class ClassMeasure:
         number = int(self._target.decided(p)[0]) if label is None else label_number(label, names)
         return [Wanted(names[number], number, float(p[0, number]))]
 
-    def whole(self, outputs: Outputs, wanted: Sequence[Wanted]) -> Floats:
+    def whole(self, outputs: Outputs, explained: Sequence[Wanted]) -> Floats:
         p = self._target.probabilities(outputs)
-        return np.stack([odds_of(p, own.number) for own in wanted], 1)
+        return np.stack([odds_of(p, item.number) for item in explained], 1)
 
-    def of_network(self, z: Tensor, wanted: Sequence[Wanted]) -> Tensor:
-        return torch.stack([odds_of_scores(z, own.number) for own in wanted], 1)
+    def of_network(self, z: Tensor, explained: Sequence[Wanted]) -> Tensor:
+        return torch.stack([odds_of_scores(z, item.number) for item in explained], 1)
 
 
 class SeveralMeasure:
@@ -443,9 +445,9 @@ class SeveralMeasure:
         numbers = labels_there(p) if label is None else [label_number(label, names)]
         return [Wanted(names[number], number, float(p[number])) for number in numbers]
 
-    def whole(self, outputs: Outputs, wanted: Sequence[Wanted]) -> Floats:
+    def whole(self, outputs: Outputs, explained: Sequence[Wanted]) -> Floats:
         p = self._target.probabilities(outputs)
-        return np.stack([odds_of(p, own.number, several=True) for own in wanted], 1)
+        return np.stack([odds_of(p, item.number, several=True) for item in explained], 1)
 
-    def of_network(self, z: Tensor, wanted: Sequence[Wanted]) -> Tensor:
-        return z[:, [own.number for own in wanted]]
+    def of_network(self, z: Tensor, explained: Sequence[Wanted]) -> Tensor:
+        return z[:, [item.number for item in explained]]

@@ -35,10 +35,10 @@ class Decision:
     abstain_below: float | None = None
 
     @classmethod
-    def of(cls, asked: Mapping[str, Any], labels: Vocabulary, several: bool = False) -> Decision:
+    def of(cls, options: Mapping[str, Any], labels: Vocabulary, several: bool = False) -> Decision:
         """What a question says: one number, or numbers by label. several: a row may have several
         labels, each of which has its own answer."""
-        names, below = labels.tokens, asked.get(ABSTAIN)
+        names, below = labels.tokens, options.get(ABSTAIN)
         if below is not None and several:
             raise OptionError(
                 "abstain-below: a row may have several labels here, each with a probability of its "
@@ -46,12 +46,12 @@ class Decision:
             )
         if below is not None:
             below = _probability("abstain-below", below)
-        given = asked.get(THRESHOLD)
-        if given is None:
+        threshold = options.get(THRESHOLD)
+        if threshold is None:
             return cls(names, {}, below)
-        by_label = _by_label(given)
+        by_label = _by_label(threshold)
         if isinstance(by_label, Mapping):
-            return cls(names, {_number(n, names): own for n, own in by_label.items()}, below)
+            return cls(names, {_number(n, names): value for n, value in by_label.items()}, below)
         if several:
             return cls(names, dict.fromkeys(range(len(names)), by_label), below)
         return cls(names, {_positive(labels, by_label): by_label}, below)
@@ -68,10 +68,10 @@ class Decision:
 
     def marks(self, p: Floats, usual: float) -> Guess:
         """(rows, labels) zeros and ones of p. usual: labels more probable are there."""
-        found = p > usual
+        marked = p > usual
         for k, least in self.thresholds.items():
-            found[:, k] = p[:, k] >= least
-        return found.astype(np.int64)
+            marked[:, k] = p[:, k] >= least
+        return marked.astype(np.int64)
 
     def answered(
         self, p: Floats, guess: Guess, usual: Mapping[int, float] = NO_THRESHOLDS
@@ -93,21 +93,21 @@ class Decision:
         """coverage: the share of rows that are answered; the accuracy of these."""
         if self.abstain_below is None:
             return {}
-        found = {"coverage": float(answered.mean())}
+        by_name = {"coverage": float(answered.mean())}
         if answered.any():
-            found["accuracy answered"] = float(right[answered].mean())
-        return found
+            by_name["accuracy answered"] = float(right[answered].mean())
+        return by_name
 
     def lines(self) -> list[str]:
         """How answers are chosen, for the person who reads them."""
-        found = [
+        texts = [
             f"answered with {self.labels[k]!r} from probability {least:.2f} on"
             for k, least in self.thresholds.items()
         ]
         if self.abstain_below is not None:
-            told = ", counted from the threshold" * bool(self.thresholds)
-            found.append(f"no answer below probability {self.abstain_below:.2f}{told}")
-        return found
+            note = ", counted from the threshold" * bool(self.thresholds)
+            texts.append(f"no answer below probability {self.abstain_below:.2f}{note}")
+        return texts
 
 
 def rarer(labels: Vocabulary) -> int:
@@ -131,34 +131,34 @@ def _positive(labels: Vocabulary, threshold: float) -> int:
     )
 
 
-def refuse_decision(asked: Mapping[str, Any]) -> None:
+def refuse_decision(options: Mapping[str, Any]) -> None:
     """An error where answers are numbers, which no probability decides."""
     for word in (THRESHOLD, ABSTAIN):
-        if word in asked:
+        if word in options:
             raise OptionError(
                 f"{word.replace('_', '-')}: the answers of this model are numbers with intervals, "
                 "not classes with probabilities; leave it out"
             )
 
 
-def _by_label(given: Any) -> float | dict[str, float]:
+def _by_label(threshold: Any) -> float | dict[str, float]:
     """0.7, "0.7", "yes=0.7,no=0.4" or the same as a mapping."""
-    if isinstance(given, str) and "=" in given:
-        given = dict(pair.rpartition("=")[::2] for pair in given.split(","))
-    if isinstance(given, Mapping):
-        return {name.strip(): _probability(THRESHOLD, own) for name, own in given.items()}
-    return _probability(THRESHOLD, given)
+    if isinstance(threshold, str) and "=" in threshold:
+        threshold = dict(pair.rpartition("=")[::2] for pair in threshold.split(","))
+    if isinstance(threshold, Mapping):
+        return {name.strip(): _probability(THRESHOLD, value) for name, value in threshold.items()}
+    return _probability(THRESHOLD, threshold)
 
 
-def _probability(word: str, given: Any) -> float:
+def _probability(word: str, value: Any) -> float:
     try:
-        found = float(given)
+        probability = float(value)
     except (TypeError, ValueError):
-        found = np.nan
-    if not 0 <= found <= 1:
+        probability = np.nan
+    if not 0 <= probability <= 1:
         more = ", or label=0.7" if word == THRESHOLD else ""
-        raise OptionError(f"{word}: expected a probability from 0 to 1{more}, got {given!r}")
-    return found
+        raise OptionError(f"{word}: expected a probability from 0 to 1{more}, got {value!r}")
+    return probability
 
 
 def _number(name: str, names: Sequence[str]) -> int:

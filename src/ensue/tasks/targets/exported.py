@@ -55,13 +55,13 @@ class Numbers(nn.Module):
         return tuple(torch.stack(each).mean(0) * self.spread + self.mean for each in numbers)
 
     def _quantile(self, z: Tensor, q: float) -> Tensor:
-        own = self.distribution
+        distribution = self.distribution
         away = float(torch.special.ndtri(torch.tensor(q, dtype=torch.float64)))
-        if isinstance(own, Gaussian):
-            middle, sigma = own.parameters(z)
+        if isinstance(distribution, Gaussian):
+            middle, sigma = distribution.parameters(z)
             return middle + sigma.mul(away)
-        assert isinstance(own, Mixture)
-        log_weight, mean, spread = own.parameters(z)
+        assert isinstance(distribution, Mixture)
+        log_weight, mean, spread = distribution.parameters(z)
         weight, ends = log_weight.exp(), mean + spread * away
         low, high = ends.amin(-1), ends.amax(-1)
         for _ in range(BISECTIONS):
@@ -69,5 +69,5 @@ class Numbers(nn.Module):
             below = 0.5 + 0.5 * torch.erf((middle[..., None] - mean) / spread / 2**0.5)
             enough = (weight * below).sum(-1) >= q
             low, high = torch.where(enough, low, middle), torch.where(enough, middle, high)
-        found: Tensor = high
-        return found
+        quantile: Tensor = high
+        return quantile

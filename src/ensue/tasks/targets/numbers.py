@@ -58,7 +58,7 @@ class NumberTarget(Target):
 
     mean: float
     spread: Positive
-    distribution: Annotated[Distribution, Given(lambda own: distribution(own.settings))]
+    distribution: Annotated[Distribution, Given(lambda record: distribution(record.settings))]
     share: Annotated[float, Range(above=0, high=1 - 1e-9)]
 
     kind: ClassVar[str] = "number"
@@ -75,8 +75,8 @@ class NumberTarget(Target):
                 "the training part: expected a target with different numbers, got "
                 f"{'one only, ' + format(values[0], 'g') if len(values) else 'none'}"
             )
-        found = distribution(settings)
-        return cls(float(values.mean()), float(values.std()), found, settings.interval)
+        fitted = distribution(settings)
+        return cls(float(values.mean()), float(values.std()), fitted, settings.interval)
 
     @property
     def width(self) -> int:
@@ -115,7 +115,7 @@ class NumberTarget(Target):
     def mixed(self, mixture: NumberMixture, z: Tensor, linear: Tensor) -> Tensor:
         return mixture.outputs(z, linear)
 
-    def linear_directions(self, wanted: Sequence[Wanted]) -> tuple[NDArray[np.float64], float]:
+    def linear_directions(self, explained: Sequence[Wanted]) -> tuple[NDArray[np.float64], float]:
         return np.full((1, 1), self.spread), self.mean
 
     # ------------------------------------------------------------- scored
@@ -130,8 +130,8 @@ class NumberTarget(Target):
 
     def means(self, outputs: Outputs) -> NDArray[np.float64]:
         """(rows,): the expected values, of several members their mean."""
-        found = [self._restored(self.distribution.mean(z)) for z in outputs]
-        return np.asarray(np.mean(found, 0))
+        values = [self._restored(self.distribution.mean(z)) for z in outputs]
+        return np.asarray(np.mean(values, 0))
 
     def intervals(self, outputs: Outputs, share: float) -> tuple[NDArray[Any], NDArray[Any]]:
         """Both ends (rows,) of the central intervals that hold so great a share of the
@@ -140,15 +140,15 @@ class NumberTarget(Target):
         low, high = ([self._restored(pair[k]) for pair in pairs] for k in (0, 1))
         return np.asarray(np.mean(low, 0)), np.asarray(np.mean(high, 0))
 
-    def answers(self, outputs: Outputs, asked: Asked = NOTHING) -> list[Estimated]:
-        refuse_decision(asked)
+    def answers(self, outputs: Outputs, options: Asked = NOTHING) -> list[Estimated]:
+        refuse_decision(options)
         low, high = self.intervals(outputs, self.share)
         rows = zip(self.means(outputs), low, high, strict=True)
         return [Estimated(float(m), float(a), float(b), self.share) for m, a, b in rows]
 
-    def evaluate(self, given: TargetOutputs) -> Evaluation:
-        refuse_decision(given.asked)
-        gold, guess = label_values(given.part), self.means(given.outputs)
+    def evaluate(self, outputs: TargetOutputs) -> Evaluation:
+        refuse_decision(outputs.asked)
+        gold, guess = label_values(outputs.part), self.means(outputs.outputs)
         wrong = guess - gold
         ones = np.ones(len(gold))
         sums = {
@@ -156,19 +156,19 @@ class NumberTarget(Target):
             "mae": RowSums("ratio", np.stack([abs(wrong), ones], 1)),
         }
         y = torch.from_numpy((gold - self.mean) / self.spread)[:, None]
-        cost = [self.cost(z.double(), y).mean() for z in given.outputs]
+        cost = [self.cost(z.double(), y).mean() for z in outputs.outputs]
         around = float(((gold - gold.mean()) ** 2).mean())
         others = {"log loss": float(np.mean(cost)) + float(np.log(self.spread))}
         if around:
             others["r2"] = 1 - float((wrong**2).mean()) / around
         shares = sorted({*SHARES, self.share})
-        kept = [held(gold, *self.intervals(given.outputs, share), share) for share in shares]
+        coverages = [held(gold, *self.intervals(outputs.outputs, share), share) for share in shares]
         baselines = {"mean": np.full_like(gold, self.mean)}
-        baselines |= {name: self._restored(z) for name, z in given.baselines.items()}
+        baselines |= {name: self._restored(z) for name, z in outputs.baselines.items()}
         return Evaluation(
             rows=len(gold),
             steps=len(gold),
-            scores=intervals(sums, given.seed),
+            scores=intervals(sums, outputs.seed),
             others=others,
             baselines={
                 name: float(((values - gold) ** 2).mean() ** 0.5)
@@ -178,7 +178,7 @@ class NumberTarget(Target):
             confusion=(),
             worst=(),
             higher_is_better=False,
-            notes=held_lines(kept),
+            notes=held_lines(coverages),
             sums=sums,
         )
 
@@ -206,12 +206,12 @@ def label_values(part: LabelledPart) -> NDArray[np.float64]:
         raise DataError(f"{part.names[row]}: expected one number, got {part.labels.lengths[row]}")
     texts = list(part.numbers.labels)
     table = np.array([np.nan if (n := number_of(text)) is None else n for text in texts])
-    found = table[part.labels.values]
-    if len(wrong := np.flatnonzero(np.isnan(found))):
+    values = table[part.labels.values]
+    if len(wrong := np.flatnonzero(np.isnan(values))):
         row = int(wrong[0])
         text = texts[part.labels.values[row]]
         raise DataError(
             f"{part.names[row]}: what is to be predicted: expected a finite number, got {text!r}"
             f"{number_hint(text)}"
         )
-    return np.asarray(found, np.float64)
+    return np.asarray(values, np.float64)

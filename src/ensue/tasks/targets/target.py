@@ -34,14 +34,14 @@ class Readable(Protocol):
     def as_text(self) -> str: ...
 
 
-def shown_texts(shown: object) -> list[str]:
+def shown_texts(inputs: object) -> list[str]:
     """What is shown of an input, each of its texts on one line; "" where it is neither a text nor
     readable."""
-    if isinstance(shown, str):
-        return [" ".join(shown.split())]
-    if isinstance(shown, tuple):
-        return [text for own in shown for text in shown_texts(own)]
-    return shown_texts(shown.as_text()) if isinstance(shown, Readable) else [""]
+    if isinstance(inputs, str):
+        return [" ".join(inputs.split())]
+    if isinstance(inputs, tuple):
+        return [text for item in inputs for text in shown_texts(item)]
+    return shown_texts(inputs.as_text()) if isinstance(inputs, Readable) else [""]
 
 
 @dataclass(frozen=True)
@@ -57,13 +57,13 @@ class Classified(Answer):
     labels: tuple[str, ...]
     probabilities: Mapping[str, float]
 
-    def as_line(self, shown: object) -> str:
+    def as_line(self, inputs: object) -> str:
         """label, probability and input, with tabs between; the white space of the input is one
         space each, so that an answer is a line. Several labels stand with commas between, and
         the probability is that of the least probable of them."""
         chosen = ",".join(self.labels)
         probability = f"{self.probability:.4f}" if self.labels else ""
-        return tabbed(chosen, probability, *shown_texts(shown)).rstrip("\t")
+        return tabbed(chosen, probability, *shown_texts(inputs)).rstrip("\t")
 
     def as_row(self) -> dict[str, Any]:
         """label and probability; labels, where there may be several, with the probability of the
@@ -98,8 +98,8 @@ class Abstained(Classified):
     '\\t0.5500\\ta film'
     """
 
-    def as_line(self, shown: object) -> str:
-        return tabbed("", f"{self.probability:.4f}", *shown_texts(shown)).rstrip("\t")
+    def as_line(self, inputs: object) -> str:
+        return tabbed("", f"{self.probability:.4f}", *shown_texts(inputs)).rstrip("\t")
 
     def as_row(self) -> dict[str, Any]:
         return {"label": None, "probability": self.probability}
@@ -122,10 +122,10 @@ class Estimated(Answer):
     high: float
     share: float
 
-    def as_line(self, shown: object) -> str:
+    def as_line(self, inputs: object) -> str:
         """value, low, high and input, with tabs between."""
         numbers = (f"{number:.6g}" for number in (self.value, self.low, self.high))
-        return tabbed(*numbers, *shown_texts(shown)).rstrip("\t")
+        return tabbed(*numbers, *shown_texts(inputs)).rstrip("\t")
 
     def as_row(self) -> dict[str, float]:
         return {"value": self.value, "low": self.low, "high": self.high}
@@ -133,13 +133,15 @@ class Estimated(Answer):
     @classmethod
     def as_columns(cls, answers: Sequence[Self]) -> Columns:
         """The intervals stand on one scale."""
-        scale = min(own.low for own in answers), max(own.high for own in answers)
-        shares = {f"{own.share:.0%} " for own in answers}
+        scale = min(answer.low for answer in answers), max(answer.high for answer in answers)
+        shares = {f"{answer.share:.0%} " for answer in answers}
         return {
-            "value": [own.value for own in answers],
+            "value": [answer.value for answer in answers],
             f"{shares.pop() if len(shares) == 1 else ''}interval": [
-                Range(own.value, own.low, own.high, scale, between(own.low, own.high))
-                for own in answers
+                Range(
+                    answer.value, answer.low, answer.high, scale, between(answer.low, answer.high)
+                )
+                for answer in answers
             ],
         }
 
@@ -269,22 +271,22 @@ class Target(ABC):
         """z of a network mixed with that of a linear model."""
         raise AssertionError(f"{self.kind} has no mixture")
 
-    def linear_directions(self, wanted: Sequence[Wanted]) -> tuple[NDArray[np.float64], float]:
+    def linear_directions(self, explained: Sequence[Wanted]) -> tuple[NDArray[np.float64], float]:
         """(linear_width, wanted) and a constant: from what a linear model says to what is
         explained."""
         return np.ones((1, 1)), 0.0
 
     # ------------------------------------------------------------- answers
     @abstractmethod
-    def answers(self, outputs: Outputs, asked: Asked = NOTHING) -> list[Any]:
-        """One a row, of all members together. asked: how they are chosen, where it is said."""
+    def answers(self, outputs: Outputs, options: Asked = NOTHING) -> list[Any]:
+        """One a row, of all members together. options: how they are chosen, where it is said."""
 
-    def decision_lines(self, asked: Asked) -> list[str]:
+    def decision_lines(self, options: Asked) -> list[str]:
         """How answers are chosen, where it is said."""
         return []
 
     @abstractmethod
-    def evaluate(self, given: TargetOutputs) -> Evaluation:
+    def evaluate(self, outputs: TargetOutputs) -> Evaluation:
         """Evaluation against gold labels."""
 
     @abstractmethod

@@ -30,9 +30,9 @@ class EncoderNames(NamedTuple):
 
     def renamed(self, name: str) -> str:
         """The name in the network of a weight of the encoder."""
-        for begin, own in self.encoder.items():
+        for begin, renamed_begin in self.encoder.items():
             if name.startswith(begin):
-                return own + name.removeprefix(begin)
+                return renamed_begin + name.removeprefix(begin)
         return ""
 
 
@@ -48,16 +48,16 @@ class Transfers(ABC):
     def gives(self, model: AnyModel, called: str, digest: str) -> Pretrained:
         """The encoder of a trained model, with what its inputs are read by."""
 
-    def taken(self, own: Pretrained, model: AnyModel) -> Pretrained:
+    def taken(self, pretrained: Pretrained, model: AnyModel) -> Pretrained:
         """A base as models of this task use it: its encoder."""
-        return replace(own, language={}, whole={})
+        return replace(pretrained, language={}, whole={})
 
     @abstractmethod
-    def architecture(self, own: Pretrained, model: AnyModel) -> dict[str, Any]:
+    def architecture(self, pretrained: Pretrained, model: AnyModel) -> dict[str, Any]:
         """The settings of [model] that make a network with the layers of a base."""
 
     def recipe(
-        self, own: Pretrained, model: AnyModel, rows: int
+        self, pretrained: Pretrained, model: AnyModel, rows: int
     ) -> Mapping[str, Mapping[str, Any]]:
         """Defaults by table and key for a training of so many rows that begins from a base."""
         return {}
@@ -72,12 +72,14 @@ class Transfers(ABC):
         """Where a network has its encoder."""
 
     @abstractmethod
-    def first(self, own: Pretrained, model: AnyModel, network: nn.Module) -> dict[str, Tensor]:
+    def first(
+        self, pretrained: Pretrained, model: AnyModel, network: nn.Module
+    ) -> dict[str, Tensor]:
         """The weights of a base by their names in a fresh network of the model."""
 
-    def learned(self, own: Pretrained, model: AnyModel) -> Pretrained:
+    def learned(self, pretrained: Pretrained, model: AnyModel) -> Pretrained:
         """The base with the words that the model has learned, as its run keeps it."""
-        return own
+        return pretrained
 
 
 @dataclass(frozen=True)
@@ -89,13 +91,15 @@ class Refuses(Transfers):
     def gives(self, model: AnyModel, called: str, digest: str) -> Pretrained:
         raise OptionError(f"{called}: a {model.task.name} model cannot be a base: {self.why}")
 
-    def architecture(self, own: Pretrained, model: AnyModel) -> dict[str, Any]:
+    def architecture(self, pretrained: Pretrained, model: AnyModel) -> dict[str, Any]:
         raise OptionError(
-            f"base: a {model.task.name} model cannot begin from {own.called}: {self.why}"
+            f"base: a {model.task.name} model cannot begin from {pretrained.called}: {self.why}"
         )
 
     def names(self, network: nn.Module) -> EncoderNames:
         raise AssertionError("a base was refused")
 
-    def first(self, own: Pretrained, model: AnyModel, network: nn.Module) -> dict[str, Tensor]:
+    def first(
+        self, pretrained: Pretrained, model: AnyModel, network: nn.Module
+    ) -> dict[str, Tensor]:
         raise AssertionError("a base was refused")

@@ -36,18 +36,19 @@ class LetterContext:
         built_in_cells_only(self.settings, NAME)
 
     @classmethod
-    def of(cls, own: Pretrained) -> LetterContext:
-        assert own.tokeniser is not None
-        assert own.words is not None
-        if own.cells:
+    def of(cls, pretrained: Pretrained) -> LetterContext:
+        assert pretrained.tokeniser is not None
+        assert pretrained.words is not None
+        if pretrained.cells:
             raise OptionError(
-                f"{own.called}: a character language model of cells of one's own cannot stand "
+                f"{pretrained.called}: a character language model of cells of one's own cannot "
+                "stand "
                 "beside the words of a labeller; expected a built-in cell"
             )
-        table = {"encoder": own.encoder, "bidirectional": False, **own.settings}
+        table = {"encoder": pretrained.encoder, "bidirectional": False, **pretrained.settings}
         settings = EncoderSettings.of(table, NAME)
         ways = 1 + settings.bidirectional
-        return cls(own.tokeniser, own.words, own.word_width // ways, settings)
+        return cls(pretrained.tokeniser, pretrained.words, pretrained.word_width // ways, settings)
 
     def spelling(self, surfaces: Iterable[str]) -> Ragged:
         """The letters of each surface; before the first, in the place of padding, the border of

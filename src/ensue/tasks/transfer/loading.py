@@ -49,11 +49,11 @@ def weights_base(path: str) -> Pretrained:
     an `nn.Embedding` whose words are listed in the metadata, `words` as JSON, or in a file beside
     it, one a line."""
     weights, listed = _read_weights(path)
-    prefixes = sorted({own[1] for name in weights if (own := LAYER.match(name))})
+    prefixes = sorted({match[1] for name in weights if (match := LAYER.match(name))})
     if len(prefixes) > 1:
         raise OptionError(
             f"{path}: expected the weights of one recurrent network, got those of "
-            f"{len(prefixes)}: {', '.join(own or 'no prefix' for own in prefixes)}"
+            f"{len(prefixes)}: {', '.join(prefix or 'no prefix' for prefix in prefixes)}"
         )
     table = _table(path, weights)
     if not prefixes and table is None:
@@ -62,13 +62,13 @@ def weights_base(path: str) -> Pretrained:
             f"embedding, got {', '.join(sorted(weights)[:5]) or 'none'}"
         )
     words = _words(path, listed, table)
-    found = Pretrained(path, _digest(path), words=words, table=table)
+    base = Pretrained(path, _digest(path), words=words, table=table)
     if not prefixes:
-        return found
+        return base
     settings, layers = _layers(path, weights, prefixes[0])
     return Pretrained(
         path,
-        found.digest,
+        base.digest,
         words=words,
         table=table,
         encoder="recurrent",
@@ -87,11 +87,11 @@ def _read_weights(path: str) -> tuple[dict[str, Tensor], str]:
 
 
 def _digest(path: str) -> str:
-    found = sha256()
+    hashed = sha256()
     with Path(path).open("rb") as file:
         while piece := file.read(PIECE):
-            found.update(piece)
-    return found.hexdigest()
+            hashed.update(piece)
+    return hashed.hexdigest()
 
 
 def _table(path: str, weights: Mapping[str, Tensor]) -> Tensor | None:
@@ -125,7 +125,7 @@ def _layers(
     path: str, weights: Mapping[str, Tensor], prefix: str
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """The settings of an encoder that computes the same, and its weights by our names."""
-    numbers = sorted(int(own[2]) for name in weights if (own := LAYER.match(name)))
+    numbers = sorted(int(match[2]) for name in weights if (match := LAYER.match(name)))
     both = f"{prefix}weight_ih_l0_reverse" in weights
     hidden = weights[f"{prefix}weight_hh_l0"].shape[1]
     times, rest = divmod(weights[f"{prefix}weight_ih_l0"].shape[0], hidden)
@@ -145,15 +145,15 @@ def _layers(
         "initial_state": "zero",
         "output_layers": False,
     }
-    found: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     for number in numbers:
         for way, end in (("forwards", ""), ("backwards", "_reverse"))[: 1 + both]:
             suffix, begin = f"_l{number}{end}", f"recurrent.{way}.{number}."
-            found |= {
+            tensors |= {
                 begin + name: tensor
                 for name, tensor in _way(weights, prefix, suffix, times, hidden).items()
             }
-    return settings, found
+    return settings, tensors
 
 
 def _way(
@@ -184,20 +184,21 @@ def read_base(model: AnyModel, folder: RunFolder | None) -> Pretrained:
         copy = read_copy(folder.base)
         _refuse_changed(model, copy, folder)
         return _taken(copy, model)
-    found = _found(model)
-    if base.digest and base.digest != found.digest:
+    pretrained = _found(model)
+    if base.digest and base.digest != pretrained.digest:
         raise RunError(
-            f"{found.called}: this is not the base that the configuration names: expected the "
-            f"digest {base.digest[:12]}…, got {found.digest[:12]}…. Put it back, or take the new "
+            f"{pretrained.called}: this is not the base that the configuration names: expected the "
+            f"digest {base.digest[:12]}…, got {pretrained.digest[:12]}…. Put it back, or take "
+            "the new "
             'one: --set base.digest=""'
         )
-    return _taken(found, model)
+    return _taken(pretrained, model)
 
 
 def _taken(base: Pretrained, model: AnyModel) -> Pretrained:
     """What the task of the model takes of a base."""
-    taken: Pretrained = model.task.transfers.taken(base, model)
-    return taken
+    pretrained: Pretrained = model.task.transfers.taken(base, model)
+    return pretrained
 
 
 def _refuse_changed(model: AnyModel, copy: Pretrained, folder: RunFolder) -> None:
@@ -263,7 +264,7 @@ def _model(path: str, model: AnyModel) -> Pretrained:
 def _trust(saved: Saved, model: AnyModel) -> Trust:
     """A cell of one's own in the base is the one that this training has too, and nothing of the
     base's folder is run."""
-    own = cell_references(model.model)
-    if saved.facts.get("cells") and own:
-        return Trust(cell=next(iter(own.values())).ready(), command=NAME_THE_CELL)
+    references = cell_references(model.model)
+    if saved.facts.get("cells") and references:
+        return Trust(cell=next(iter(references.values())).ready(), command=NAME_THE_CELL)
     return Trust(command=NAME_THE_CELL, instead=NAME_THE_CELL)

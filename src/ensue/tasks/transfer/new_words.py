@@ -13,13 +13,13 @@ Start = Callable[[Sequence[str], Vocabulary, Tensor], Tensor]
 GRAM = 3  # letters
 
 
-def extended(known: Vocabulary, wanted: Vocabulary) -> Vocabulary:
+def extended(known: Vocabulary, vocabulary: Vocabulary) -> Vocabulary:
     """The words of `known` at their numbers, then those of `wanted` that it does not have, in
     their order; counts are those of `wanted`."""
-    there = set(known.tokens)
-    specials = set(wanted.specials)
-    new = [word for word in wanted.tokens if word not in there and word not in specials]
-    counts = dict(zip(wanted.tokens, wanted.counts, strict=True))
+    present = set(known.tokens)
+    specials = set(vocabulary.specials)
+    new = [word for word in vocabulary.tokens if word not in present and word not in specials]
+    counts = dict(zip(vocabulary.tokens, vocabulary.counts, strict=True))
     tokens = (*known.tokens, *new)
     return Vocabulary(tokens, tuple(counts.get(word, 0) for word in tokens), known.specials)
 
@@ -40,19 +40,19 @@ def _mean(new: Sequence[str], known: Vocabulary, table: Tensor) -> Tensor:
 def _letters(new: Sequence[str], known: Vocabulary, table: Tensor) -> Tensor:
     """Each the mean over its letter trigrams of the mean vector of the words that have it,
     lengthened to the usual norm; the mean of all words where no trigram is known."""
-    found, wanted = _mean(new, known, table), {gram for word in new for gram in trigrams(word)}
+    letters, grams = _mean(new, known, table), {gram for word in new for gram in trigrams(word)}
     rows: dict[str, list[int]] = {}
     for number in range(len(known.specials), len(known)):
-        for gram in set(trigrams(known.tokens[number])) & wanted:
+        for gram in set(trigrams(known.tokens[number])) & grams:
             rows.setdefault(gram, []).append(number)
-    vectors = {gram: table[own].mean(0) for gram, own in rows.items()}
+    vectors = {gram: table[row].mean(0) for gram, row in rows.items()}
     usual = table[len(known.specials) :].norm(dim=1).mean()
     for number, word in enumerate(new):
-        own = [vectors[gram] for gram in trigrams(word) if gram in vectors]
-        if own:
-            mean = torch.stack(own).mean(0)
-            found[number] = mean * (usual / mean.norm().clamp(min=1e-6))
-    return found
+        known_vectors = [vectors[gram] for gram in trigrams(word) if gram in vectors]
+        if known_vectors:
+            mean = torch.stack(known_vectors).mean(0)
+            letters[number] = mean * (usual / mean.norm().clamp(min=1e-6))
+    return letters
 
 
 def trigrams(word: str) -> list[str]:

@@ -72,13 +72,14 @@ class Pretrained:
         return self.width if self.table is None else self.table.shape[1]
 
 
-def taken_layers(own: Pretrained, base: BaseSettings) -> int:
+def taken_layers(pretrained: Pretrained, base: BaseSettings) -> int:
     """How many layers are taken over."""
     if base.layers is None:
-        return own.layers
-    if base.layers > own.layers:
+        return pretrained.layers
+    if base.layers > pretrained.layers:
         raise OptionError(
-            f"base.layers: expected at most {own.layers}, the layers of {own.called}, got "
+            f"base.layers: expected at most {pretrained.layers}, the layers of "
+            f"{pretrained.called}, got "
             f"{base.layers}; for fresh layers on top say base.added"
         )
     return base.layers
@@ -98,20 +99,20 @@ PLAIN = (
 ENCODER, WHOLE = "encoder.", "whole."  # how the names of weights begin in a copy
 
 
-def write_copy(folder: Path, own: Pretrained) -> None:
+def write_copy(folder: Path, pretrained: Pretrained) -> None:
     """All of it, as a folder that can be checked: the base itself is not needed any more."""
-    own = replace(own, settled=own.settled or {})
-    facts = {name: _plain(getattr(own, name)) for name in PLAIN}
-    facts["tokeniser"] = None if own.tokeniser is None else own.tokeniser.to_dict()
-    words = {} if own.words is None else {"words": own.words.to_dict()}
-    scale = {"mean": own.mean, "spread": own.spread}
+    pretrained = replace(pretrained, settled=pretrained.settled or {})
+    facts = {name: _plain(getattr(pretrained, name)) for name in PLAIN}
+    facts["tokeniser"] = None if pretrained.tokeniser is None else pretrained.tokeniser.to_dict()
+    words = {} if pretrained.words is None else {"words": pretrained.words.to_dict()}
+    scale = {"mean": pretrained.mean, "spread": pretrained.spread}
     arrays = {name: array for name, array in scale.items() if array is not None}
-    kept = {ENCODER: own.weights, WHOLE: own.whole}
+    stored = {ENCODER: pretrained.weights, WHOLE: pretrained.whole}
     weights = {
-        f"{begin}{n}": t.contiguous() for begin, some in kept.items() for n, t in some.items()
+        f"{begin}{n}": t.contiguous() for begin, some in stored.items() for n, t in some.items()
     }
-    if own.table is not None:
-        weights["table"] = own.table.contiguous()
+    if pretrained.table is not None:
+        weights["table"] = pretrained.table.contiguous()
     write_model(folder, Saved(KIND, facts, words, arrays, [weights]))
 
 
@@ -146,8 +147,8 @@ def _plain(value: Any) -> Any:
 def renamed(weights: Mapping[str, Tensor], names: Mapping[str, str]) -> dict[str, Tensor]:
     """Copies of the weights whose names begin with a key, which its value takes the place of."""
     return {
-        there + name.removeprefix(begin): tensor.detach().cpu().to(torch.float32).clone()
-        for begin, there in names.items()
+        new_begin + name.removeprefix(begin): tensor.detach().cpu().to(torch.float32).clone()
+        for begin, new_begin in names.items()
         for name, tensor in weights.items()
         if name.startswith(begin)
     }

@@ -47,20 +47,21 @@ class Probe(NamedTuple):
 
 def can_be_probed(model: AnyModel, train: Part) -> bool:
     """Rows of text with labels, enough of them, and a base that has layers over words."""
-    own = model.pretrained
-    known = own is not None and bool(own.encoder) and own.table is not None
+    pretrained = model.pretrained
+    known = pretrained is not None and bool(pretrained.encoder) and pretrained.table is not None
     return known and train.texts and train.labels is not None and len(train) >= LEAST_ROWS
 
 
-def told_by(found: Probe) -> Unfreezing:
+def told_by(probed: Probe) -> Unfreezing:
     """Layers that tell about as much as the words learn one after another; others have to change,
     and all learn at once."""
-    weak = found.words >= LEAST_TOLD and found.layers < SHARE * found.words
+    weak = probed.words >= LEAST_TOLD and probed.layers < SHARE * probed.words
     chosen = ALL_AT_ONCE if weak else FROM_THE_TOP.settings
     return Unfreezing(
         chosen,
         f"(of the variance of the labels the layers of the base explain "
-        f"{max(found.layers, 0):.0%} before they learn, the words alone {max(found.words, 0):.0%})",
+        f"{max(probed.layers, 0):.0%} before they learn, the words alone "
+        f"{max(probed.words, 0):.0%})",
     )
 
 
@@ -69,9 +70,9 @@ def probe(model: AnyModel, train: Part, goals: NDArray[Any]) -> Probe:
     cut = shortened(train.inputs, model.text.max_length, model.text.cut)  # as networks see them
     rows = probed_rows(cut.lengths, model.train.seed)
     some = replace(train.take(rows), inputs=cut.take(rows))
-    wanted = torch.from_numpy(np.asarray(goals[rows], np.float64))
+    targets = torch.from_numpy(np.asarray(goals[rows], np.float64))
     states = _states(model, some)
-    return Probe(explained(states @ states.T, wanted), explained(_word_products(some), wanted))
+    return Probe(explained(states @ states.T, targets), explained(_word_products(some), targets))
 
 
 def probed_rows(lengths: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
@@ -84,24 +85,26 @@ def probed_rows(lengths: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
 @torch.no_grad()
 def _states(model: AnyModel, part: Part) -> Tensor:
     """(rows, features): the pooled states of the base, each feature of mean 0 and spread 1."""
-    own = model.pretrained
-    assert own is not None
-    taken = taken_layers(own, model.base)
-    settings = model.model.model_copy(update={"layers": taken})
+    pretrained = model.pretrained
+    assert pretrained is not None
+    layers = taken_layers(pretrained, model.base)
+    settings = model.model.model_copy(update={"layers": layers})
     inputs = LearnedInputs.learn(part, model.text, settings, base=model.beginning)
     with torch.random.fork_rng(devices=[]):
         embed = Embed([inputs.feature(settings)], 0.0).eval()
         encoder = encoder_of(settings, embed.width).eval()
     names = EncoderNames("", {"": ""})
-    encoder.load_state_dict({**encoder.state_dict(), **first_weights(own, taken, names, encoder)})
+    encoder.load_state_dict(
+        {**encoder.state_dict(), **first_weights(pretrained, layers, names, encoder)}
+    )
     pooling = Pooling(POOLING, encoder.output_size, encoder.final_size)
-    found = torch.zeros(len(part), pooling.width)
+    states = torch.zeros(len(part), pooling.width)
     columns = inputs.columns(part, model.text)
     for rows, batch in in_batches(columns, encoder, model.model.batch_tokens):
         y, final = encoder(embed(batch.inputs), batch.lengths)
-        found[torch.from_numpy(rows)] = pooling(y, final, batch.lengths)
-    spread = found.std(0, correction=0).clamp(min=LEAST_SPREAD)
-    return (found - found.mean(0)) / spread
+        states[torch.from_numpy(rows)] = pooling(y, final, batch.lengths)
+    spread = states.std(0, correction=0).clamp(min=LEAST_SPREAD)
+    return (states - states.mean(0)) / spread
 
 
 def _word_products(part: Part) -> Tensor:
@@ -147,7 +150,7 @@ class RowTransfers(Transfers):
     def gives(self, model: AnyModel, called: str, digest: str) -> Pretrained:
         network, inputs = self.encoder_of(model.networks[0]), self.inputs_of(model)
         settings, first = model.model, network.embed.features[0]
-        cells = {key: own for key, own in cell_facts(settings).items() if key == "cell"}
+        cells = {key: fact for key, fact in cell_facts(settings).items() if key == "cell"}
         keys = ENCODERS[settings.encoder].keys
         scale = inputs.scale
         return Pretrained(
@@ -166,34 +169,40 @@ class RowTransfers(Transfers):
             {key: getattr(settings, key) for key in DROPOUT},
         )
 
-    def architecture(self, own: Pretrained, model: AnyModel) -> dict[str, Any]:
-        return encoder_settings(own, model.base)
+    def architecture(self, pretrained: Pretrained, model: AnyModel) -> dict[str, Any]:
+        return encoder_settings(pretrained, model.base)
 
     def recipe(
-        self, own: Pretrained, model: AnyModel, rows: int
+        self, pretrained: Pretrained, model: AnyModel, rows: int
     ) -> Mapping[str, Mapping[str, Any]]:
-        found = {table: dict(keys) for table, keys in text_recipe_of(own, model, rows).items()}
-        if self.pooled and own.encoder:
-            found["model"] |= HEAD
-        return found
+        tables = {
+            table: dict(keys) for table, keys in text_recipe_of(pretrained, model, rows).items()
+        }
+        if self.pooled and pretrained.encoder:
+            tables["model"] |= HEAD
+        return tables
 
     def unfreezing(self, model: AnyModel, train: Part) -> Unfreezing:
         if self.goals is None or not can_be_probed(model, train):
             return FROM_THE_TOP
         return told_by(probe(model, train, self.goals(train, model.model)))
 
-    def learned(self, own: Pretrained, model: AnyModel) -> Pretrained:
+    def learned(self, pretrained: Pretrained, model: AnyModel) -> Pretrained:
         inputs = self.inputs_of(model)
         if inputs.start is None:
-            return own
-        return replace(own, words=inputs.words, table=inputs.start, vectors="")
+            return pretrained
+        return replace(pretrained, words=inputs.words, table=inputs.start, vectors="")
 
     def names(self, network: nn.Module) -> EncoderNames:
         return EncoderNames("embed.features.0.table.weight", {"": "encoder."})
 
-    def first(self, own: Pretrained, model: AnyModel, network: nn.Module) -> dict[str, Tensor]:
+    def first(
+        self, pretrained: Pretrained, model: AnyModel, network: nn.Module
+    ) -> dict[str, Tensor]:
         """Those of the layers; the vectors of words are there already."""
-        return first_weights(own, taken_layers(own, model.base), self.names(network), network)
+        return first_weights(
+            pretrained, taken_layers(pretrained, model.base), self.names(network), network
+        )
 
 
 class ReaderTransfers(RowTransfers):

@@ -57,9 +57,9 @@ class BaseSettings(Table):
     @model_validator(mode="after")
     def _of_a_base(self) -> Self:
         usual = type(self).model_fields
-        said = [key for key in usual if getattr(self, key) != usual[key].default]
-        if said and not self.path:
+        changed = [key for key in usual if getattr(self, key) != usual[key].default]
+        if changed and not self.path:
             raise ValueError(
-                f"{', '.join(said)}: expected a base beside it, got none; name one, --base RUN"
+                f"{', '.join(changed)}: expected a base beside it, got none; name one, --base RUN"
             )
         return self

@@ -17,20 +17,20 @@ FROM_RIGHT = {"recurrent.": "from_right."}
 TWO_WAYS = {"bidirectional": True, "backward_start": "zero", "directions": "apart"}
 
 
-def joined(found: Sequence[Pretrained], backward_alone: bool = False) -> Pretrained:
+def joined(models: Sequence[Pretrained], backward_alone: bool = False) -> Pretrained:
     """What several bases give together. backward_alone: whether one that reads from the right is
     a base by itself."""
-    if len(found) == 1:
-        if found[0].direction == "backward" and not backward_alone:
+    if len(models) == 1:
+        if models[0].direction == "backward" and not backward_alone:
             raise OptionError(
-                f"{found[0].called}: a backward language model is no base by itself; {TOGETHER}"
+                f"{models[0].called}: a backward language model is no base by itself; {TOGETHER}"
             )
-        return found[0]
-    ways = [own.direction for own in found if _one_way(own)]
-    if len(found) > 2 or sorted(ways) != ["backward", "forward"]:
-        listed = ", ".join(f"{own.called} ({_kind(own)})" for own in found)
-        raise OptionError(f"base.path: expected one base, got {len(found)}: {listed}; {TOGETHER}")
-    left, right = sorted(found, key=lambda own: own.direction, reverse=True)
+        return models[0]
+    ways = [model.direction for model in models if _one_way(model)]
+    if len(models) > 2 or sorted(ways) != ["backward", "forward"]:
+        listed = ", ".join(f"{model.called} ({_kind(model)})" for model in models)
+        raise OptionError(f"base.path: expected one base, got {len(models)}: {listed}; {TOGETHER}")
+    left, right = sorted(models, key=lambda model: model.direction, reverse=True)
     _refuse_misfits(left, right)
     assert left.table is not None
     assert right.table is not None
@@ -46,13 +46,17 @@ def joined(found: Sequence[Pretrained], backward_alone: bool = False) -> Pretrai
     )
 
 
-def _one_way(own: Pretrained) -> bool:
-    recurrent = own.encoder == "recurrent" and own.words is not None and own.table is not None
-    return recurrent and not own.settings["bidirectional"]
+def _one_way(pretrained: Pretrained) -> bool:
+    recurrent = (
+        pretrained.encoder == "recurrent"
+        and pretrained.words is not None
+        and pretrained.table is not None
+    )
+    return recurrent and not pretrained.settings["bidirectional"]
 
 
-def _kind(own: Pretrained) -> str:
-    return own.direction if _one_way(own) else "no layers of words in one direction"
+def _kind(pretrained: Pretrained) -> str:
+    return pretrained.direction if _one_way(pretrained) else "no layers of words in one direction"
 
 
 def _refuse_misfits(left: Pretrained, right: Pretrained) -> None:

@@ -47,9 +47,9 @@ class TreeAverages(RowAverages):
         return super().scores(_rows(outputs, validation, model), validation, model)
 
     def answers(
-        self, outputs: Outputs, part: Part, model: SupervisedModel, asked: Asked
+        self, outputs: Outputs, part: Part, model: SupervisedModel, options: Asked
     ) -> list[Any]:
-        answers = super().answers(_rows(outputs, part, model), part, model, asked)
+        answers = super().answers(_rows(outputs, part, model), part, model, options)
         read, target = model.learned.input, model.learned.target
         if not isinstance(target, ClassTarget):
             return answers
@@ -75,11 +75,11 @@ class TreeAverages(RowAverages):
         return trees
 
     def evaluate(
-        self, outputs: Outputs, part: Part, model: SupervisedModel, asked: Asked
+        self, outputs: Outputs, part: Part, model: SupervisedModel, options: Asked
     ) -> Evaluation:
         """Of whole trees; among the others the accuracy of all nodes, and by height."""
         rows = tensors_of(_rows(outputs, part, model))
-        evaluation = evaluated(rows, part, model, asked)
+        evaluation = evaluated(rows, part, model, options)
         read, target = model.learned.input, model.learned.target
         if read.whole or not isinstance(target, ClassTarget):
             return evaluation

@@ -47,7 +47,7 @@ class TreeAnswer(Answer):
     node_probabilities: tuple[float, ...]
     probabilities: Mapping[str, float]
 
-    def as_line(self, shown: object) -> str:
+    def as_line(self, inputs: object) -> str:
         return tabbed(self.label, f"{self.probability:.4f}", self.tree)
 
     def as_row(self) -> dict[str, Any]:
@@ -59,9 +59,9 @@ class TreeAnswer(Answer):
     @classmethod
     def as_columns(cls, answers: Sequence[Self]) -> Columns:
         return {
-            "tree": [own.tree for own in answers],
-            "label": [own.label for own in answers],
-            "probability": [share_bar(own.probability) for own in answers],
+            "tree": [answer.tree for answer in answers],
+            "label": [answer.label for answer in answers],
+            "probability": [share_bar(answer.probability) for answer in answers],
         }
 
 
@@ -106,18 +106,18 @@ class Forest:
 
     def take(self, rows: Sequence[int] | Numbers) -> Forest:
         numbers = np.asarray(rows, np.int64)
-        found = {
+        by_name = {
             name: Ragged(values, self.starts).take(numbers)
             for name, values in vars(self).items()
             if name != "starts"
         }
-        starts = found["words"].starts
-        return Forest(starts, **{name: own.values for name, own in found.items()})
+        starts = by_name["words"].starts
+        return Forest(starts, **{name: array.values for name, array in by_name.items()})
 
     def batch(self, rows: Sequence[int] | Numbers) -> TreeBatch:
-        own = self.take(rows)
-        parents = own.parents + np.repeat(own.roots, own.lengths) * (own.parents >= 0)
-        arrays = (own.words, own.labels, parents, own.roots)
+        forest = self.take(rows)
+        parents = forest.parents + np.repeat(forest.roots, forest.lengths) * (forest.parents >= 0)
+        arrays = (forest.words, forest.labels, parents, forest.roots)
         return TreeBatch(*(torch.from_numpy(np.ascontiguousarray(a, np.int64)) for a in arrays))
 
     def arrays(self) -> dict[str, Any]:
@@ -129,19 +129,19 @@ LEARNED, INPUT, BARE, PLAIN, END = "(+", "(=", "(-", "(", ")"
 
 def tokens_of(tree: Node, whole: bool) -> list[str]:
     """whole: what is learned is a label of the whole tree."""
-    found: list[str] = []
+    tokens: list[str] = []
     waiting: list[Node | str] = [tree]
     while waiting:
-        own = waiting.pop()
-        if isinstance(own, str):
-            found.append(own)
+        item = waiting.pop()
+        if isinstance(item, str):
+            tokens.append(item)
             continue
-        inner = INPUT + own.label if own is not tree else PLAIN
-        without = BARE if own.bare else PLAIN
-        found.append((inner if whole else LEARNED) if own.label else without)
-        found += [own.word] if own.word else []
-        waiting += [END, *reversed(own.children)]
-    return found
+        inner = INPUT + item.label if item is not tree else PLAIN
+        without = BARE if item.bare else PLAIN
+        tokens.append((inner if whole else LEARNED) if item.label else without)
+        tokens += [item.word] if item.word else []
+        waiting += [END, *reversed(item.children)]
+    return tokens
 
 
 def labels_of(tree: Node) -> list[str] | None:
@@ -154,13 +154,13 @@ def labels_of(tree: Node) -> list[str] | None:
 
 def tree_of(tokens: Sequence[str], labels: Sequence[str] = ()) -> Node:
     """The tree that tokens stand for; labels: of all nodes, in their order, in place of its own."""
-    given, open_nodes, root = iter(labels), list[Node](), Node()
+    next_labels, open_nodes, root = iter(labels), list[Node](), Node()
     for token in tokens:
         if token == END:
             open_nodes.pop()
         elif token.startswith(PLAIN):
             inner = token.removeprefix(INPUT) if token.startswith(INPUT) else ""
-            node = Node(next(given, "") or inner, bare=token == BARE)
+            node = Node(next(next_labels, "") or inner, bare=token == BARE)
             if open_nodes:
                 open_nodes[-1].children.append(node)
             else:
@@ -188,10 +188,10 @@ class TreeContent(Content):
         )
 
     def tree(self, row: Row, data: DataSettings) -> Node:
-        given = row.fields.get(data.text_column)
-        if not isinstance(given, str):
-            raise Unfit(f"expected a tree in brackets, (…), got {shown(given)}")
-        return read_tree(given)
+        cell = row.fields.get(data.text_column)
+        if not isinstance(cell, str):
+            raise Unfit(f"expected a tree in brackets, (…), got {shown(cell)}")
+        return read_tree(cell)
 
     def label(self, row: Row, data: DataSettings, value: Any) -> Any:
         return label_of(row.fields.get(data.label), "")

@@ -43,17 +43,17 @@ class ExplainTree:
     option = EXPLAINED_TREE
 
     def explain(
-        self, model: SupervisedModel, given: str, asked: Asked = NOTHING
+        self, model: SupervisedModel, inputs: str, options: Asked = NOTHING
     ) -> TreeExplanation:
         model.must_be_fitted()
-        part = model.reader.questions([given])
+        part = model.reader.questions([inputs])
         return TreeExplanation(state_tree(model, part, 0))
 
 
 class DrawTrees:
     """The first tree that was asked for, or the first of a part."""
 
-    def answers(self, model: SupervisedModel, part: Part, asked: Any) -> str:
+    def answers(self, model: SupervisedModel, part: Part, options: Any) -> str:
         if not len(part):
             raise OptionError("--picture: expected a tree to draw, got none")
         return tree_picture(state_tree(model, part, 0))
@@ -169,24 +169,24 @@ def tree_picture(tree: StateTree) -> str:
     width = max((across[k] for k in range(len(across))), default=0.0) + strip / 2 + MARGIN + 30
     height = TOP + LEVEL * max(depth, default=0) + 76
     drawing.words((MARGIN, 22), "a tree, and the states of its nodes", 13, INK, "start", 600)
-    told = f"first {units} units of each state: blue above zero, orange below"
-    drawing.words((MARGIN, height - 16), told, 11, QUIET, "start")
-    wide = MARGIN * 2 + text_width(told, 11)
+    note = f"first {units} units of each state: blue above zero, orange below"
+    drawing.words((MARGIN, height - 16), note, 11, QUIET, "start")
+    wide = MARGIN * 2 + text_width(note, 11)
     return drawing.svg(max(width, wide), height, f"Tree with states: {tree.tree}")
 
 
 def _across(tree: StateTree, children: Sequence[Sequence[int]], strip: float) -> list[float]:
     """Where each node stands: leaves beside each other, parents over the middle of theirs."""
-    found, at = [0.0] * len(tree.words), MARGIN
+    across, at = [0.0] * len(tree.words), MARGIN
     for node in range(len(tree.words)):  # leaves come from left to right
         if not children[node]:
             wide = max(strip, text_width(_short(tree.words[node]), 13), 46)
-            found[node] = at + wide / 2
+            across[node] = at + wide / 2
             at += wide + GAP
     for node in range(len(tree.words) - 1, -1, -1):
         if children[node]:
-            found[node] = (found[children[node][0]] + found[children[node][-1]]) / 2
-    return found
+            across[node] = (across[children[node][0]] + across[children[node][-1]]) / 2
+    return across
 
 
 def _short(word: str) -> str:

@@ -78,10 +78,10 @@ class ArimaMember:
         w = _differenced(y, self.season, self.difference)
         centre = np.zeros(w.shape[1:])
         if not self.difference:
-            there = np.isfinite(w)
-            centre = np.where(there, w, 0.0).sum(0) / np.maximum(there.sum(0), 1)
-        found = _fit((w - centre)[self.needed :], self.season, self.own)
-        parameters = np.concatenate([found, centre[..., None]], -1)
+            known = np.isfinite(w)
+            centre = np.where(known, w, 0.0).sum(0) / np.maximum(known.sum(0), 1)
+        estimate = _fit((w - centre)[self.needed :], self.season, self.own)
+        parameters = np.concatenate([estimate, centre[..., None]], -1)
         return replace(self, parameters=parameters, ids=ground.series.ids)
 
     def forecasts(self, ground: Ground, origins: Steps, horizon: int) -> Array:
@@ -101,10 +101,10 @@ class ArimaMember:
             return np.where((at < starts)[:, None], 0.0, errors[np.maximum(at, 0)])
 
         before = w[last]
-        said: list[Array] = []
+        predicted: list[Array] = []
 
         def level(h: int, back: int) -> Array:
-            return said[h - back] if h >= back else y[np.maximum(place + h - back, 0)]
+            return predicted[h - back] if h >= back else y[np.maximum(place + h - back, 0)]
 
         for h in range(horizon):
             now = phi * before
@@ -115,18 +115,18 @@ class ArimaMember:
             if m > NO_SEASON and h < m + 1:
                 now = now + theta * season * error(m + 1 - h)
             before = now
-            own = now + centre
+            current = now + centre
             if m > NO_SEASON:
-                own = own + level(h, m)
+                current = current + level(h, m)
             if self.difference:
-                own = own + level(h, 1)
+                current = current + level(h, 1)
                 if m > NO_SEASON:
-                    own = own - level(h, m + 1)
-            said.append(own)
+                    current = current - level(h, m + 1)
+            predicted.append(current)
         young = origins - starts < self.young
         plain = repeated(y[ground.at], origins, horizon, m, starts)
-        found = np.where(young[None, :, None], plain, np.stack(said))
-        return outward(found, self.transform)
+        values = np.where(young[None, :, None], plain, np.stack(predicted))
+        return outward(values, self.transform)
 
     def log_likelihood(self, ground: Ground) -> float:
         """Of y itself, whatever the transform: −n/2·log(mean e²) − Σ log |dy/dlevel|, summed over
@@ -136,10 +136,10 @@ class ArimaMember:
         w = (_differenced(y, self.season, self.difference) - of[..., 3])[self.needed :]
         count = np.isfinite(w).sum(0)
         cost = _errors(w, of[..., None, :3], self.season)[0][..., 0]
-        found = -0.5 * count * np.log(np.maximum(cost, LEAST) / np.maximum(count, 1))
+        likelihood = -0.5 * count * np.log(np.maximum(cost, LEAST) / np.maximum(count, 1))
         if self.transform != "none":
-            found -= np.where(np.isfinite(w), y[self.needed :], 0.0).sum(0)
-        return float(found.sum())
+            likelihood -= np.where(np.isfinite(w), y[self.needed :], 0.0).sum(0)
+        return float(likelihood.sum())
 
     def _states(self, ground: Ground) -> tuple[Array, Array]:
         """Errors and w (steps, targets); 0 where they are not known."""
@@ -150,19 +150,19 @@ class ArimaMember:
         errors = np.zeros_like(w)
         if len(w) > self.needed:
             some, head = w[self.needed :], self.young - self.needed
-            own = _errors(some, of[..., None, :3], self.season, head, keep=True)[1]
-            errors[self.needed :] = own[..., 0]
+            residuals = _errors(some, of[..., None, :3], self.season, head, keep=True)[1]
+            errors[self.needed :] = residuals[..., 0]
         return by_steps(series, errors), by_steps(series, np.nan_to_num(w))
 
 
 def _differenced(y: Array, season: int, difference: int) -> Array:
     """NaN where a value is missing that is needed."""
-    found = y
+    differenced = y
     for lag in [season] * (season > NO_SEASON) + [1] * difference:
-        less = np.full_like(found, np.nan)
-        less[lag:] = found[lag:] - found[:-lag]
-        found = less
-    return found
+        less = np.full_like(differenced, np.nan)
+        less[lag:] = differenced[lag:] - differenced[:-lag]
+        differenced = less
+    return differenced
 
 
 class _Recursion:
@@ -178,11 +178,11 @@ class _Recursion:
     def expected(self) -> Array:
         """Of the next step."""
         at, size = self.step, self.season + 1
-        found: Array = self.phi * self.before + self.theta * self.ring[(at - 1) % size]
+        value: Array = self.phi * self.before + self.theta * self.ring[(at - 1) % size]
         if self.season > NO_SEASON:
-            found = found + self.seasonal * self.ring[(at - self.season) % size]
-            found = found + self.both * self.ring[at % size]  # of a season and a step before
-        return found
+            value = value + self.seasonal * self.ring[(at - self.season) % size]
+            value = value + self.both * self.ring[at % size]  # of a season and a step before
+        return value
 
     def take(self, w: Array, error: Array) -> None:
         self.ring[self.step % (self.season + 1)] = error
@@ -200,36 +200,36 @@ def _errors(
     in time the same parameters hold. head: the steps that this looks at; forecasts from an origin
     must not look at those after it."""
     shape = np.broadcast_shapes(parameters.shape[:-1], (*w.shape[1:], 1))
-    there, clean = np.isfinite(w)[..., None], np.nan_to_num(w)[..., None]
+    observed, clean = np.isfinite(w)[..., None], np.nan_to_num(w)[..., None]
     back = _Recursion(parameters, season, shape)
     for step in reversed(range(len(w) if head is None else min(head, len(w)))):
-        error = np.where(there[step], clean[step] - back.expected(), 0.0)
+        error = np.where(observed[step], clean[step] - back.expected(), 0.0)
         back.take(clean[step], error)
     earlier = []
     for _ in range(season + 1):
-        own = back.expected()
-        back.take(own, np.zeros(shape))
-        earlier.append(own)
+        expected = back.expected()
+        back.take(expected, np.zeros(shape))
+        earlier.append(expected)
     ahead = _Recursion(parameters, season, shape)
-    cost, kept = np.zeros(shape), np.zeros((len(w) * keep, *shape))
-    for own in reversed(earlier):
-        error = own - ahead.expected()
+    cost, kept_errors = np.zeros(shape), np.zeros((len(w) * keep, *shape))
+    for expected in reversed(earlier):
+        error = expected - ahead.expected()
         cost += error * error
-        ahead.take(own, error)
+        ahead.take(expected, error)
     for step in range(len(w)):
-        error = np.where(there[step], clean[step] - ahead.expected(), 0.0)
+        error = np.where(observed[step], clean[step] - ahead.expected(), 0.0)
         ahead.take(clean[step], error)
         cost += error * error
         if keep:
-            kept[step] = error
-    return cost, kept
+            kept_errors[step] = error
+    return cost, kept_errors
 
 
-def _fit(w: Array, season: int, own: bool) -> Array:
+def _fit(w: Array, season: int, own_season: bool) -> Array:
     """(series, targets, 3): the best of a grid, then of finer and finer ones around it."""
     seasons = SEASON if season > NO_SEASON else (0.0,)
-    grid = np.array(list(product(AR if own else (0.0,), MA, seasons)))
-    free = np.array([own, True, season > NO_SEASON])
+    grid = np.array(list(product(AR if own_season else (0.0,), MA, seasons)))
+    free = np.array([own_season, True, season > NO_SEASON])
 
     def cost(y: Array, tried: Array) -> Array:
         return _errors(y, tried, season)[0]

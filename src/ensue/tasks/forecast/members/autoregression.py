@@ -41,7 +41,7 @@ class AutoregressiveMember:
     floor: Floor
     weight: Annotated[
         Array,
-        Shape("settings.targets", lambda own: own.lags + 2 * PAIRS * len(own.periods)),
+        Shape("settings.targets", lambda member: member.lags + 2 * PAIRS * len(member.periods)),
     ] = field(default_factory=lambda: EMPTY)
     bias: Annotated[Array, Shape("settings.targets")] = field(default_factory=lambda: EMPTY)
 
@@ -66,9 +66,9 @@ class AutoregressiveMember:
         waves = harmonics(ground.clock[place], self.periods, PAIRS)
         weights, biases = [], []
         for k in range(w.shape[1]):
-            there = np.isfinite(series.values[steps, k])
-            lags = w[place[there, None] - 1 - np.arange(self.lags), k]
-            weight, bias = _solved(np.concatenate([lags, waves[there]], 1), w[place[there], k])
+            known = np.isfinite(series.values[steps, k])
+            lags = w[place[known, None] - 1 - np.arange(self.lags), k]
+            weight, bias = _solved(np.concatenate([lags, waves[known]], 1), w[place[known], k])
             weights.append(weight)
             biases.append(bias)
         return replace(self, weight=np.stack(weights), bias=np.array(biases))
@@ -80,14 +80,14 @@ class AutoregressiveMember:
         back = w[np.maximum(place[:, None] - 1 - np.arange(self.lags), 0)]  # the newest first
         clock, level = ground.clock[last], ground.level(self.transform, self.floor)[last]
         lag_weight, wave_weight = self.weight[:, : self.lags], self.weight[:, self.lags :]
-        said = []
+        predicted = []
         for h in range(horizon):
             waves = harmonics(clock + h + 1, self.periods, PAIRS)
             now = np.einsum("wlt,tl->wt", back, lag_weight) + waves @ wave_weight.T + self.bias
             back = np.concatenate([now[:, None], back[:, :-1]], 1)
             level = level + now if self.difference else now
-            said.append(level)
-        return outward(np.stack(said), self.transform)
+            predicted.append(level)
+        return outward(np.stack(predicted), self.transform)
 
     def _changes(self, ground: Ground) -> Array:
         """w at all places of the ground."""

@@ -35,21 +35,26 @@ class ForecastAverages(Averages):
     def outputs(self, part: SeriesPart, model: ForecastModel) -> list[Array]:
         """Of the steps after the part."""
         window, quantiles = next_window(model, part.series), model.model.quantiles
-        found = forecasts(model, window.series, window.origins, bool(quantiles))
-        places = [levels_asked(model.model).index(own) for own in quantiles]
-        every = [found.point, found.low, found.high, *(found.quantiles[k] for k in places)]
+        predicted = forecasts(model, window.series, window.origins, bool(quantiles))
+        places = [levels_asked(model.model).index(level) for level in quantiles]
+        every = [
+            predicted.point,
+            predicted.low,
+            predicted.high,
+            *(predicted.quantiles[k] for k in places),
+        ]
         return [np.stack(every)]
 
     def gold_outputs(self, part: SeriesPart, model: ForecastModel) -> list[Array]:
         """Of the steps after every origin of a backtest."""
-        found = forecasts(model, part.series, backtest_origins(model, part))
-        return [np.stack(found[:3])]
+        predicted = forecasts(model, part.series, backtest_origins(model, part))
+        return [np.stack(predicted[:3])]
 
     def held(self, validation: SeriesPart, model: ForecastModel) -> list[Array]:
         """The point alone."""
-        held = model.learned.held
-        assert held is not None
-        return [held[None]]
+        out_of_sample = model.learned.held
+        assert out_of_sample is not None
+        return [out_of_sample[None]]
 
     def scores(
         self, outputs: Outputs, validation: SeriesPart, model: ForecastModel
@@ -64,7 +69,7 @@ class ForecastAverages(Averages):
         return {"mae": float(mean_of(np.abs(scaled))), "error": float(mean_of(scaled**2))}
 
     def answers(
-        self, outputs: Outputs, part: SeriesPart, model: ForecastModel, asked: Asked
+        self, outputs: Outputs, part: SeriesPart, model: ForecastModel, options: Asked
     ) -> SeriesForecast:
         """The steps after the part. Steps at its end without targets are those ahead, as far as
         they are known."""
@@ -75,20 +80,20 @@ class ForecastAverages(Averages):
         bounds = np.moveaxis(_mean(outputs), 0, -1)  # (horizon, windows, targets, kinds)
         steps: list[ForecastStep] = []
         for k in range(series.count):
-            own = series.only(k)
+            only = series.only(k)
             now = int(window.origins[k] - window.series.bounds[k])
-            times = own.until(now).times_after(0, settings.horizon)
-            ids = dict(zip(settings.ids, own.ids[0], strict=True))
+            times = only.until(now).times_after(0, settings.horizon)
+            ids = dict(zip(settings.ids, only.ids[0], strict=True))
             steps += answered(times, settings.targets, bounds[:, k], ids, settings.quantiles)
         now = int(window.origins[0] - window.series.bounds[0])
         return SeriesForecast(steps, end_of(model, series.only(0), now))
 
     def evaluate(
-        self, outputs: Outputs, part: SeriesPart, model: ForecastModel, asked: Asked
+        self, outputs: Outputs, part: SeriesPart, model: ForecastModel, options: Asked
     ) -> Evaluation:
         """A backtest with rolling origin beside the baselines."""
-        found = backtest_of(model, part, _mean(outputs))
-        return evaluation_of(found, model.learned.units, model.train.seed)
+        backtest = backtest_of(model, part, _mean(outputs))
+        return evaluation_of(backtest, model.learned.units, model.train.seed)
 
 
 def _mean(outputs: Outputs) -> Array:

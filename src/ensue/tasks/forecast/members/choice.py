@@ -66,8 +66,8 @@ def folds_of(series: Series, settings: ForecastSettings, draft: Mixture) -> Iter
         if not len(origins):
             continue
         before = series.taken(series.bounds[:-1], series.bounds[:-1] + np.maximum(cut, 0))
-        kept = [k for k in range(series.count) if before.lengths[k] > 1]
-        before = before.among(kept)
+        rows = [k for k in range(series.count) if before.lengths[k] > 1]
+        before = before.among(rows)
         fitting = fit_origins(before, settings, draft.room)
         truth = series.values[origins[None] + np.arange(horizon)[:, None], :targets]
         yield Fold(draft.ground(before, settings), whole, fitting, origins, truth)
@@ -75,13 +75,13 @@ def folds_of(series: Series, settings: ForecastSettings, draft: Mixture) -> Iter
 
 def blocks_of(folds: list[Fold]) -> int:
     """Windows that do not overlap, nearly: horizons that the origins of each series span."""
-    found = 0
+    blocks = 0
     for fold in folds:
         owner = fold.after.series.owner[fold.origins - 1]
         for k in np.unique(owner):
-            own = fold.origins[owner == k]
-            found += max(1, int(own[-1] - own[0] + 1) // len(fold.truth))
-    return found
+            origins = fold.origins[owner == k]
+            blocks += max(1, int(origins[-1] - origins[0] + 1) // len(fold.truth))
+    return blocks
 
 
 def unit_of(series: Series, targets: int) -> Array:
@@ -95,7 +95,7 @@ def unit_of(series: Series, targets: int) -> Array:
         each = [mean_of(change[a:b], 0) for a, b in pairwise(series.bounds)]
     else:
         pieces = [values[a:b] for a, b in pairwise(series.bounds)]
-        each = [np.sqrt(mean_of((own - mean_of(own, 0)) ** 2, 0)) for own in pieces]
+        each = [np.sqrt(mean_of((piece - mean_of(piece, 0)) ** 2, 0)) for piece in pieces]
     unit = np.nan_to_num(np.stack(each))
     return np.where(unit > 0, unit, 1.0)
 
@@ -177,7 +177,7 @@ def chosen(whole: Series, settings: ForecastSettings, season: int) -> Chosen:
     floor = _floor(looked, targets)
     low = floor if floor is not None else np.full(targets, 1e-12)
     transforms = _transforms(folds, low) if floor is not None else ["none"]
-    kept: list[tuple[float, Member, list[Array]]] = []
+    best: list[tuple[float, Member, list[Array]]] = []
     for candidates in (
         _repeated(season, folds, settings),
         *_ridges(looked, settings, season, backs, transforms, low, folds, unit),
@@ -185,18 +185,20 @@ def chosen(whole: Series, settings: ForecastSettings, season: int) -> Chosen:
         *_arimas(season, transforms, low, folds, settings),
         *_autoregressions(looked, season, backs, transforms, low, folds, settings),
     ):
-        scored = [(_score(folds, found, unit), own, found) for own, found in candidates]
+        scored = [
+            (_score(folds, predicted, unit), member, predicted) for member, predicted in candidates
+        ]
         if scored:
-            kept.append(min(scored, key=lambda own: own[0]))
-    return _mixed(kept, folds, unit, draft, settings, low)
+            best.append(min(scored, key=lambda row: row[0]))
+    return _mixed(best, folds, unit, draft, settings, low)
 
 
 def _looked_at(whole: Series) -> Series:
     """Of a large panel, some series evenly among them; the longest are always long enough."""
     if whole.count <= SERIES_LOOKED_AT:
         return whole
-    kept = np.unique(np.linspace(0, whole.count - 1, SERIES_LOOKED_AT).round().astype(int))
-    return whole.among(kept.tolist())
+    rows = np.unique(np.linspace(0, whole.count - 1, SERIES_LOOKED_AT).round().astype(int))
+    return whole.among(rows.tolist())
 
 
 def look_backs(series: Series, settings: ForecastSettings, season: int) -> list[int]:
@@ -205,20 +207,22 @@ def look_backs(series: Series, settings: ForecastSettings, season: int) -> list[
     length = int(series.lengths.max() * FIRST_CUT)
     windows = max(1, int((series.lengths * FIRST_CUT).sum()))
     horizon = settings.horizon
-    wanted = {4, 8, 14, 28, season, season + 1, 2 * season, 3 * season, horizon, 2 * horizon}
-    wanted |= {own for own in LONG if windows >= LONG_TABLE * own}
+    lengths = {4, 8, 14, 28, season, season + 1, 2 * season, 3 * season, horizon, 2 * horizon}
+    lengths |= {length for length in LONG if windows >= LONG_TABLE * length}
     most = min(length - horizon, LONGEST_LOOK_BACK, max(2, windows // SHORTEST_TABLE))
-    found = sorted({min(max(own, 1), max(most, 1)) for own in wanted if own <= max(most, 4)})
-    return _thinned(found)
+    sizes = sorted(
+        {min(max(length, 1), max(most, 1)) for length in lengths if length <= max(most, 4)}
+    )
+    return _thinned(sizes)
 
 
-def _thinned(found: list[int]) -> list[int]:
+def _thinned(sizes: list[int]) -> list[int]:
     """Not two that are nearly the same."""
-    kept = found[:1]
-    for own in found[1:]:
-        if own >= 1.3 * kept[-1]:
-            kept.append(own)
-    return kept
+    thinned = sizes[:1]
+    for size in sizes[1:]:
+        if size >= 1.3 * thinned[-1]:
+            thinned.append(size)
+    return thinned
 
 
 def _floor(series: Series, targets: int) -> Array | None:
@@ -235,20 +239,20 @@ def _transforms(folds: list[Fold], floor: Array) -> list[str]:
     season = ground.season if ground.season <= MOST_SMOOTHED else 1
     if blocks_of(folds) > FEW_BLOCKS or ground.series.lengths.min() < 3 * season + 2:
         return ["none", "log"]
-    found = {}
+    transforms = {}
     for transform in ("none", "log"):
         member = ArimaMember(transform, season, 1, False, floor, np.zeros(0))
-        found[transform] = member.fitted(ground).log_likelihood(ground)
-    best = max(found.values())
-    return [own for own, likelihood in found.items() if likelihood > best - SURELY]
+        transforms[transform] = member.fitted(ground).log_likelihood(ground)
+    best = max(transforms.values())
+    return [name for name, likelihood in transforms.items() if likelihood > best - SURELY]
 
 
 Found = tuple[Member, list[Array]]  # a candidate, and its forecasts of each fold
 
 
 def _repeated(season: int, folds: list[Fold], settings: ForecastSettings) -> Iterator[Found]:
-    for own in {season, 1}:
-        member = RepeatedMember(own)
+    for period in {season, 1}:
+        member = RepeatedMember(period)
         yield member, [member.forecasts(f.after, f.origins, settings.horizon) for f in folds]
 
 
@@ -269,13 +273,13 @@ def _ridges(
     sharings = [True] if targets == 1 or panel or targets > MOST_APART else [False, True]
     years = _years(series, max(backs))
     for transform, anchor, shared in product(transforms, anchors, sharings):
-        found: dict[bool, list[Found]] = {}
+        by_difference: dict[bool, list[Found]] = {}
         for periods in [(), years] if years else [()]:
             window = season if anchor != "mean" or season > 1 else min(8, max(backs))
             form = RidgeForm(transform, anchor, shared, panel, max(window, 1), periods)
-            for far, own in _best_ridges(form, settings, backs, floor, folds, unit).items():
-                found.setdefault(far, []).append(own)
-        yield from found.values()
+            for far, ridge in _best_ridges(form, settings, backs, floor, folds, unit).items():
+                by_difference.setdefault(far, []).append(ridge)
+        yield from by_difference.values()
 
 
 def _years(series: Series, look_back: int) -> tuple[float, ...]:
@@ -283,7 +287,7 @@ def _years(series: Series, look_back: int) -> tuple[float, ...]:
     if series.spacing is None or series.count > 1:
         return ()
     length = int(series.lengths.max())
-    return tuple(own for own in series.spacing.seasons if look_back < own <= length / 1.5)
+    return tuple(season for season in series.spacing.seasons if look_back < season <= length / 1.5)
 
 
 def _best_ridges(
@@ -302,19 +306,22 @@ def _best_ridges(
     inputs, beside = sums[0].inputs, designs[0].x.shape[-1] - longest
     best: dict[bool, tuple[float, Member, list[Array]]] = {}
     for back in backs:
-        kept = np.array([*range(back), *range(longest, inputs)])
-        seen = np.array([*range(back), *range(longest, longest + beside)])
-        cut = [own._replace(x=np.ascontiguousarray(own.x[..., seen])) for own in designs]
+        inputs_used = np.array([*range(back), *range(longest, inputs)])
+        inputs_read = np.array([*range(back), *range(longest, longest + beside)])
+        cut = [
+            design._replace(x=np.ascontiguousarray(design.x[..., inputs_read]))
+            for design in designs
+        ]
         for penalty in PENALTIES:
             member = RidgeMember(form, back, penalty, floor)
-            found = [
-                member.outward(said(design, *solved(own, kept, penalty)))
-                for design, own in zip(cut, sums, strict=True)
+            predicted = [
+                member.outward(said(design, *solved(sum_of_fold, inputs_used, penalty)))
+                for design, sum_of_fold in zip(cut, sums, strict=True)
             ]
-            score, far = _score(folds, found, unit), back >= FAR
+            score, far = _score(folds, predicted, unit), back >= FAR
             if far not in best or score < best[far][0]:
-                best[far] = score, member, found
-    return {far: (member, found) for far, (_, member, found) in best.items()}
+                best[far] = score, member, predicted
+    return {far: (member, predicted) for far, (_, member, predicted) in best.items()}
 
 
 def _smoothings(
@@ -324,12 +331,12 @@ def _smoothings(
     folds: list[Fold],
     settings: ForecastSettings,
 ) -> Iterator[list[Found]]:
-    own = season if season <= MOST_SMOOTHED else 1
+    period = season if season <= MOST_SMOOTHED else 1
     forms = [(transform, False) for transform in transforms]
-    forms += [("none", True)] * (own > 1 and "log" in transforms)  # positive numbers
+    forms += [("none", True)] * (period > 1 and "log" in transforms)  # positive numbers
     for transform, multiplies in forms:
         members = [
-            SmoothingMember(transform, own, trend, multiplies, floor, np.zeros(0))
+            SmoothingMember(transform, period, trend, multiplies, floor, np.zeros(0))
             for trend in (True, False)
         ]
         yield [(member, _said(member, folds, settings.horizon)) for member in members]
@@ -342,10 +349,10 @@ def _arimas(
     folds: list[Fold],
     settings: ForecastSettings,
 ) -> Iterator[list[Found]]:
-    own = season if season <= MOST_SMOOTHED else 1
+    period = season if season <= MOST_SMOOTHED else 1
     for transform, difference in product(transforms, (1, 0)):
         members = [
-            ArimaMember(transform, own, difference, ar, floor, np.zeros(0))
+            ArimaMember(transform, period, difference, ar, floor, np.zeros(0))
             for ar in ({False, True} if difference else {True})
         ]
         yield [(member, _said(member, folds, settings.horizon)) for member in members]
@@ -364,13 +371,13 @@ def _autoregressions(
     if series.count > 1:
         return
     steps = int(series.lengths.max() * FIRST_CUT)
-    lags = [own for own in (*LAGS, season + 1, 2 * season) if own * STEPS_A_LAG <= steps]
-    lags = sorted({min(own, max(backs)) for own in lags})
+    lags = [lag for lag in (*LAGS, season + 1, 2 * season) if lag * STEPS_A_LAG <= steps]
+    lags = sorted({min(lag, max(backs)) for lag in lags})
     for transform, difference in product(transforms, (0, 1)):
         members = [
-            AutoregressiveMember(transform, own, difference, periods, floor)
-            for own in lags
-            for periods in ({(), _years(series, max(own, season))} if not difference else {()})
+            AutoregressiveMember(transform, lag, difference, periods, floor)
+            for lag in lags
+            for periods in ({(), _years(series, max(lag, season))} if not difference else {()})
         ]
         yield [(member, _said(member, folds, settings.horizon)) for member in members]
 
@@ -379,20 +386,20 @@ def _said(member: Member, folds: list[Fold], horizon: int) -> list[Array]:
     """What a member says of each fold, learned from what is before it."""
     every = [member.fitted(fold.before, fold.fitting, horizon) for fold in folds]
     pairs = zip(every, folds, strict=True)
-    return [own.forecasts(fold.after, fold.origins, horizon) for own, fold in pairs]
+    return [member.forecasts(fold.after, fold.origins, horizon) for member, fold in pairs]
 
 
-def _score(folds: list[Fold], told: list[Array], unit: Array) -> float:
+def _score(folds: list[Fold], predicted: list[Array], unit: Array) -> float:
     """The mean absolute error in units of each series; infinite where a candidate explodes."""
     total, count = 0.0, 0
-    for fold, own in zip(folds, told, strict=True):
+    for fold, values in zip(folds, predicted, strict=True):
         owner = fold.after.series.owner[fold.origins - 1]
-        off = np.abs(own - fold.truth) / unit[owner]
-        there = np.isfinite(fold.truth)
-        if not np.isfinite(own).all():
+        off = np.abs(values - fold.truth) / unit[owner]
+        known = np.isfinite(fold.truth)
+        if not np.isfinite(values).all():
             return float("inf")
-        total += float(off[there].sum())
-        count += int(there.sum())
+        total += float(off[known].sum())
+        count += int(known.sum())
     return total / max(count, 1)
 
 
@@ -400,7 +407,7 @@ def _score(folds: list[Fold], told: list[Array], unit: Array) -> float:
 
 
 def _mixed(
-    kept: list[tuple[float, Member, list[Array]]],
+    members: list[tuple[float, Member, list[Array]]],
     folds: list[Fold],
     unit: Array,
     draft: Mixture,
@@ -408,27 +415,29 @@ def _mixed(
     floor: Array,
 ) -> Chosen:
     blocks = blocks_of(folds)
-    worst = (1 + DOUBT / blocks**0.5) * min(own[0] for own in kept)
-    kept = sorted((own for own in kept if own[0] <= worst), key=lambda own: own[0])
+    worst = (1 + DOUBT / blocks**0.5) * min(row[0] for row in members)
+    members = sorted((row for row in members if row[0] <= worst), key=lambda row: row[0])
     # what repeats the past is there to fall back on: beside others it only adds its noise
-    kept = [own for own in kept if own is kept[0] or own[1].kind != RepeatedMember.kind]
-    scores = np.array([own[0] for own in kept])
-    every = [np.concatenate([own[2][k] for k in range(len(folds))], 1) for own in kept]
+    members = [row for row in members if row is members[0] or row[1].kind != RepeatedMember.kind]
+    scores = np.array([row[0] for row in members])
+    every = [np.concatenate([row[2][k] for k in range(len(folds))], 1) for row in members]
     truth = np.concatenate([fold.truth for fold in folds], 1)
     owner = np.concatenate([fold.after.series.owner[fold.origins - 1] for fold in folds])
-    off = np.stack([(own - truth) / unit[owner] for own in every], -1)  # (horizon, windows, t, k)
-    there = np.isfinite(truth)
-    errors = off[there]
+    off = np.stack(
+        [(values - truth) / unit[owner] for values in every], -1
+    )  # (horizon, windows, t, k)
+    known = np.isfinite(truth)
+    errors = off[known]
     weights = weights_of(errors, scores, blocks, truth.shape[2])
-    used = [k for k in range(len(kept)) if weights[k] > 0]
-    log = sum(weights[k] for k in used if _transform(kept[k][1]) == "log")
-    transform = "log" if log > 0.5 and (truth[there] > 0).all() else "none"
+    used = [k for k in range(len(members)) if weights[k] > 0]
+    log = sum(weights[k] for k in used if _transform(members[k][1]) == "log")
+    transform = "log" if log > 0.5 and (truth[known] > 0).all() else "none"
     mixture = replace(
         draft,
-        members=tuple(kept[k][1] for k in used),
+        members=tuple(members[k][1] for k in used),
         weights=weights[used] / weights[used].sum(),
         transform=transform,
-        scores={kept[k][1].name: float(scores[k]) for k in range(len(kept))},
+        scores={members[k][1].name: float(scores[k]) for k in range(len(members))},
     )
     point = np.einsum("k,k...->...", mixture.weights, np.stack([every[k] for k in used]))
     ids = folds[0].after.series.ids
@@ -436,5 +445,5 @@ def _mixed(
 
 
 def _transform(member: Member) -> str:
-    found: str = getattr(getattr(member, "form", member), "transform", "none")
-    return found
+    transform: str = getattr(getattr(member, "form", member), "transform", "none")
+    return transform

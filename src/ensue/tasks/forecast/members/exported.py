@@ -28,14 +28,14 @@ class Ahead(nn.Module):
         self.networks, self.horizon, self.targets = nn.ModuleList(networks), horizon, targets
 
     def forward(self, past: Tensor, known: Tensor | None = None) -> Tensor:
-        found = self.points(past, past.new_zeros(self.horizon, past.shape[1], 0), known)
-        return found[..., : self.targets]
+        points = self.points(past, past.new_zeros(self.horizon, past.shape[1], 0), known)
+        return points[..., : self.targets]
 
     def points(self, past: Tensor, base: Tensor, known: Tensor | None) -> Tensor:
         nothing = past.new_zeros(self.horizon, past.shape[1], 0)
         batch = WindowBatch(past, nothing if known is None else known, nothing, base)
-        found = torch.stack([own.point(batch) for own in self.networks])  # type: ignore[operator]
-        return found.mean(0)
+        stacked = torch.stack([network.point(batch) for network in self.networks])  # type: ignore[operator]
+        return stacked.mean(0)
 
 
 class Corrected(Ahead):
@@ -58,9 +58,9 @@ def _members(model: ForecastModel) -> list[dict[str, Any]]:
     mixture = model.learned.mixture
     if mixture is None:
         return []
-    found = []
-    for share, own in zip(mixture.weights.tolist(), mixture.members, strict=True):
-        member = packed(own)
+    members = []
+    for share, each in zip(mixture.weights.tolist(), mixture.members, strict=True):
+        member = packed(each)
         arrays = dict(member.arrays)
         if "parameters" in arrays:
             every = arrays["parameters"]
@@ -68,13 +68,15 @@ def _members(model: ForecastModel) -> list[dict[str, Any]]:
         facts = {**member.facts, **{name: values.tolist() for name, values in arrays.items()}}
         facts.pop("ids", None)
         if share > 0:
-            found.append({"kind": own.kind, "share": share, **facts})
-    return found
+            members.append({"kind": each.kind, "share": share, **facts})
+    return members
 
 
 def _needs_time(model: ForecastModel, members: Sequence[dict[str, Any]]) -> bool:
     """Whether the time of a step counts, and not only that it is one."""
-    periods = any(own.get("periods") or own.get("form", {}).get("periods") for own in members)
+    periods = any(
+        member.get("periods") or member.get("form", {}).get("periods") for member in members
+    )
     return bool(model.model.calendar) or (bool(model.model.time) and periods)
 
 
@@ -94,8 +96,8 @@ def _series_step(model: ForecastModel) -> Step:
         "reads": reads_of(settings.time, settings.dates),
         "calendar": list(settings.calendar),
         "ids": list(settings.ids),
-        "series": [list(own) for own in scale.ids],
-        "static": [list(own) for own in codes],
+        "series": [list(ids) for ids in scale.ids],
+        "static": [list(code) for code in codes],
         "missing": sorted(MISSING),
         "look_back": settings.look_back,
         "horizon": settings.horizon,
@@ -152,5 +154,5 @@ def exported(model: ForecastModel) -> Exported:
     if ahead:
         inputs.append(Input("known", (settings.horizon, BATCH, ahead)))
     graph = Graph("model", network, tuple(inputs), ("ahead",))
-    drawn = any(getattr(own, "says", None) is not None for own in networks)
+    drawn = any(getattr(network, "says", None) is not None for network in networks)
     return Exported("forecast", (graph,), (_series_step(model),), (_steps_ahead(model, drawn),))

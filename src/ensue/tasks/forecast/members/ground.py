@@ -73,8 +73,8 @@ class Ground:
         """What a member computes over all steps, the first time that it is asked for."""
         if id(member) not in self.kept:
             self.kept[id(member)] = member, compute()
-        found: T = self.kept[id(member)][1]
-        return found
+        value: T = self.kept[id(member)][1]
+        return value
 
     def spread(self, origins: Steps, length: int) -> Array:
         """(windows, targets): of the `length` steps before each origin, at least a hundredth of
@@ -83,13 +83,13 @@ class Ground:
         place = self.at_origin(origins)
         mean = (first[place] - first[place - length]) / length
         square = (second[place] - second[place - length]) / length
-        found = np.sqrt(np.maximum(square - mean**2, 0.0))
-        return np.maximum(found, 0.01 * np.abs(mean) + LEAST)
+        sqrt = np.sqrt(np.maximum(square - mean**2, 0.0))
+        return np.maximum(sqrt, 0.01 * np.abs(mean) + LEAST)
 
     @cached_property
     def _sums(self) -> tuple[Array, Array]:
         zero = np.zeros((1, self.y.shape[1]))
-        return tuple(np.concatenate([zero, np.cumsum(own, 0)]) for own in (self.y, self.y**2))  # type: ignore[return-value]
+        return tuple(np.concatenate([zero, np.cumsum(values, 0)]) for values in (self.y, self.y**2))  # type: ignore[return-value]
 
     def at_origin(self, origins: Steps) -> Steps:
         """Where the first step ahead stands; it may be one after the last."""
@@ -111,8 +111,8 @@ def _clock(series: Series) -> Array:
         return np.array(series.moments, np.float64) / spacing.span
     dates = [moment for moment in series.moments if isinstance(moment, datetime)]
     if spacing.months:
-        return np.array([(12 * own.year + own.month - 1) / spacing.months for own in dates])
-    seconds = np.array([(own - EPOCH).total_seconds() for own in dates])
+        return np.array([(12 * date.year + date.month - 1) / spacing.months for date in dates])
+    seconds = np.array([(date - EPOCH).total_seconds() for date in dates])
     day = timedelta(days=1).total_seconds()
     if spacing.working:
         return seconds / day * 260.9 / 365.25
@@ -122,9 +122,9 @@ def _clock(series: Series) -> Array:
 
 def harmonics(clock: Array, periods: tuple[float, ...], pairs: int) -> Array:
     """(steps, 2·pairs·periods): sine and cosine of each period and its parts."""
-    found = []
+    waves = []
     for period in periods:
         for k in range(1, pairs + 1):
             turns = 2 * np.pi * np.mod(clock * k / period, 1.0)
-            found += [np.sin(turns), np.cos(turns)]
-    return np.stack(found, 1) if found else np.zeros((len(clock), 0))
+            waves += [np.sin(turns), np.cos(turns)]
+    return np.stack(waves, 1) if waves else np.zeros((len(clock), 0))

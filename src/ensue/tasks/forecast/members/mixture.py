@@ -88,7 +88,7 @@ class Mixture:
     members: Annotated[tuple[Annotated[Member, Kinds(KINDS)], ...], SavedAs("members", arrays="")]
     weights: Annotated[Array, Shape("members"), Range(low=0, high=1)]
     season: Annotated[int, Equal("baselines.season")]
-    room: Annotated[int, Range(low=1, high=lambda own: LONGEST_LOOK_BACK + own.season + 1)]
+    room: Annotated[int, Range(low=1, high=lambda record: LONGEST_LOOK_BACK + record.season + 1)]
     transform: Level = "none"
     share: Annotated[float, Range(low=0, high=1)] = 0.0
     scores: Mapping[str, float] = field(default_factory=dict)
@@ -101,8 +101,8 @@ class Mixture:
         """The same members, learned from this part."""
         ground = self.ground(series, settings)
         origins = fit_origins(series, settings, self.room)
-        found = tuple(own.fitted(ground, origins, settings.horizon) for own in self.members)
-        return replace(self, members=found)
+        members = tuple(member.fitted(ground, origins, settings.horizon) for member in self.members)
+        return replace(self, members=members)
 
     def forecasts(self, ground: Ground, origins: Steps, horizon: int) -> Array:
         """(horizon, windows, targets), in the units of the data."""
@@ -150,9 +150,9 @@ class MixedWindows(Windows):
         targets, room = len(settings.targets), settings.look_back
         bounds = series.bounds + room * np.arange(series.count + 1)
         self._at = ranges(bounds[:-1] + room, bounds[1:])
-        there = np.isfinite(values[:, :targets]).astype(np.float32)
+        observed = np.isfinite(values[:, :targets]).astype(np.float32)
         end = values.shape[1] - ahead
-        wide = np.concatenate([values[:, :end], there, values[:, end:]], 1)
+        wide = np.concatenate([values[:, :end], observed, values[:, end:]], 1)
         padded = np.full((int(bounds[-1]), wide.shape[1]), np.nan, np.float32)
         padded[self._at] = wide
         starts = np.repeat(bounds[:-1], np.diff(bounds))
@@ -165,8 +165,8 @@ class MixedWindows(Windows):
 
     def batch(self, origins: Sequence[int] | Origins) -> WindowBatch:
         some = np.asarray(origins, np.int64)
-        found = super().batch(self._place(some))
-        return found._replace(base=torch.from_numpy(self.base(some)))
+        mixed = super().batch(self._place(some))
+        return mixed._replace(base=torch.from_numpy(self.base(some)))
 
     def observed(self, origins: Sequence[int] | Origins) -> NDArray[np.int64]:
         return super().observed(self._place(np.asarray(origins, np.int64)))
@@ -181,39 +181,45 @@ class MixedWindows(Windows):
         if self._said is None:
             return self._base(origins)
         block, row = (origins - 1) // BLOCK, (origins - 1) % BLOCK
-        found = np.empty((self.settings.horizon, len(origins), self.scale.targets), np.float32)
+        values = np.empty((self.settings.horizon, len(origins), self.scale.targets), np.float32)
         for k in np.unique(block):
-            own = block == k
-            found[:, own] = self._block(self._said, int(k))[:, row[own]]
-        return found
+            in_block = block == k
+            values[:, in_block] = self._block(self._said, int(k))[:, row[in_block]]
+        return values
 
-    def _block(self, said: list[NDArray[np.float32] | None], number: int) -> NDArray[np.float32]:
+    def _block(
+        self, predicted: list[NDArray[np.float32] | None], number: int
+    ) -> NDArray[np.float32]:
         first = number * BLOCK + 1
-        own = said[number]
-        if own is None:
-            own = self._base(np.arange(first, min(first + BLOCK, len(self.series) + 1)))
-            said[number] = own
-        return own
+        block = predicted[number]
+        if block is None:
+            block = self._base(np.arange(first, min(first + BLOCK, len(self.series) + 1)))
+            predicted[number] = block
+        return block
 
     def _base(self, origins: Origins) -> NDArray[np.float32]:
-        said = self.mixture.forecasts(self.ground, origins, self.settings.horizon)
+        forecasts = self.mixture.forecasts(self.ground, origins, self.settings.horizon)
         mean, spread = self.scale.of_windows(self.series.owner[origins - 1])
-        z = (self.scale.to_level(said) - mean) / spread
+        z = (self.scale.to_level(forecasts) - mean) / spread
         return np.ascontiguousarray(z, np.float32)
 
 
 @torch.no_grad()
 def mixed_levels(
-    model: ForecastModel, windows: MixedWindows, scale: ForecastScale, origins: Origins, asked: int
+    model: ForecastModel,
+    windows: MixedWindows,
+    scale: ForecastScale,
+    origins: Origins,
+    level_count: int,
 ) -> Levels:
-    """Of all members together; the bounds are the point. asked: how many quantiles."""
-    share, found = windows.mixture.share, []
+    """Of all members together; the bounds are the point. level_count: how many quantiles."""
+    share, predicted = windows.mixture.share, []
     for some in in_batches(origins, AT_ONCE):
         base, corrected = both(model, windows, some, needed=share > 0)
         z = base + share * (corrected - base)
         owner = windows.series.owner[some - 1]
-        found.append(scale.to_levels(z, np.zeros((0, len(some), scale.targets)), owner))
-    return Levels.of_point(np.concatenate(found, 1), asked)
+        predicted.append(scale.to_levels(z, np.zeros((0, len(some), scale.targets)), owner))
+    return Levels.of_point(np.concatenate(predicted, 1), level_count)
 
 
 @torch.no_grad()
@@ -226,8 +232,8 @@ def both(
         return base, base
     batch = windows.batch(origins)
     networks = [cast(ForecastNetwork, network) for network in model.networks]
-    there = moved(batch, device_of_weights(networks[0]))
-    points = torch.stack([network.point(there) for network in networks]).mean(0)
+    on_device = moved(batch, device_of_weights(networks[0]))
+    points = torch.stack([network.point(on_device) for network in networks]).mean(0)
     return batch.base.double().numpy(), points.double().cpu().numpy()
 
 
@@ -246,7 +252,7 @@ def fitted_share(
             size = np.abs(base + share * (corrected - base) - target)
             off[share].append(np.nansum(size, (0, 2)))
     count = np.concatenate(truth)
-    sums = {share: np.concatenate(own) for share, own in off.items()}
+    sums = {share: np.concatenate(errors) for share, errors in off.items()}
     best = min(sums, key=lambda share: float(sums[share].sum()))
     if best == 0.0:
         return 0.0

@@ -19,9 +19,9 @@ MOST_AT_ONCE = 3_000_000  # numbers in memory
 LARGEST = 60.0  # logarithm of a forecast
 
 
-def outward(found: Array, transform: str) -> Array:
+def outward(values: Array, transform: str) -> Array:
     """In the units of the data."""
-    return found if transform == "none" else np.exp(np.minimum(found, LARGEST))
+    return values if transform == "none" else np.exp(np.minimum(values, LARGEST))
 
 
 def side_by_side(ground: Ground, transform: str, floor: Array, longest: int | None = None) -> Array:
@@ -34,12 +34,12 @@ def side_by_side(ground: Ground, transform: str, floor: Array, longest: int | No
         firsts = np.maximum(firsts, ends - longest)
     steps, lengths = ranges(firsts, ends), ends - firsts
     level = ground.level(transform, floor)[ground.at]
-    there = np.isfinite(series.values[:, : level.shape[1]])
-    found = np.full((int(lengths.max()), len(lengths), level.shape[1]), np.nan)
+    known = np.isfinite(series.values[:, : level.shape[1]])
+    side = np.full((int(lengths.max()), len(lengths), level.shape[1]), np.nan)
     owner = np.repeat(np.arange(len(lengths)), lengths)
     rows = ranges(np.zeros_like(lengths), lengths)
-    found[rows, owner] = np.where(there[steps], level[steps], np.nan)
-    return found
+    side[rows, owner] = np.where(known[steps], level[steps], np.nan)
+    return side
 
 
 def parameters_of(parameters: Array, ids: Sequence[Id], series: Series) -> Array:
@@ -62,10 +62,10 @@ def by_steps(series: Series, dense: Array) -> Array:
 def least(y: Array, tried: Array, cost: Cost, numbers: int) -> Array:
     """Of `tried` (series, targets, tried, k) those of the least cost, (series, targets, k).
     numbers: that a step has in memory for each that is tried."""
-    found = []
+    solutions = []
     size = max(1, MOST_AT_ONCE // max(1, tried.shape[1] * tried.shape[2] * numbers))
     for first in range(0, tried.shape[0], size):
         some = tried[first : first + size]
         at = cost(y[:, first : first + size], some).argmin(-1)[..., None, None]
-        found.append(np.take_along_axis(some, at, 2)[:, :, 0])
-    return np.concatenate(found)
+        solutions.append(np.take_along_axis(some, at, 2)[:, :, 0])
+    return np.concatenate(solutions)

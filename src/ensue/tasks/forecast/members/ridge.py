@@ -91,17 +91,17 @@ class Sums(NamedTuple):
         return int(self.groups[0].xx.shape[-1])
 
 
-def _groups(own: Any) -> int:
-    groups: int = own.form.groups(len(own.settings.targets))
+def _groups(member: Any) -> int:
+    groups: int = member.form.groups(len(member.settings.targets))
     return groups
 
 
-def _inputs(own: Any) -> int:
+def _inputs(member: Any) -> int:
     """Of a member in a file."""
-    look_back: int = own.look_back
-    settings: ForecastSettings = own.settings
+    look_back: int = member.look_back
+    settings: ForecastSettings = member.settings
     beside = len(settings.covariates) + KNOWN_LAGS * len(settings.known)
-    return look_back + 2 * PAIRS * len(own.form.periods) + beside
+    return look_back + 2 * PAIRS * len(member.form.periods) + beside
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class RidgeMember:
     where all series share their weights."""
 
     form: RidgeForm
-    look_back: Annotated[int, Range(low=1, high=lambda own: own.room - own.form.needed(0))]
+    look_back: Annotated[int, Range(low=1, high=lambda member: member.room - member.form.needed(0))]
     penalty: Annotated[float, Range(low=0)]
     floor: Floor
     weight: Annotated[Array, Shape(_groups, "settings.horizon", _inputs)] = field(
@@ -134,11 +134,11 @@ class RidgeMember:
 
     def forecasts(self, ground: Ground, origins: Steps, horizon: int) -> Array:
         """(horizon, windows, targets) in the units of the data."""
-        found = []
+        predicted = []
         for some in _batches(ground, origins, self.look_back, horizon):
             design = designed(self.form, ground, some, horizon, self.look_back, self.floor)
-            found.append(said(design, self.weight, self.bias))
-        return self.outward(np.concatenate(found, 1))
+            predicted.append(said(design, self.weight, self.bias))
+        return self.outward(np.concatenate(predicted, 1))
 
     def outward(self, level: Array) -> Array:
         """In the units of the data."""
@@ -220,21 +220,21 @@ def gathered(
     truth = ground.series.values[:, :targets]
     level = ground.level(form.transform, floor)
     unit = _unit(level[ground.at]) if form.pooled(targets) else None
-    found: list[Moments | None] = [None] * (1 if form.shared else targets)
+    moments: list[Moments | None] = [None] * (1 if form.shared else targets)
     steps = np.arange(horizon)[:, None]
     for some in _batches(ground, origins, look_back, horizon):
         design = designed(form, ground, some, horizon, look_back, floor)
-        there = np.isfinite(truth[some[None] + steps]).all(0)  # (windows, targets)
+        observed = np.isfinite(truth[some[None] + steps]).all(0)  # (windows, targets)
         y = (level[ground.at[some[None] + steps]] - design.anchor) / design.spread
         if unit is not None:
             design.x[..., :look_back] /= unit[:, None, None]
             y = y / unit
         for k in range(targets):
-            kept = there[:, k]
-            own = _moments(design, y[:, kept, k], k, kept)
+            present = observed[:, k]
+            sums = _moments(design, y[:, present, k], k, present)
             at = 0 if form.shared else k
-            found[at] = own.plus(found[at])
-    return Sums([own for own in found if own is not None], unit, look_back)
+            moments[at] = sums.plus(moments[at])
+    return Sums([moment for moment in moments if moment is not None], unit, look_back)
 
 
 def _unit(level: Array) -> Array:
@@ -243,40 +243,45 @@ def _unit(level: Array) -> Array:
     return np.where(spread > 0, spread, 1.0)
 
 
-def _moments(design: Design, y: Array, k: int, kept: NDArray[np.bool_]) -> Moments:
-    x = design.x[k, kept]
+def _moments(design: Design, y: Array, k: int, present: NDArray[np.bool_]) -> Moments:
+    x = design.x[k, present]
     if design.ahead is None:
         return Moments(float(len(x)), x.sum(0), y.sum(1), x.T @ x, x.T @ y.T)
-    each = [np.concatenate([x, own[kept]], 1) for own in design.ahead]
+    each = [np.concatenate([x, ahead[present]], 1) for ahead in design.ahead]
     return Moments(
         float(len(x)),
-        np.stack([own.sum(0) for own in each]),
+        np.stack([rows.sum(0) for rows in each]),
         y.sum(1),
-        np.stack([own.T @ own for own in each]),
-        np.stack([own.T @ y[h] for h, own in enumerate(each)]),
+        np.stack([rows.T @ rows for rows in each]),
+        np.stack([rows.T @ y[h] for h, rows in enumerate(each)]),
     )
 
 
-def solved(sums: Sums, kept: Steps, penalty: float) -> tuple[Array, Array]:
+def solved(sums: Sums, steps: Steps, penalty: float) -> tuple[Array, Array]:
     """weight (groups, horizon, inputs) and bias (groups, horizon) with these inputs."""
     weights, biases = [], []
-    for own in sums.groups:
-        count = max(own.windows, 1.0)
-        if own.xx.ndim == 2:
+    for group in sums.groups:
+        count = max(group.windows, 1.0)
+        if group.xx.ndim == 2:
             weight, bias = _solve(
-                own.xx[np.ix_(kept, kept)], own.xy[kept], own.x[kept], own.y, count, penalty
+                group.xx[np.ix_(steps, steps)],
+                group.xy[steps],
+                group.x[steps],
+                group.y,
+                count,
+                penalty,
             )
         else:
             each = [
                 _solve(
-                    own.xx[h][np.ix_(kept, kept)],
-                    own.xy[h][kept, None],
-                    own.x[h][kept],
-                    own.y[h : h + 1],
+                    group.xx[h][np.ix_(steps, steps)],
+                    group.xy[h][steps, None],
+                    group.x[h][steps],
+                    group.y[h : h + 1],
                     count,
                     penalty,
                 )
-                for h in range(len(own.y))
+                for h in range(len(group.y))
             ]
             weight = np.concatenate([w for w, _ in each])
             bias = np.concatenate([b for _, b in each])
@@ -286,7 +291,7 @@ def solved(sums: Sums, kept: Steps, penalty: float) -> tuple[Array, Array]:
     if sums.unit is None:
         return weight, bias
     unit = sums.unit[:, None, None]
-    return np.where(kept < sums.lags, weight, weight * unit), bias * unit[:, 0]
+    return np.where(steps < sums.lags, weight, weight * unit), bias * unit[:, 0]
 
 
 def _solve(

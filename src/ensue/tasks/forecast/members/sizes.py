@@ -21,7 +21,7 @@ BackSteps = Annotated[int, Range(low=1, high="room")]  # that a member reads bef
 # What smaller numbers are read as before a logarithm.
 Floor = Annotated[Array, Shape("settings.targets"), Range(above=0)]
 # Of members with parameters for each series by itself.
-SmoothedSeason = Annotated[int, Range(low=1, high=lambda own: min(own.season, MOST_SMOOTHED))]
+SmoothedSeason = Annotated[int, Range(low=1, high=lambda member: min(member.season, MOST_SMOOTHED))]
 Parameters = Annotated[Array, Shape("ids", "settings.targets", PARAMETERS)]
 
 

@@ -69,8 +69,8 @@ class SmoothingMember:
         self, ground: Ground, origins: Steps | None = None, horizon: int = 1
     ) -> SmoothingMember:
         y = side_by_side(ground, self.transform, self.floor, LONGEST)
-        found = _fit(y, self.season, self.trend, self.multiplies)
-        return replace(self, parameters=found, ids=ground.series.ids)
+        parameters = _fit(y, self.season, self.trend, self.multiplies)
+        return replace(self, parameters=parameters, ids=ground.series.ids)
 
     def forecasts(self, ground: Ground, origins: Steps, horizon: int) -> Array:
         """(horizon, windows, targets) in the units of the data. Where a series has not seen two
@@ -80,20 +80,20 @@ class SmoothingMember:
         last = origins - 1
         phi = self._of(series)[series.owner[last], :, 3]
         steps = np.cumsum(phi[None] ** np.arange(1, horizon + 1)[:, None, None], 0)
-        found = level[last][None] + trend[last][None] * steps
+        predicted = level[last][None] + trend[last][None] * steps
         if self.season > 1:
             back = origins[None] - self.season + (np.arange(horizon) % self.season)[:, None]
             again = seasonal[np.maximum(back, 0)]
             if self.multiplies:
-                found = np.minimum(found * again, HIGHEST * highest[last])
+                predicted = np.minimum(predicted * again, HIGHEST * highest[last])
             else:
-                found = found + again
+                predicted = predicted + again
         values = ground.level(self.transform, self.floor)[ground.at]
         starts = series.starts[last]
         plain = repeated(values, origins, horizon, self.season, starts)
         young = origins - starts < _needed(self.season)
-        found = np.where(young[None, :, None], plain, found)
-        return outward(found, self.transform)
+        predicted = np.where(young[None, :, None], plain, predicted)
+        return outward(predicted, self.transform)
 
     def _of(self, series: Series) -> Array:
         return parameters_of(self.parameters, self.ids, series)
@@ -105,7 +105,7 @@ class SmoothingMember:
         y = side_by_side(ground, self.transform, self.floor)
         chosen = self._of(series)[..., None, :]  # (series, targets, 1, 4)
         states = _smoothed(y, chosen, self.season, self.multiplies, keep=True)[1]
-        level, trend, seasonal = (by_steps(series, own[..., 0]) for own in states)
+        level, trend, seasonal = (by_steps(series, state[..., 0]) for state in states)
         highest = np.maximum.accumulate(np.nan_to_num(y, nan=0.0), 0)
         return level, trend, seasonal, by_steps(series, highest)
 
@@ -142,12 +142,12 @@ def _begun(y: Array, season: int, multiplies: bool) -> tuple[Array, Array, Array
 
 def _without_gaps(y: Array) -> Array:
     """The last value in the place of a missing one; at the beginning the first, or 0."""
-    there = np.isfinite(y)
+    known = np.isfinite(y)
     steps = np.arange(len(y)).reshape(-1, 1, 1)
-    last = np.maximum.accumulate(np.where(there, steps, -1), 0)
-    first = np.where(there.any(0), there.argmax(0), 0)
-    found = np.take_along_axis(y, np.where(last < 0, first[None], last), 0)
-    return np.nan_to_num(found)
+    last = np.maximum.accumulate(np.where(known, steps, -1), 0)
+    first = np.where(known.any(0), known.argmax(0), 0)
+    axis = np.take_along_axis(y, np.where(last < 0, first[None], last), 0)
+    return np.nan_to_num(axis)
 
 
 def _smoothed(
@@ -158,11 +158,11 @@ def _smoothed(
     alpha, beta, gamma, phi = np.moveaxis(parameters, -1, 0)
     level, trend, begin = _begun(y, season, multiplies)
     shape = np.broadcast_shapes(alpha.shape, (*level.shape, 1))
-    level, trend = (np.broadcast_to(own[..., None], shape).copy() for own in (level, trend))
+    level, trend = (np.broadcast_to(state[..., None], shape).copy() for state in (level, trend))
     trend = np.where(beta > 0, trend, 0.0)
-    ring = [np.broadcast_to(own[..., None], shape).copy() for own in begin]
-    cost, kept = np.zeros(shape), tuple(np.zeros((len(y), *shape)) for _ in range(3 * keep))
-    there = np.isfinite(y)
+    ring = [np.broadcast_to(state[..., None], shape).copy() for state in begin]
+    cost, states = np.zeros(shape), tuple(np.zeros((len(y), *shape)) for _ in range(3 * keep))
+    known = np.isfinite(y)
     clean = np.nan_to_num(y)
     ab, gs = alpha * beta, gamma * (1 - alpha)
     size = np.abs(_without_gaps(y[: _needed(season)]).mean(0))
@@ -171,22 +171,22 @@ def _smoothed(
         damped = phi * trend
         base = level + damped
         at = step % season
-        own, here = clean[step][..., None], there[step][..., None]
+        observed, here = clean[step][..., None], known[step][..., None]
         if multiplies:
             base = np.maximum(base, low)
-            error = np.where(here, own / ring[at] - base, 0.0)
+            error = np.where(here, observed / ring[at] - base, 0.0)
             cost += (error * ring[at]) ** 2
             ring[at] = np.clip(ring[at] * (1 + gs * error / base), *FACTORS)
         else:
-            error = np.where(here, own - base - ring[at], 0.0)
+            error = np.where(here, observed - base - ring[at], 0.0)
             cost += error * error
             ring[at] = ring[at] + gs * error
         level = base + alpha * error
         trend = damped + ab * error
         if keep:
-            for held, value in zip(kept, (level, trend, ring[at]), strict=True):
-                held[step] = value
-    return cost, kept  # type: ignore[return-value]
+            for stored, value in zip(states, (level, trend, ring[at]), strict=True):
+                stored[step] = value
+    return cost, states  # type: ignore[return-value]
 
 
 def _fit(y: Array, season: int, trend: bool, multiplies: bool) -> Array:
@@ -201,9 +201,9 @@ def _fit(y: Array, season: int, trend: bool, multiplies: bool) -> Array:
 
     best = least(y, tried, cost, season + 3)
     for finer in FINER:
-        along = [finer if own else (1.0,) for own in (True, trend, season > 1)]
-        near = [np.array([*own, 1.0]) for own in product(*along)]
-        around = np.stack([best * own for own in near], -2)
+        along = [finer if is_used else (1.0,) for is_used in (True, trend, season > 1)]
+        near = [np.array([*shares, 1.0]) for shares in product(*along)]
+        around = np.stack([best * factor for factor in near], -2)
         around[..., :3] = np.clip(around[..., :3], 0.0, 0.99)
         best = least(y, around, cost, season + 3)
     return best

@@ -51,10 +51,10 @@ def part_of_table(
 ) -> SeriesPart:
     """Columns by name, or a list of rows. file: what messages call them; ahead: rows of the steps
     to come, without targets and covariates."""
-    wanted = wanted_columns(settings, ahead)
-    columns = _columns(table, wanted)
-    require(wanted, list(columns), Place(file, 1))
-    lengths = {name: len(columns[name]) for name in wanted}
+    names = wanted_columns(settings, ahead)
+    columns = _columns(table, names)
+    require(names, list(columns), Place(file, 1))
+    lengths = {name: len(columns[name]) for name in names}
     if len(set(lengths.values())) > 1:
         raise DataError(f"{file}: expected columns of one length, got {lengths}")
     count = next(iter(lengths.values()), 0)
@@ -64,12 +64,12 @@ def part_of_table(
     return _part(columns, values, settings, places, ahead)
 
 
-def _columns(table: SeriesTable, wanted: Sequence[str]) -> dict[str, Sequence[Any]]:
+def _columns(table: SeriesTable, columns: Sequence[str]) -> dict[str, Sequence[Any]]:
     if isinstance(table, Mapping):
         return dict(table)
     frame = Frame.of(table)
     if frame is not None:
-        return {name: frame.column(name) for name in wanted}
+        return {name: frame.column(name) for name in columns}
     rows = list(cast(Iterable[Any], table))
     if not all(isinstance(row, Mapping) for row in rows):
         raise DataError("expected columns by name, or a list of rows that are dictionaries")
@@ -93,25 +93,25 @@ def part_of_files(
     """The rows of files, one file after another. ahead: of the steps to come, without targets and
     covariates; origin: what the rows are read from, if not files; skip_bad: values that are no
     numbers are missing ones, and lines that cannot be read are steps that are not there."""
-    wanted = wanted_columns(settings, ahead)
-    must, may = (tuple(wanted), ()) if not origin.files else ((), tuple(wanted))
+    names = wanted_columns(settings, ahead)
+    must, may = (tuple(names), ()) if not origin.files else ((), tuple(names))
     how = replace(options or ReadOptions(), columns=must, used=may, numbers=(), others=True)
     sources = {str(path): partial(origin.read, str(path), how) for path in paths}
     gathered = Gathered(sources, skip_bad, on_bad_row, mend=origin.mend)
     rows = list(gathered)
-    require(wanted, columns_of(rows), rows[0].place)
+    require(names, columns_of(rows), rows[0].place)
     files = {file: k for k, file in enumerate(dict.fromkeys(row.place.file for row in rows))}
     places = Names(
         tuple(files),
         np.array([files[row.place.file] for row in rows], np.int32),
         np.array([row.place.line for row in rows], np.int64),
     )
-    columns = {name: [row.fields.get(name) for row in rows] for name in wanted}
+    columns = {name: [row.fields.get(name) for row in rows] for name in names}
     values, faults = _numbers(columns, settings, ahead)
     if skip_bad:
-        for row, told in faults:
+        for row, message in faults:
             if on_bad_row is not None:
-                on_bad_row(Problem(rows[row].place, f"{told}: read as missing", rejects=0))
+                on_bad_row(Problem(rows[row].place, f"{message}: read as missing", rejects=0))
     elif faults:
         raise _problems(faults, places, sources, origin.mend)
     return _part(columns, values, settings, places, ahead)
@@ -126,15 +126,15 @@ def _numbers(
     columns: Columns, settings: ForecastSettings, ahead: bool
 ) -> tuple[np.ndarray[Any, np.dtype[np.float64]], list[Fault]]:
     """(rows, columns) of the settings, NaN where a value is missing, and what is no number."""
-    wanted = settings.known if ahead else settings.columns
+    names = settings.known if ahead else settings.columns
     count = len(next(iter(columns.values()), ()))
     values = np.full((count, len(settings.columns)), math.nan)
     faults: list[Fault] = []
-    for name in wanted:
-        own = [_number(value) for value in columns[name]]
-        wrong = [k for k, number in enumerate(own) if number is None]
+    for name in names:
+        numbers = [_number(value) for value in columns[name]]
+        wrong = [k for k, number in enumerate(numbers) if number is None]
         faults += [(k, not_a_number(name, columns[name][k])) for k in wrong]
-        values[:, settings.columns.index(name)] = [math.nan if n is None else n for n in own]
+        values[:, settings.columns.index(name)] = [math.nan if n is None else n for n in numbers]
     return values, faults
 
 
@@ -152,7 +152,7 @@ def _number(value: Any) -> float | None:
 
 def _refuse(faults: Sequence[Fault], places: Names) -> None:
     if faults:
-        lines = [f"{places[row]}: {told}" for row, told in faults[:MOST_SHOWN]]
+        lines = [f"{places[row]}: {message}" for row, message in faults[:MOST_SHOWN]]
         more = [f"and {len(faults) - MOST_SHOWN} more"] if len(faults) > MOST_SHOWN else []
         raise DataError("\n".join([*lines, *more]))
 
@@ -161,7 +161,7 @@ def _problems(
     faults: Sequence[Fault], places: Names, sources: Iterable[str], mend: str
 ) -> DataError:
     many = f"{len(faults)} problem{'s' * (len(faults) != 1)} in {', '.join(sources)}"
-    lines = [f"  {places[row]}: {told}" for row, told in sorted(faults)[:MOST_SHOWN]]
+    lines = [f"  {places[row]}: {message}" for row, message in sorted(faults)[:MOST_SHOWN]]
     more = [f"  and {len(faults) - MOST_SHOWN} more"] if len(faults) > MOST_SHOWN else []
     return DataError("\n".join([many, *lines, *more, mend]))
 
@@ -222,22 +222,23 @@ def _static(
     columns: Columns, names: Sequence[str], ids: Sequence[tuple[str, ...]], axis: Axis, where: Any
 ) -> tuple[list[tuple[Any, ...]], list[str]]:
     """Of each series what is the same at all of its steps: the first value that is there."""
-    found: dict[tuple[str, ...], list[Any]] = {key: [None] * len(names) for key in axis.ids}
+    by_series: dict[tuple[str, ...], list[Any]] = {key: [None] * len(names) for key in axis.ids}
     for k, name in enumerate(names):
         for row, value in enumerate(columns[name]):
             text = _text(value)
-            own = found.get(ids[row] if ids else ())
-            if own is None or not text or is_missing(text):
+            row_values = by_series.get(ids[row] if ids else ())
+            if row_values is None or not text or is_missing(text):
                 continue
-            if own[k] is None:
-                own[k] = text
-            elif own[k] != text:
+            if row_values[k] is None:
+                row_values[k] = text
+            elif row_values[k] != text:
                 raise DataError(
-                    f"{where(row)}: column {name!r}: expected {own[k]!r}, as on the other rows of "
+                    f"{where(row)}: column {name!r}: expected {row_values[k]!r}, as on the other "
+                    "rows of "
                     f"{', '.join(ids[row]) if ids else 'the series'}, got {text!r}: a static "
                     "column is the same at all steps; name it with --covariates or --known"
                 )
-    return [tuple(found[key]) for key in axis.ids], []
+    return [tuple(by_series[key]) for key in axis.ids], []
 
 
 __all__ = ["SeriesTable", "TimeColumn", "part_of_files", "part_of_table", "time_texts"]

@@ -22,14 +22,14 @@ ALIKE = 0.999  # a correlation from which on a covariate is a copy
 def leaks(train: Series, settings: ForecastSettings) -> list[str]:
     """Warnings: what is said to be known ahead, but looks like a target, or like one of its next
     steps."""
-    found = []
+    leaking = []
     targets = len(settings.targets)
     for at, name in enumerate(settings.known, len(settings.columns) - len(settings.known)):
         for k, target in enumerate(settings.targets):
             shift = _copied(train.values[:, at], train.values[:, k], settings.horizon)
             if shift is not None:
                 when = "at the same step" if not shift else f"{abs(shift)} steps away"
-                found.append(
+                leaking.append(
                     f"{name} is said to be known ahead, and is nearly the target {target} itself "
                     f"({when}): the forecasts will be too good. Leave it out, unless you really "
                     "know it before"
@@ -38,11 +38,11 @@ def leaks(train: Series, settings: ForecastSettings) -> list[str]:
         for k, target in enumerate(settings.targets):
             shift = _copied(train.values[:, at], train.values[:, k], settings.horizon)
             if shift is not None and shift > 0:
-                found.append(
+                leaking.append(
                     f"{name} has {target} {shift} step{'s' * (shift > 1)} before it happens: a "
                     "column that was shifted? Leave it out"
                 )
-    return found
+    return leaking
 
 
 def _copied(covariate: NDArray[np.float64], target: NDArray[np.float64], most: int) -> int | None:
@@ -67,8 +67,8 @@ FEW_EPOCHS, LITTLE_PATIENCE = 20, 4  # of so many windows
 LARGE_BATCH = 64  # windows of a batch, times targets, where there are many
 
 
-def recipe_of(part: SeriesPart, settings: ForecastSettings, told: Collection[str]) -> Recipe:
-    """told: keys of the settings that a person gave."""
+def recipe_of(part: SeriesPart, settings: ForecastSettings, explicit: Collection[str]) -> Recipe:
+    """explicit: keys of the settings that a person gave."""
     series, targets = part.series, len(settings.targets)
     season = settings.season or season_of_series(series, targets)
     model: dict[str, Any] = {}
@@ -83,7 +83,7 @@ def recipe_of(part: SeriesPart, settings: ForecastSettings, told: Collection[str
         many = {"epoch_windows": EPOCH_WINDOWS, "batch_windows": LARGE_BATCH}
         model |= {name: max(1, count // targets) for name, count in many.items()}
         train |= {"epochs": FEW_EPOCHS, "patience": LITTLE_PATIENCE}
-    new = {key: value for key, value in model.items() if key not in told}
+    new = {key: value for key, value in model.items() if key not in explicit}
     why = []
     if "look_back" in new:
         of = f"a season of {season} steps" if season > 1 else f"{settings.horizon} steps ahead"
@@ -91,19 +91,19 @@ def recipe_of(part: SeriesPart, settings: ForecastSettings, told: Collection[str
     if new.get("calendar"):
         why.append(f"model.calendar: {', '.join(new['calendar'])}, for steps of a {series.spacing}")
     tables = {"model": new, "train": train}
-    return Recipe({name: own for name, own in tables.items() if own}, "\n".join(why))
+    return Recipe({name: table for name, table in tables.items() if table}, "\n".join(why))
 
 
 def _look_back(steps: int, settings: ForecastSettings, season: int) -> int:
     """Two seasons, and as far as the horizon, if the series is long enough; whole segments."""
-    wanted = min(max(SEASONS * season, settings.horizon, 8), LONGEST)
+    length = min(max(SEASONS * season, settings.horizon, 8), LONGEST)
     most = steps - settings.horizon - settings.difference
     if settings.family not in MIXED:
         most = (steps - settings.difference) // 2
-    found = max(1, min(wanted, most))
+    back = max(1, min(length, most))
     if settings.family == "segment":
-        found = max(settings.segment, found // settings.segment * settings.segment)
-    return found
+        back = max(settings.segment, back // settings.segment * settings.segment)
+    return back
 
 
 def calendar_of(spacing: Spacing, steps: int) -> list[str]:
@@ -114,9 +114,9 @@ def calendar_of(spacing: Spacing, steps: int) -> list[str]:
     if not seasons:
         return []
     year = seasons[-1]
-    found = []
+    features = []
     if not spacing.working and len(seasons) == 3 and 2 * seasons[0] <= steps:
-        found.append("hour")
+        features.append("hour")
     if len(seasons) >= 2 and 2 * seasons[-2] <= steps:
-        found.append("weekday")
-    return [*found, *["yearday"] * (2 * year <= steps)]
+        features.append("weekday")
+    return [*features, *["yearday"] * (2 * year <= steps)]

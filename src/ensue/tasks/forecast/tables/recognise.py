@@ -66,15 +66,15 @@ class Table:
 
     def numbers(self, name: str) -> list[float] | None:
         """Those that are there, if all that is there are numbers."""
-        found = []
+        columns = []
         for value in self.columns[name]:
             if value is None or (isinstance(value, str) and is_missing(value)):
                 continue
             number = float(value) if isinstance(value, bool) else number_of(value)
             if number is None:
                 return None
-            found.append(number)
-        return found or None
+            columns.append(number)
+        return columns or None
 
     def where(self, row: int) -> str:
         return f"row {row + 1}"
@@ -82,7 +82,7 @@ class Table:
     @property
     def contents(self) -> list[tuple[str, ...]]:
         """All of each row."""
-        return list(zip(*(map(str, own) for own in self.columns.values()), strict=True))
+        return list(zip(*(map(str, column) for column in self.columns.values()), strict=True))
 
 
 CALLED_YEAR = re.compile(r"(.*[_\-. ])?years?", re.IGNORECASE)
@@ -114,11 +114,11 @@ def time_of(sample: Sample) -> str:
     dates, counts = [], []
     for name in sample.columns:
         texts = time_texts({name: sample.values(name)}, [name])
-        there = [text for text in texts if not is_missing(text)]
-        found = spellings_of(there, name) if there else []
-        if found and (found[0] is not NUMBER):
+        present = [text for text in texts if not is_missing(text)]
+        spellings = spellings_of(present, name) if present else []
+        if spellings and (spellings[0] is not NUMBER):
             dates.append(name)
-        elif found and CALLED_YEAR.fullmatch(name) and _are_years(there):
+        elif spellings and CALLED_YEAR.fullmatch(name) and _are_years(present):
             counts.append(name)
     if dates:
         return dates[0]
@@ -162,18 +162,18 @@ def ids_of(table: Table, times: TimeColumn, leave: Sequence[str]) -> list[str] |
     """The fewest columns that tell rows of the same time apart; [] where no two have the same,
     None where no columns do."""
     rows = table.contents
-    first = {own: row for row, own in reversed([*enumerate(rows)])}
+    first = {key: row for row, key in reversed([*enumerate(rows)])}
     alone = sorted(first.values())  # without the copies of rows
     moments = [times.moments[row] for row in alone]
     if len({*moments}) == len(moments):
         return []
     count = len(alone)
     texts = {name: table.texts(name) for name in table.columns if name not in leave}
-    kinds = {name: [own[row] for row in alone] for name, own in texts.items()}
+    kinds = {name: [text[row] for row in alone] for name, text in texts.items()}
     few = [
         name
-        for name, own in kinds.items()
-        if 1 < len({*own}) <= count // (LEAST_STEPS if _counts(table, name) else 2) and _keys(own)
+        for name, kind in kinds.items()
+        if 1 < len({*kind}) <= count // (LEAST_STEPS if _counts(table, name) else 2) and _keys(kind)
     ]
     few.sort(key=lambda name: (table.numbers(name) is not None, not CALLED_ID.fullmatch(name)))
     for size in (1, 2, 3):
@@ -199,14 +199,14 @@ def _keys(texts: Sequence[str]) -> bool:
 def _static(table: Table, ids: Sequence[str], others: Sequence[str]) -> list[str]:
     """Columns whose value is the same wherever the ids are, and not everywhere."""
     keys = list(zip(*(table.texts(name) for name in ids), strict=True))
-    found = []
+    static = []
     for name in others:
         known: dict[tuple[str, ...], str] = {}
         texts = table.texts(name)
         same = all(known.setdefault(k, v) == v for k, v in zip(keys, texts, strict=True))
         if same and len({*texts}) > 1 and (len({*texts}) < len(known) or table.numbers(name)):
-            found.append(name)
-    return found
+            static.append(name)
+    return static
 
 
 # --- a guess ---------------------------------------------------------------------------------
@@ -233,25 +233,25 @@ def series_recognised(sample: Sample) -> Guess | None:
     if not time or any(_is_text(sample, name) for name in sample.columns):
         return None
     try:
-        found = Reading.of(Table.of(sample), time)
+        reading = Reading.of(Table.of(sample), time)
     except DataError:
         return None
-    steps = int(np.diff(found.axis.bounds).max())
-    if found.axis.spacing is None or steps < LEAST_STEPS:
+    steps = int(np.diff(reading.axis.bounds).max())
+    if reading.axis.spacing is None or steps < LEAST_STEPS:
         return None
-    if not all(_is_measure(found.table, name) for name in listed_names(data.label)):
+    if not all(_is_measure(reading.table, name) for name in listed_names(data.label)):
         return None
-    return found.guess() if found.targets or data.label else None
+    return reading.guess() if reading.targets or data.label else None
 
 
 def problem_of(sample: Sample) -> DataError | None:
     """What keeps rows with dates and numbers from being a series; None where they are none."""
     if sample.data.text_column or any(_is_text(sample, name) for name in sample.columns):
         return None
-    kinds = {own.kind for own in sample.kinds.values()}
+    kinds = {kind.kind for kind in sample.kinds.values()}
     if Kind.DATE not in kinds or Kind.NUMBER not in kinds:
         return None
-    dates = [own.name for own in sample.kinds.values() if own.kind is Kind.DATE]
+    dates = [kind.name for kind in sample.kinds.values() if kind.kind is Kind.DATE]
     try:
         Reading.of(Table.of(sample), dates[0])
     except DataError as problem:
@@ -266,10 +266,10 @@ def _is_measure(table: Table, name: str) -> bool:
 
 
 def _is_text(sample: Sample, name: str) -> bool:
-    values = [own for own in sample.values(name) if isinstance(own, str) and own.strip()]
-    if not values or spellings_of([own for own in values if not is_missing(own)][:20], name):
+    values = [text for text in sample.values(name) if isinstance(text, str) and text.strip()]
+    if not values or spellings_of([text for text in values if not is_missing(text)][:20], name):
         return False
-    return sum(len(own.split()) for own in values) > WORDS * len(values)
+    return sum(len(text.split()) for text in values) > WORDS * len(values)
 
 
 def series_guess(sample: Sample) -> Guess:
@@ -277,8 +277,8 @@ def series_guess(sample: Sample) -> Guess:
     group the ids."""
     model = sample.settings.get("model", {})
     time = model["time"] if "time" in model else time_of(sample)
-    found = Reading.of(Table.of(sample), time)
-    return found.guess()
+    reading = Reading.of(Table.of(sample), time)
+    return reading.guess()
 
 
 @dataclass(frozen=True)
@@ -304,7 +304,7 @@ class Reading:
             list(table.columns),
             sample.place,
         )
-        said = [*model.get("targets", []), *listed_names(sample.data.label)]
+        named = [*model.get("targets", []), *listed_names(sample.data.label)]
         beside = [*model.get("covariates", []), *model.get("known", []), *model.get("static", [])]
         times, order = None, ""
         ids = list(model.get("ids", [])) or listed_names(sample.data.group)
@@ -315,44 +315,44 @@ class Reading:
             times = time_column(texts, time, where, model.get("dates", "auto"), keys)
             order = times.spelling.order
             if not ids and "ids" not in model:
-                ids = ids_of(table, times, [*names, *said, *beside]) or []
-        leave = [*names, *ids, *beside, *said]
+                ids = ids_of(table, times, [*names, *named, *beside]) or []
+        leave = [*names, *ids, *beside, *named]
         targets, flags = measures(table, leave, bool(names))
         static = _static(table, ids, [n for n in table.columns if n not in leave]) if ids else []
-        targets, flags = ([n for n in own if n not in static] for own in (targets, flags))
+        targets, flags = ([n for n in names if n not in static] for names in (targets, flags))
         keys = list(zip(*(table.texts(name) for name in ids), strict=True))
         where = table.where if not sample.origin.files else _lines(sample)
         axis = arranged(len(table), where, times, time, keys, contents=table.contents)
-        return cls(table, time, ids, said or targets, flags, static, axis, order)
+        return cls(table, time, ids, named or targets, flags, static, axis, order)
 
     def guess(self) -> Guess:
         sample = self.table.sample
         model, label, group = sample.settings.get("model", {}), sample.data.label, sample.data.group
         if not self.targets:
             raise self._nothing()
-        found: dict[str, Any] = {}
+        tables: dict[str, Any] = {}
         if self.time:
-            found["time"] = self.time
-        found |= {"targets": self.targets}
+            tables["time"] = self.time
+        tables |= {"targets": self.targets}
         if self.ids:
-            found["ids"] = self.ids
+            tables["ids"] = self.ids
         if self.static:
-            found["static"] = self.static
+            tables["static"] = self.static
         if self.flags and not label and not {"covariates", "known"} & {*model}:
-            found["covariates"] = self.flags
+            tables["covariates"] = self.flags
         if self.order:
-            found["dates"] = self.order
-        found |= self._lengths(int(model.get("horizon", 0)))
-        found = {key: value for key, value in found.items() if key not in model}
-        data = {key: "" for key, said in (("label", label), ("group", group)) if said}
-        return Guess(self._why(), data, {"model": found} if found else {})
+            tables["dates"] = self.order
+        tables |= self._lengths(int(model.get("horizon", 0)))
+        tables = {key: value for key, value in tables.items() if key not in model}
+        data = {key: "" for key, column in (("label", label), ("group", group)) if column}
+        return Guess(self._why(), data, {"model": tables} if tables else {})
 
     def _nothing(self) -> DataError:
         sample = self.table.sample
         names = [
             name
             for name in self.table.columns
-            if (own := self.table.numbers(name)) and is_identifier(name, own)
+            if (numbers := self.table.numbers(name)) and is_identifier(name, numbers)
         ]
         hint = f" ({', '.join(names)} only names rows)" if names else ""
         return DataError(
@@ -362,7 +362,7 @@ class Reading:
 
     def _why(self) -> str:
         flags = options_given(self.table.sample)
-        told = [f"{', '.join(flags)} given"] if flags else []
+        reasons = [f"{', '.join(flags)} given"] if flags else []
         count, steps = len(self.axis.ids), int(np.diff(self.axis.bounds).max())
         spacing = self.axis.spacing
         counted = spacing is None or (isinstance(spacing.span, float) and spacing.span)
@@ -370,38 +370,41 @@ class Reading:
         if not self.time and time_of(self.table.sample):
             each = ", the time left out: rows count as steps"
         many = f"{count:,} series by {', '.join(self.ids)}" if count > 1 else "a series"
-        told.append(f"{many} of {'up to ' * (count > 1)}{steps:,} steps{each}")
-        return "; ".join(told)
+        reasons.append(f"{many} of {'up to ' * (count > 1)}{steps:,} steps{each}")
+        return "; ".join(reasons)
 
-    def _lengths(self, said: int) -> dict[str, Any]:
-        """horizon, split: how far to forecast, and whole horizons to validate and test on. said:
-        the horizon, if it was."""
+    def _lengths(self, steps_ahead: int) -> dict[str, Any]:
+        """horizon, split: how far to forecast, and whole horizons to validate and test on.
+        steps_ahead: the horizon, if it was set."""
         steps = np.diff(self.axis.bounds)
         longest = int(np.median(steps))
-        horizon = said or self._horizon(longest)
-        found: dict[str, Any] = {"horizon": horizon}
+        horizon = steps_ahead or self._horizon(longest)
+        lengths: dict[str, Any] = {"horizon": horizon}
         data = self.table.sample.data
         alike = int(steps.min()) == int(steps.max())
-        few = longest <= (FEW_HORIZONS if not said else 1 / VALIDATION) * horizon
+        few = longest <= (FEW_HORIZONS if not steps_ahead else 1 / VALIDATION) * horizon
         if alike and few and not data.validation and not data.test:
             test = max(1, round(TEST * longest / horizon)) * horizon
-            held = max(1, round(VALIDATION * longest / horizon)) * horizon
-            if longest - test - held >= 2 * horizon:
-                found["split"] = [longest - test - held, held, test]
-        return found
+            held_out = max(1, round(VALIDATION * longest / horizon)) * horizon
+            if longest - test - held_out >= 2 * horizon:
+                lengths["split"] = [longest - test - held_out, held_out, test]
+        return lengths
 
     def _horizon(self, steps: int) -> int:
         """A season, as far as the series has several."""
         spacing = self.axis.spacing
-        seasons = [round(own) for own in spacing.seasons] if spacing is not None else []
+        seasons = [round(season) for season in spacing.seasons] if spacing is not None else []
         season = seasons[0] if seasons else self._season()
         return max(1, min(season if season > 1 else FAR, steps // SHORTEST_PART))
 
     def _season(self) -> int:
         """By the first series alone."""
         rows = self.axis.rows[self.axis.bounds[0] : self.axis.bounds[1]]
-        own = self.table.columns[self.targets[0]]
-        read = [number_of(own[row]) if row >= 0 and own[row] is not None else None for row in rows]
+        columns = self.table.columns[self.targets[0]]
+        read = [
+            number_of(columns[row]) if row >= 0 and columns[row] is not None else None
+            for row in rows
+        ]
         numbers = [number for number in read if number is not None]
         return season_of(np.array(numbers)[:, None]) if len(numbers) > 3 else 1
 

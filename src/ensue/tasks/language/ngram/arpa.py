@@ -77,11 +77,11 @@ def _lines(model: NgramModel, names: list[str]) -> Iterator[str]:
     listed[model.symbols.start] = True
     numbers = [np.flatnonzero(listed), *(np.arange(len(keys)) for keys in model.index.keys)]
     yield "\\data\\\n"
-    yield from (f"ngram {order}={len(own)}\n" for order, own in enumerate(numbers, 1))
-    for order, own in enumerate(numbers, 1):
+    yield from (f"ngram {order}={len(number)}\n" for order, number in enumerate(numbers, 1))
+    for order, number in enumerate(numbers, 1):
         yield f"\n\\{order}-grams:\n"
-        for at in range(0, len(own), BLOCK):
-            yield from _entries(model, names, order, own[at : at + BLOCK])
+        for at in range(0, len(number), BLOCK):
+            yield from _entries(model, names, order, number[at : at + BLOCK])
     yield "\n\\end\\\n"
 
 
@@ -139,14 +139,14 @@ def read_arpa(
     keys, logs, weights = list[Numbers](), [log_p], [back_off]
     for order in range(2, len(sizes) + 1):
         entries = reading.section(order, sizes, numbers)
-        own, log_p, back_off = reading.sorted(order, NgramIndex(symbols, tuple(keys)), entries)
-        keys.append(own)
+        ngrams, log_p, back_off = reading.sorted(order, NgramIndex(symbols, tuple(keys)), entries)
+        keys.append(ngrams)
         logs.append(log_p)
         weights.append(back_off)
     reading.end(len(sizes))
     index = NgramIndex(symbols, tuple(keys))
-    seen = logs[0] > -np.inf
-    return ArpaFile(NgramModel(index, tuple(logs), tuple(weights[:-1]), seen, READ), tokens)
+    present = logs[0] > -np.inf
+    return ArpaFile(NgramModel(index, tuple(logs), tuple(weights[:-1]), present, READ), tokens)
 
 
 def _symbols(
@@ -163,8 +163,8 @@ def _symbols(
     if sentences and END not in listed:
         problems.append(f"no {END!r}, which ends every sentence: use sentences=False for a stream")
     if problems:
-        shown = [*problems[:MOST_PROBLEMS], *(["…"] if len(problems) > MOST_PROBLEMS else [])]
-        raise DataError("\n  ".join([f"{path}: its words are not those expected", *shown]))
+        messages = [*problems[:MOST_PROBLEMS], *(["…"] if len(problems) > MOST_PROBLEMS else [])]
+        raise DataError("\n  ".join([f"{path}: its words are not those expected", *messages]))
     known = set(listed)
     numbers = {token: number for number, token in enumerate(tokens)}
     return NgramSymbols(
@@ -224,10 +224,10 @@ class _Reading:
             pass  # whatever stands before is no part of the model
         sizes: list[int] = []
         while not self.next("\\1-grams:").startswith("\\"):
-            found = ANNOUNCED.fullmatch(self.text)
-            if not found or int(found[1]) != len(sizes) + 1:
+            match = ANNOUNCED.fullmatch(self.text)
+            if not match or int(match[1]) != len(sizes) + 1:
                 self.fail(f"expected ngram {len(sizes) + 1}=…, found {self.text!r}", self.line)
-            sizes.append(int(found[2]))
+            sizes.append(int(match[2]))
         if not sizes:
             self.fail(f"expected ngram 1=…, found {self.text!r}", self.line)
         return sizes
@@ -280,26 +280,26 @@ class _Reading:
             return None
 
     def sorted(
-        self, order: int, index: NgramIndex, own: _Entries
+        self, order: int, index: NgramIndex, ngrams: _Entries
     ) -> tuple[Numbers, Floats, Floats]:
         """Keys, log₁₀ P and back-off of the entries as an index of the shorter ones numbers
         them."""
-        contexts = np.zeros(len(own.words), np.int64)
+        contexts = np.zeros(len(ngrams.words), np.int64)
         for k in range(1, order):
-            contexts = index.find(k, contexts, own.words[:, k - 1])
+            contexts = index.find(k, contexts, ngrams.words[:, k - 1])
         for at in np.flatnonzero(contexts < 0):
             reason = f"its first {order - 1} words are no {order - 1}-gram of the file"
-            self.problems.add(int(own.lines[at]), reason)
-        keys = contexts * index.symbols.width + own.words[:, -1]
+            self.problems.add(int(ngrams.lines[at]), reason)
+        keys = contexts * index.symbols.width + ngrams.words[:, -1]
         by_key = np.argsort(keys, kind="stable")
-        keys, places = keys[by_key], own.lines[by_key]
+        keys, places = keys[by_key], ngrams.lines[by_key]
         for at in np.flatnonzero((keys[1:] == keys[:-1]) & (keys[1:] >= 0)):
             self.problems.add(int(places[at + 1]), f"the {order}-gram of line {places[at]} again")
         self.problems.raise_any()
         if order > 1:
-            return keys, own.log_p[by_key], own.back_off[by_key]
+            return keys, ngrams.log_p[by_key], ngrams.back_off[by_key]
         log_p, back_off = np.full(index.size(1), -np.inf), np.zeros(index.size(1))
-        log_p[keys], back_off[keys] = own.log_p[by_key], own.back_off[by_key]
+        log_p[keys], back_off[keys] = ngrams.log_p[by_key], ngrams.back_off[by_key]
         return keys, log_p, back_off
 
     def end(self, order: int) -> None:
@@ -313,14 +313,14 @@ class _Reading:
 def _numbered(words: list[str], numbers: dict[str, int]) -> list[int]:
     """The numbers of an n-gram's words; ValueError says why they cannot be one."""
     try:
-        found = [numbers[word] for word in words]
+        numbered = [numbers[word] for word in words]
     except KeyError as error:
         raise ValueError(f"{error.args[0]!r} is not among the 1-grams") from None
     if START in words[1:]:
         raise ValueError(f"{START!r} stands after another word")
     if END in words[:-1]:
         raise ValueError(f"{END!r} stands before another word")
-    return found
+    return numbered
 
 
 def _logarithm(text: str) -> float:

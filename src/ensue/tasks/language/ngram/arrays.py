@@ -25,13 +25,13 @@ def arrays_of(model: NgramModel) -> Arrays:
     s = model.symbols
     end = -1 if s.end is None else s.end
     kind = KINDS.index(model.smoothing)
-    found: Arrays = {
+    arrays: Arrays = {
         "symbols": np.array([model.order, kind, s.size, s.start, end, *s.unpredicted]),
         "seen": model.seen,
     }
-    found |= {f"keys.{k}": own for k, own in enumerate(model.index.keys, 2)}
-    found |= {f"log_p.{k}": own for k, own in enumerate(model.log_p, 1)}
-    return found | {f"back_off.{k}": own for k, own in enumerate(model.back_off, 1)}
+    arrays |= {f"keys.{k}": key for k, key in enumerate(model.index.keys, 2)}
+    arrays |= {f"log_p.{k}": values for k, values in enumerate(model.log_p, 1)}
+    return arrays | {f"back_off.{k}": values for k, values in enumerate(model.back_off, 1)}
 
 
 def model_of(arrays: Mapping[str, NDArray[Any]]) -> NgramModel:
@@ -48,13 +48,13 @@ def model_of(arrays: Mapping[str, NDArray[Any]]) -> NgramModel:
         part, _, number = name.partition(".")
         dtype = {"seen": np.bool_, "keys": np.int64}.get(part, np.float64)
         expected = (sizes[int(number or 1)],)
-        own = arrays[name]
-        if own.dtype != dtype or own.shape != expected:
-            wanted, got = f"{np.dtype(dtype)} {expected}", f"{own.dtype} {own.shape}"
-            problems.append(f"{name}: expected {wanted}, got {got}")
-        elif dtype == np.float64 and not _logarithms(own, part):
+        array = arrays[name]
+        if array.dtype != dtype or array.shape != expected:
+            expected_kind, got = f"{np.dtype(dtype)} {expected}", f"{array.dtype} {array.shape}"
+            problems.append(f"{name}: expected {expected_kind}, got {got}")
+        elif dtype == np.float64 and not _logarithms(array, part):
             problems.append(f"{name}: expected logarithms, got a number that is none")
-        elif part == "keys" and not _keys(own, sizes[int(number) - 1], symbols):
+        elif part == "keys" and not _keys(array, sizes[int(number) - 1], symbols):
             problems.append(f"{name}: expected rising keys of known contexts, got others")
     _refuse(problems)
     return NgramModel(
@@ -86,17 +86,17 @@ def _heading(arrays: Mapping[str, NDArray[Any]]) -> tuple[int, int, NgramSymbols
         raise DataError(str(error)) from None
 
 
-def _logarithms(own: NDArray[np.float64], part: str) -> bool:
+def _logarithms(values: NDArray[np.float64], part: str) -> bool:
     """No NaN and no +∞; of probabilities, none above 0."""
-    return bool((own <= 0).all() if part == "log_p" else (own < np.inf).all())
+    return bool((values <= 0).all() if part == "log_p" else (values < np.inf).all())
 
 
-def _keys(own: NDArray[np.int64], contexts: int, symbols: NgramSymbols) -> bool:
-    if not len(own):
+def _keys(keys: NDArray[np.int64], contexts: int, symbols: NgramSymbols) -> bool:
+    if not len(keys):
         return True
-    within = own[0] >= 0 and own[-1] < contexts * symbols.width
-    return bool(within and (own[1:] > own[:-1]).all()) and bool(
-        symbols.predicted[own % symbols.width].all()
+    within = keys[0] >= 0 and keys[-1] < contexts * symbols.width
+    return bool(within and (keys[1:] > keys[:-1]).all()) and bool(
+        symbols.predicted[keys % symbols.width].all()
     )
 
 

@@ -23,27 +23,27 @@ Numbers = NDArray[np.int64]
 BLOCK = 1 << 20
 
 
-def placed(keys: Numbers, wanted: Numbers) -> Numbers:
+def placed(keys: Numbers, numbers: Numbers) -> Numbers:
     """The place of each wanted key among the rising keys, −1 where it is not there."""
     if not len(keys):
-        return np.full(wanted.shape, -1, np.int64)
+        return np.full(numbers.shape, -1, np.int64)
     # looked for in rising order: what is read is then in the cache, five times as fast
-    flat = wanted.ravel()
+    flat = numbers.ravel()
     rising = np.argsort(flat)
     ordered = flat[rising]
-    found = np.minimum(np.searchsorted(keys, ordered), len(keys) - 1)
-    found[keys[found] != ordered] = -1
+    positions = np.minimum(np.searchsorted(keys, ordered), len(keys) - 1)
+    positions[keys[positions] != ordered] = -1
     places = np.empty(len(flat), np.int64)
-    places[rising] = found
-    return places.reshape(wanted.shape)
+    places[rising] = positions
+    return places.reshape(numbers.shape)
 
 
 def picked(values: NDArray[Any], numbers: Numbers) -> NDArray[np.float64]:
     """The values of these numbers, 0 for the number −1."""
     known = numbers >= 0
-    found = np.zeros(numbers.shape)
-    found[known] = values[numbers[known]]
-    return found
+    result = np.zeros(numbers.shape)
+    result[known] = values[numbers[known]]
+    return result
 
 
 @dataclass(frozen=True)
@@ -95,13 +95,13 @@ class NgramIndex:
         """For order 1, 2, …: the number of each n-gram without its first token."""
         tails = [np.zeros(self.symbols.width, np.int32)]
         for order in range(2, self.order + 1):
-            own = np.empty(self.size(order), np.int32)
+            numbers_of_tails = np.empty(self.size(order), np.int32)
             keys, width = self.keys[order - 2], self.symbols.width
             for at in range(0, len(keys), BLOCK):
                 contexts, words = np.divmod(keys[at : at + BLOCK], width)
                 shorter = tails[-1][contexts].astype(np.int64)
-                own[at : at + BLOCK] = self.find(order - 1, shorter, words)
-            tails.append(own)
+                numbers_of_tails[at : at + BLOCK] = self.find(order - 1, shorter, words)
+            tails.append(numbers_of_tails)
         return tails
 
     def spelled(self, order: int, numbers: Numbers) -> NDArray[np.int32]:
@@ -141,11 +141,11 @@ class NgramCounts:
         numbers = text.tokens.copy()
         buffer = np.empty(len(numbers) if order > 1 else 0, np.int64)
         for k in range(2, order + 1):
-            own, often = _counted(_keys(numbers, text, symbols, buffer))
-            keys.append(own)
+            counted, often = _counted(_keys(numbers, text, symbols, buffer))
+            keys.append(counted)
             counts.append(often)
             if k < order:
-                _renumber(numbers, text, symbols, own)
+                _renumber(numbers, text, symbols, counted)
         return cls(NgramIndex(symbols, tuple(keys)), tuple(counts))
 
     @property
@@ -172,8 +172,8 @@ def check_order(order: int) -> None:
 def totals(index: NgramIndex, order: int, values: NDArray[Any]) -> NDArray[np.float64]:
     """For each context of an order, the sum of the values of the n-grams that continue it."""
     contexts = index.contexts(order)
-    found = np.bincount(contexts, weights=values, minlength=index.size(order - 1))
-    return found.astype(np.float64, copy=False)
+    sums = np.bincount(contexts, weights=values, minlength=index.size(order - 1))
+    return sums.astype(np.float64, copy=False)
 
 
 def _keys(numbers: Counts, text: Bounded, symbols: NgramSymbols, buffer: Numbers) -> Numbers:
@@ -183,10 +183,10 @@ def _keys(numbers: Counts, text: Bounded, symbols: NgramSymbols, buffer: Numbers
     for first, stop in _blocks(len(numbers)):
         contexts = numbers[first - 1 : stop - 1]
         words = text.tokens[first:stop]
-        there = (contexts >= 0) & (words != symbols.start)
-        own = contexts[there].astype(np.int64) * symbols.width + words[there]
-        buffer[filled : filled + len(own)] = own
-        filled += len(own)
+        present = (contexts >= 0) & (words != symbols.start)
+        keys = contexts[present].astype(np.int64) * symbols.width + words[present]
+        buffer[filled : filled + len(keys)] = keys
+        filled += len(keys)
     return buffer[:filled]
 
 

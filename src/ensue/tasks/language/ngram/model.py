@@ -62,8 +62,8 @@ class NgramModel:
         """From counts that are there already."""
         tails = counts.index.tails()
         parts = smoother(counts, smoothing, tails, k, held_out)
-        found = logarithms(counts.index, parts, tails, to_uniform=smoothing == ADD_K)
-        log_p, left = zip(*found, strict=True)
+        tables = logarithms(counts.index, parts, tails, to_uniform=smoothing == ADD_K)
+        log_p, left = zip(*tables, strict=True)
         return cls(counts.index, log_p, left[1:], counts.counts[0] > 0, smoothing)
 
     @property
@@ -90,15 +90,15 @@ class NgramModel:
         """The share of the rows' n-grams of 1, 2, … tokens that were never seen; 0 where the
         rows have none of that length."""
         text = bounded(rows, self.symbols)
-        offsets, found = text.offsets, text.tokens.astype(np.int64)
-        missing = ~self.seen[found]
+        offsets, numbers = text.offsets, text.tokens.astype(np.int64)
+        missing = ~self.seen[numbers]
         shares = []
         for order in range(1, self.order + 1):
             if order > 1:
-                _, found = self.index.following(order, text, found)
-                missing = found < 0
-            there = offsets >= max(1, order - 1)
-            shares.append(float(missing[there].sum() / max(1, there.sum())))
+                _, numbers = self.index.following(order, text, numbers)
+                missing = numbers < 0
+            complete = offsets >= max(1, order - 1)
+            shares.append(float(missing[complete].sum() / max(1, complete.sum())))
         return tuple(shares)
 
     # --- how likely ------------------------------------------------------------------------
@@ -107,14 +107,14 @@ class NgramModel:
         """log P (natural) of every token given those before it; in sentences, the last value of
         a row is that of its end."""
         text = bounded(rows, self.symbols)
-        found = text.tokens.astype(np.int64)
-        log_p = self.log_p[0][found]
+        numbers = text.tokens.astype(np.int64)
+        log_p = self.log_p[0][numbers]
         for order in range(2, self.order + 1):
-            contexts, found = self.index.following(order, text, found)
+            contexts, numbers = self.index.following(order, text, numbers)
             if self._to_uniform:
                 log_p[text.offsets >= order - 1] = self._uniform
             log_p += picked(self.back_off[order - 2], contexts)
-            log_p[found >= 0] = self.log_p[order - 1][found[found >= 0]]
+            log_p[numbers >= 0] = self.log_p[order - 1][numbers[numbers >= 0]]
         starts = text.starts - np.arange(len(text.starts))
         return Ragged(log_p[text.inside] * LOG_10, starts)
 
@@ -182,14 +182,14 @@ class NgramModel:
         none."""
         batch, length = before.shape
         log_p = np.tile(self.log_p[0][: self.symbols.size], (batch, 1))
-        found = before.copy()  # numbers of the n-grams that end at each token
+        following = before.copy()  # numbers of the n-grams that end at each token
         for order in range(2, length + 2):
             if order > 2:
-                found = self.index.find(order - 1, found[:, :-1], before[:, order - 2 :])
-            contexts = found[:, -1]
+                following = self.index.find(order - 1, following[:, :-1], before[:, order - 2 :])
+            contexts = following[:, -1]
             if self._to_uniform:
-                there = before[:, length + 1 - order] >= 0
-                log_p[there] = np.where(
+                present = before[:, length + 1 - order] >= 0
+                log_p[present] = np.where(
                     self.symbols.predicted[: self.symbols.size], self._uniform, -np.inf
                 )
             log_p += picked(self.back_off[order - 2], contexts)[:, None]

@@ -61,14 +61,14 @@ def _looked_up(counts: NgramCounts, rows: Ragged) -> tuple[Floats, NDArray[np.in
     inside = text.inside
     likelihood = np.zeros((counts.order, int(inside.sum())))
     groups = np.full(likelihood.shape, -1)
-    contexts, found = np.zeros(len(text.tokens), np.int64), text.tokens.astype(np.int64)
+    contexts, numbers = np.zeros(len(text.tokens), np.int64), text.tokens.astype(np.int64)
     for order in range(1, counts.order + 1):
         if order > 1:
-            contexts, found = index.following(order, text, found)
+            contexts, numbers = index.following(order, text, numbers)
         often = totals(index, order, counts.counts[order - 1])
-        own = picked(counts.counts[order - 1], found[inside])
+        counted = picked(counts.counts[order - 1], numbers[inside])
         of_context = picked(often, contexts[inside])
-        likelihood[order - 1] = own / np.maximum(of_context, 1)
+        likelihood[order - 1] = counted / np.maximum(of_context, 1)
         groups[order - 1] = group_of(of_context)
     return likelihood, groups
 
@@ -79,19 +79,19 @@ def _improved(
     """One round: the new weights, and the log posterior of the old ones."""
     trusted = np.where(groups >= 0, np.take_along_axis(weights, np.maximum(groups, 0), 1), 0.0)
     mixed = [np.full(likelihood.shape[1], uniform)]
-    for own, trust in zip(likelihood, trusted, strict=True):
-        mixed.append(trust * own + (1 - trust) * mixed[-1])
+    for logs, trust in zip(likelihood, trusted, strict=True):
+        mixed.append(trust * logs + (1 - trust) * mixed[-1])
     value = float(np.log(mixed[-1]).sum() + np.log(weights * (1 - weights)).sum())
     better = np.empty_like(weights)
     reached = np.ones(likelihood.shape[1])  # chance that the token came from this order or below
     for k in range(len(weights) - 1, -1, -1):
         stopped = reached * trusted[k] * likelihood[k] / mixed[k + 1]
-        there = groups[k] >= 0
-        taken, passed = (
-            np.bincount(groups[k][there], weights=chance[there], minlength=GROUPS)
+        present = groups[k] >= 0
+        accepted, passed = (
+            np.bincount(groups[k][present], weights=chance[present], minlength=GROUPS)
             for chance in (stopped, reached)
         )
-        better[k] = (taken + 1) / (passed + 2)
+        better[k] = (accepted + 1) / (passed + 2)
         reached = reached - stopped
     return better, value
 
@@ -141,9 +141,9 @@ def _maximum_likelihood(counts: NgramCounts) -> Smoother:
     """c(h w) / c(h); for a context never seen, that of the longest part of it that was."""
 
     def parts(order: int) -> Parts:
-        own = counts.counts[order - 1]
-        total = totals(counts.index, order, own)
-        return Parts(_ratio(own, total, counts.index, order), (total == 0).astype(np.float64))
+        counted = counts.counts[order - 1]
+        total = totals(counts.index, order, counted)
+        return Parts(_ratio(counted, total, counts.index, order), (total == 0).astype(np.float64))
 
     return parts
 
@@ -155,9 +155,9 @@ def _add_k(counts: NgramCounts, k: float) -> Smoother:
     added = k * int(counts.index.symbols.predicted.sum())
 
     def parts(order: int) -> Parts:
-        own = counts.counts[order - 1]
-        total = totals(counts.index, order, own) + added
-        return Parts(_ratio(own, total, counts.index, order), added / total)
+        counted = counts.counts[order - 1]
+        total = totals(counts.index, order, counted) + added
+        return Parts(_ratio(counted, total, counts.index, order), added / total)
 
     return parts
 
@@ -166,10 +166,10 @@ def _interpolated(counts: NgramCounts, weights: Floats) -> Smoother:
     """λ · c(h w) / c(h) + (1 − λ) · …, with the weights of `estimate`."""
 
     def parts(order: int) -> Parts:
-        own = counts.counts[order - 1]
-        total = totals(counts.index, order, own)
+        counted = counts.counts[order - 1]
+        total = totals(counts.index, order, counted)
         trust = np.where(total > 0, weights[order - 1][group_of(total)], 0.0)
-        by_count = _ratio(own, total, counts.index, order)
+        by_count = _ratio(counted, total, counts.index, order)
         return Parts(by_count * trust[counts.index.contexts(order)], 1 - trust)
 
     return parts
@@ -189,12 +189,12 @@ def _kneser_ney(
             before = np.bincount(tails[order], minlength=len(often))
             # one without a token before it can only begin with a start
             often = np.where(before > 0, before, often).astype(np.int32)
-        taken = discounts(np.bincount(np.minimum(often, 5), minlength=6))[np.minimum(often, 3)]
+        discounted = discounts(np.bincount(np.minimum(often, 5), minlength=6))[np.minimum(often, 3)]
         total = totals(index, order, often)
         left = np.divide(
-            totals(index, order, taken), total, where=total > 0, out=np.ones_like(total)
+            totals(index, order, discounted), total, where=total > 0, out=np.ones_like(total)
         )
-        return Parts(_ratio(often - taken, total, index, order), left)
+        return Parts(_ratio(often - discounted, total, index, order), left)
 
     return parts
 
@@ -232,17 +232,17 @@ def logarithms(index: NgramIndex, parts: Smoother, tails: Tails, to_uniform: boo
     left goes to the uniform distribution, not to the shorter context."""
     predicted = index.symbols.predicted
     uniform = predicted / predicted.sum()
-    found, shorter = [], uniform
+    tables, shorter = [], uniform
     for order in range(1, index.order + 1):
-        own, left = parts(order)
+        direct, left = parts(order)
         if order > 1:
             lower = uniform[index.words(order)] if to_uniform else shorter[tails[order - 1]]
         else:
             lower = uniform
         shorter = left[index.contexts(order)]  # in place: these arrays are the largest there are
         shorter *= lower
-        shorter += own
+        shorter += direct
         np.minimum(shorter, 1, out=shorter)
         with np.errstate(divide="ignore"):
-            found.append(Parts(np.log10(shorter), np.log10(left)))
-    return found
+            tables.append(Parts(np.log10(shorter), np.log10(left)))
+    return tables

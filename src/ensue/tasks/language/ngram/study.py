@@ -85,16 +85,16 @@ class NgramStudy(Printed):
         head = ("n", "possible", "different", "once", "unseen", "bytes", "ML", "Kneser–Ney")
         rows = [
             (
-                str(own.n),
-                f"{own.possible:.2g}" if own.possible > 10**9 else f"{own.possible:,}",
-                f"{own.different:,}",
-                f"{own.once:,}",
-                f"{own.unseen:.1%}",
-                f"{own.bytes:,}",
-                _shown(own.plain),
-                _shown(own.smoothed),
+                str(order.n),
+                f"{order.possible:.2g}" if order.possible > 10**9 else f"{order.possible:,}",
+                f"{order.different:,}",
+                f"{order.once:,}",
+                f"{order.unseen:.1%}",
+                f"{order.bytes:,}",
+                _shown(order.plain),
+                _shown(order.smoothed),
             )
-            for own in self.orders
+            for order in self.orders
         ]
         sizes = f"{self.tokens:,} tokens, {self.vocabulary:,} different"
         about = f"{sizes}; held out {self.held_out_tokens:,}"
@@ -104,21 +104,21 @@ class NgramStudy(Printed):
     def _after(self) -> list[Section]:
         if self.after is None:
             return []
-        found, used = self.after, " ".join(self.after.used) or "nothing"
-        seen = f"of which {len(self.orders)}-grams see “{used}”"
-        never = "" if found.count else ", never seen: no estimate by maximum likelihood"
+        row, used = self.after, " ".join(self.after.used) or "nothing"
+        note = f"of which {len(self.orders)}-grams see “{used}”"
+        never = "" if row.count else ", never seen: no estimate by maximum likelihood"
         rows = [
             (
-                own.word,
-                str(own.count),
-                "–" if math.isnan(own.plain) else f"{own.plain:.4f}",
-                f"{own.smoothed:.4f}",
+                word.word,
+                str(word.count),
+                "–" if math.isnan(word.plain) else f"{word.plain:.4f}",
+                f"{word.smoothed:.4f}",
             )
-            for own in found.words
+            for word in row.words
         ]
         table = Table(rows, ("word", "count", "ML", "Kneser–Ney"))
-        title = f"after “{' '.join(found.context)}”, {seen}"
-        return [Section(title, [Paragraph(f"count {found.count:,}{never}"), table])]
+        title = f"after “{' '.join(row.context)}”, {note}"
+        return [Section(title, [Paragraph(f"count {row.count:,}{never}"), table])]
 
 
 def study_ngrams(
@@ -128,18 +128,18 @@ def study_ngrams(
     from ensue.tasks.language.task import LanguageModel
 
     model = LanguageModel({"level": level, "min_count": 1})
-    given = {"train": list(files), "validation": list(held_out), "text": "text"}
-    data = DataSettings.of(given, "data")
+    parts = {"train": list(files), "validation": list(held_out), "text": "text"}
+    data = DataSettings.of(parts, "data")
     reading = model.reader.files(data)
     train = reading.part("train")
-    held = reading.part("validation", train)
-    if not len(train.inputs.values) or not len(held.inputs.values):
+    part = reading.part("validation", train)
+    if not len(train.inputs.values) or not len(part.inputs.values):
         raise DataError(
             f"{files[0]}: expected text to count and text to hold out, got "
-            f"{len(train.inputs.values)} and {len(held.inputs.values)} tokens; give --held-out FILE"
+            f"{len(train.inputs.values)} and {len(part.inputs.values)} tokens; give --held-out FILE"
         )
-    learned = model.task.learn(train, held, _unigrams(model))
-    rows, held_rows = learned.rows(train), learned.rows(held)
+    learned = model.task.learn(train, part, _unigrams(model))
+    rows, held_rows = learned.rows(train), learned.rows(part)
     symbols = NgramSymbols.of(learned.words.tokens)
     counts = NgramCounts.of(rows, symbols, order)
     vocabulary = counts.sizes[0]  # the end of a row included
@@ -161,14 +161,14 @@ def study_ngrams(
         )
         for n in range(1, order + 1)
     )
-    found = None
+    none = None
     if after is not None:
         context = learned.tokeniser(after)
         if not context:
             raise OptionError("--after: expected words, got none")
         ids = learned.words.ids(context)
-        found = _after(context, ids, rows, models, learned.words.tokens, order)
-    return NgramStudy(len(rows.values), vocabulary, len(held_rows.values), orders, found)
+        none = _after(context, ids, rows, models, learned.words.tokens, order)
+    return NgramStudy(len(rows.values), vocabulary, len(held_rows.values), orders, none)
 
 
 class Counting:
@@ -199,8 +199,8 @@ def _after(
     tokens: Sequence[str],
     order: int,
 ) -> After:
-    kept = ids[len(ids) - (order - 1) :] if order > 1 else []
-    followers = _followers(rows, kept, models[PLAIN][0].symbols)
+    last = ids[len(ids) - (order - 1) :] if order > 1 else []
+    followers = _followers(rows, last, models[PLAIN][0].symbols)
     count = int(followers.sum())
     prefix = Ragged(np.array(ids, np.int32), np.array([0, len(ids)]))
     smoothed = np.exp(models[SMOOTHED][-1].log_probabilities(prefix)[0])
@@ -214,19 +214,19 @@ def _after(
         )
         for k in best
     )
-    return After(tuple(context), tuple(context[len(context) - len(kept) :]), count, words)
+    return After(tuple(context), tuple(context[len(context) - len(last) :]), count, words)
 
 
 def _followers(rows: Ragged, context: list[int], symbols: NgramSymbols) -> Any:
     """(width,): how often each token stands right after the context, ends of rows included."""
-    found = np.zeros(symbols.width, np.int64)
+    followers = np.zeros(symbols.width, np.int64)
     n = len(context)
     for row in range(len(rows)):
-        own = [*rows.row(row).tolist(), symbols.end]
-        for at in range(len(own) - n):
-            if own[at : at + n] == context:
-                found[own[at + n]] += 1
-    return found
+        tokens = [*rows.row(row).tolist(), symbols.end]
+        for at in range(len(tokens) - n):
+            if tokens[at : at + n] == context:
+                followers[tokens[at + n]] += 1
+    return followers
 
 
 def _shown(perplexity: float) -> str:

@@ -312,7 +312,7 @@ class ColumnsLinear(Linear):
     regression: Annotated[
         Regression,
         SavedAs("linear"),
-        saved_regression(lambda own: own.columns.dense_width(LINEAR_CATEGORIES)),
+        saved_regression(lambda record: record.columns.dense_width(LINEAR_CATEGORIES)),
     ]
 
     @property

@@ -68,21 +68,21 @@ def joined_inputs(data: DataSettings) -> tuple[JoinedInput, ...]:
     """The inputs of data, in their order: texts, columns, picture, tree; () of one alone."""
     if not data.joins:
         return ()
-    found: list[tuple[str, tuple[str, ...]]] = [("text", (column,)) for column in data.texts]
-    found += [("columns", tuple(data.columns))] * bool(data.columns)
-    found += [("picture", (data.image,))] * bool(data.image)
-    found += [("tree", (data.tree,))] * bool(data.tree)
+    sources: list[tuple[str, tuple[str, ...]]] = [("text", (column,)) for column in data.texts]
+    sources += [("columns", tuple(data.columns))] * bool(data.columns)
+    sources += [("picture", (data.image,))] * bool(data.image)
+    sources += [("tree", (data.tree,))] * bool(data.tree)
     names: list[str] = []
-    for kind, columns in found:
+    for kind, columns in sources:
         names.append(_free_name(BESIDE if kind == "columns" else columns[0], names))
-    return tuple(JoinedInput(name, *own) for name, own in zip(names, found, strict=True))
+    return tuple(JoinedInput(name, *source) for name, source in zip(names, sources, strict=True))
 
 
-def _free_name(column: str, taken: Sequence[str]) -> str:
+def _free_name(column: str, names: Sequence[str]) -> str:
     """The name of a column as a key of TOML, another one than those before."""
     plain = re.sub(r"\W+", "_", column).strip("_") or "input"
-    others = (f"{plain}_{number}" for number in range(2, len(taken) + 3))
-    return next(name for name in (plain, *others) if name not in taken)
+    others = (f"{plain}_{number}" for number in range(2, len(names) + 3))
+    return next(name for name in (plain, *others) if name not in names)
 
 
 def joined_data(roles: Mapping[str, Any]) -> DataSettings:
@@ -91,41 +91,43 @@ def joined_data(roles: Mapping[str, Any]) -> DataSettings:
 
 
 def input_tables(
-    inputs: Sequence[JoinedInput], given: Mapping[str, Any], shared: Mapping[str, Any]
+    inputs: Sequence[JoinedInput], tables_of_inputs: Mapping[str, Any], shared: Mapping[str, Any]
 ) -> dict[str, Table]:
-    """The settings of each input, every problem in one message. given: its table, as far as it
-    has one; shared: keys of [text] and [model] that were given, for the texts."""
-    names = [own.name for own in inputs]
+    """The settings of each input, every problem in one message. tables_of_inputs: its table,
+    if it has one; shared: keys of [text] and [model] that were given, for the texts."""
+    names = [each.name for each in inputs]
     wrong = [
         f"inputs.{name}: {unknown_key(name, names, 'input')}{known_keys(names)}"
-        for name in given
+        for name in tables_of_inputs
         if name not in names
     ]
-    found: dict[str, Table] = {}
-    for own in inputs:
-        table, kind = given.get(own.name, {}), own.reads
+    tables: dict[str, Table] = {}
+    for each in inputs:
+        table, kind = tables_of_inputs.get(each.name, {}), each.reads
         table = table.table() if isinstance(table, Table) else table
         if not isinstance(table, Mapping):
-            wrong.append(f"inputs.{own.name}: expected a table, [inputs.{own.name}], got {table!r}")
+            wrong.append(
+                f"inputs.{each.name}: expected a table, [inputs.{each.name}], got {table!r}"
+            )
             continue
         fields = kind.table.model_fields
         usual = {key: shared[key] for key in kind.shared if key in shared and key in fields}
         usual = {**kind.defaults, **usual}
         try:
-            found[own.name] = kind.table.of(
-                {**usual, "kind": own.kind, **table}, f"inputs.{own.name}"
+            tables[each.name] = kind.table.of(
+                {**usual, "kind": each.kind, **table}, f"inputs.{each.name}"
             )
         except ConfigError as error:
             wrong.append(str(error))
             continue
         wrong += [
-            f"inputs.{own.name}.{key}: expected the name of a built-in cell, got {cell}: cells of "
+            f"inputs.{each.name}.{key}: expected the name of a built-in cell, got {cell}: cells of "
             "your own are read by one input alone"
-            for key, cell in cell_references(found[own.name]).items()
+            for key, cell in cell_references(tables[each.name]).items()
         ]
     if wrong:
         raise ConfigError(all_together(wrong))
-    return found
+    return tables
 
 
 class JoinsInputs:
@@ -136,7 +138,7 @@ class JoinsInputs:
         return Joined(joined_inputs(joined_data(roles))) if several else None
 
     def tables(
-        self, data: DataSettings, given: Mapping[str, Any], shared: Mapping[str, Any]
+        self, data: DataSettings, tables_of_inputs: Mapping[str, Any], shared: Mapping[str, Any]
     ) -> Mapping[str, Table]:
         for key in ("second", "sequence"):
             if value := getattr(data, key):
@@ -144,23 +146,23 @@ class JoinsInputs:
                     f"data.{key}: expected none with several inputs, got {value!r}: pairs and "
                     "tables of time steps are read alone"
                 )
-        return input_tables(joined_inputs(data), given, shared)
+        return input_tables(joined_inputs(data), tables_of_inputs, shared)
 
     def space(self, model: AnyModel) -> Space:
         """How each input is read, and how all are trained."""
-        found: dict[str, Searched] = {}
+        ranges: dict[str, Searched] = {}
         for name, table in model.inputs.items():
             fields = type(table).model_fields
             begin = f"inputs.{name}."
             for key, row in RANGES.items():
                 if key in fields and getattr(table, key) is not None:
                     when = {
-                        own.replace("model.", begin): value
-                        for own, value in row.when.items()
-                        if own.removeprefix("model.") in fields
+                        name.replace("model.", begin): value
+                        for name, value in row.when.items()
+                        if name.removeprefix("model.") in fields
                     }
-                    found[f"{begin}{key}"] = Searched(row.range, when)
-        return {**found, **TRAINING}
+                    ranges[f"{begin}{key}"] = Searched(row.range, when)
+        return {**ranges, **TRAINING}
 
 
 # --- rows ----------------------------------------------------------------------------------------
@@ -177,11 +179,11 @@ class JoinedContent(Content):
 
     def example(self, row: Row, data: DataSettings) -> Example:
         value: dict[str, Any] = {}
-        for own in self._inputs:
+        for each in self._inputs:
             try:
-                value[own.name] = own.reads.value(row, own.columns)
+                value[each.name] = each.reads.value(row, each.columns)
             except Unfit as unfit:
-                raise Unfit(f"{', '.join(own.columns)}: {unfit}") from None
+                raise Unfit(f"{', '.join(each.columns)}: {unfit}") from None
         label = None
         if data.label:
             try:
@@ -191,19 +193,19 @@ class JoinedContent(Content):
         return Example(value, label, row.place)
 
     def hashed(self, example: Example) -> str:
-        return "\n".join(own.reads.as_text(example.value[own.name]) for own in self._inputs)
+        return "\n".join(each.reads.as_text(example.value[each.name]) for each in self._inputs)
 
     def looked_up(self, example: Example, data: DataSettings) -> Example:
         if not self._look:
             return example
         value = dict(example.value)
-        for own in self._inputs:
+        for each in self._inputs:
             try:
-                value[own.name] = own.reads.looked_up(
-                    value[own.name], example.place, own.columns, self._in_files
+                value[each.name] = each.reads.looked_up(
+                    value[each.name], example.place, each.columns, self._in_files
                 )
             except Unfit as unfit:
-                raise Unfit(f"{', '.join(own.columns)}: {unfit}") from None
+                raise Unfit(f"{', '.join(each.columns)}: {unfit}") from None
         return example._replace(value=value)
 
 
@@ -211,14 +213,14 @@ def examples_in_memory(
     inputs: Sequence[JoinedInput], rows: Any, roles: Mapping[str, Any]
 ) -> list[Example]:
     """Rows by column name, or columns by name."""
-    content, data, found = JoinedContent(inputs, in_files=False), joined_data(roles), []
+    content, data, examples = JoinedContent(inputs, in_files=False), joined_data(roles), []
     for number, row in enumerate(rows_of(rows), 1):
         place = Place(IN_MEMORY, number)
         try:
-            found.append(content.looked_up(content.example(Row(place, dict(row)), data), data))
+            examples.append(content.looked_up(content.example(Row(place, dict(row)), data), data))
         except Unfit as unfit:
             raise DataError(f"{place}: {unfit}") from None
-    return found
+    return examples
 
 
 class JoinedFiles:
@@ -289,8 +291,10 @@ class JoinedReader(InputReader[JoinedPart]):
         return ShownRow(
             {
                 column: value
-                for own in self.inputs
-                for column, value in own.reads.shown(example.value[own.name], own.columns).items()
+                for each in self.inputs
+                for column, value in each.reads.shown(
+                    example.value[each.name], each.columns
+                ).items()
             }
         )
 
@@ -301,14 +305,16 @@ class JoinedReader(InputReader[JoinedPart]):
         """A part of each input, from one pass over the rows. texts: the same without pictures."""
         numbers = Numbers() if like is None else like.numbers
         views, collectors = self.joined.views(self.model), dict[str, Any]()
-        for own in self.inputs:
-            before = None if like is None else like.parts[own.name]
+        for input_of_row in self.inputs:
+            before = None if like is None else like.parts[input_of_row.name]
             each = Numbers(labels=numbers.labels) if before is None else before.numbers
 
-            def values(name: str = own.name) -> Iterator[Any]:
+            def values(name: str = input_of_row.name) -> Iterator[Any]:
                 return (row.value[name] for row in texts())
 
-            collectors[own.name] = own.reads.collector(values, each, views[own.name], before)
+            collectors[input_of_row.name] = input_of_row.reads.collector(
+                values, each, views[input_of_row.name], before
+            )
         labels = Collector(numbers, SPACES)
         for example in rows():
             for name, collector in collectors.items():
@@ -316,7 +322,7 @@ class JoinedReader(InputReader[JoinedPart]):
             labels.add(Example([], example.label, example.place))
         labelled = labels.done()
         known = {"labels": labelled.labels, "unlabelled": labelled.unlabelled}
-        parts = {name: replace(own.done(), **known) for name, own in collectors.items()}
+        parts = {name: replace(collector.done(), **known) for name, collector in collectors.items()}
         return JoinedPart(parts, labelled.labels, labelled.names, numbers, labelled.unlabelled)
 
 
@@ -335,16 +341,16 @@ class Joined(Input):
         """The model as each input sees it."""
         settings: Any = model.model
         most = self.answer_budget(settings)
-        found = {}
-        for own in self.inputs:
-            table, kind = model.inputs[own.name], own.reads
+        by_name = {}
+        for each in self.inputs:
+            table, kind = model.inputs[each.name], each.reads
             unit = 1 if kind.at_once is None else max(1, most // kind.at_once)
-            column = "" if own.kind == "columns" else own.columns[0]
+            column = "" if each.kind == "columns" else each.columns[0]
             network = kind.settings(table, settings.linear)
-            found[own.name] = InputView(
-                model, own.name, own.kind, column, network, kind.text(table), unit
+            by_name[each.name] = InputView(
+                model, each.name, each.kind, column, network, kind.text(table), unit
             )
-        return found
+        return by_name
 
     def reader(self, model: AnyModel) -> JoinedReader:
         return JoinedReader(self, model)
@@ -358,40 +364,40 @@ class Joined(Input):
             )
         views = self.views(model)
         learned = {
-            own.name: own.reads.input.learn(train.parts[own.name], views[own.name])
-            for own in self.inputs
+            each.name: each.reads.input.learn(train.parts[each.name], views[each.name])
+            for each in self.inputs
         }
         return LearnedJoined(learned, self.views)
 
     def unpack(self, saved: Saved, model: ModelView) -> LearnedJoined:
         views = self.views(model)
         learned = {
-            own.name: own.reads.input.unpack(saved_of(saved, own.name), views[own.name])
-            for own in self.inputs
+            each.name: each.reads.input.unpack(saved_of(saved, each.name), views[each.name])
+            for each in self.inputs
         }
         return LearnedJoined(learned, self.views)
 
     def unpack_linear(
         self, saved: Saved, learned: LearnedJoined, target: Target, model: ModelView
     ) -> Linear | None:
-        views, found = self.views(model), dict[str, Linear]()
-        for own in self.inputs:
-            linear = own.reads.input.unpack_linear(
-                saved_of(saved, own.name),
-                learned.inputs[own.name],
+        views, linears = self.views(model), dict[str, Linear]()
+        for each in self.inputs:
+            linear = each.reads.input.unpack_linear(
+                saved_of(saved, each.name),
+                learned.inputs[each.name],
                 target,
-                views[own.name],
+                views[each.name],
             )
             if linear is not None:
-                found[own.name] = linear
-        return unpacked(JoinedLinear, saved, views=found, target=target) if found else None
+                linears[each.name] = linear
+        return unpacked(JoinedLinear, saved, views=linears, target=target) if linears else None
 
     def share(self, settings: Any, target: Target) -> Share:
         return "fitted" if settings.linear == MIXED else None
 
     # ------------------------------------------------------------- looked at
     def describe(self, settings: Any) -> str:
-        listed = ", ".join(f"{own.name} ({own.kind})" for own in self.inputs)
+        listed = ", ".join(f"{each.name} ({each.kind})" for each in self.inputs)
         return f"one vector of {listed}"
 
 
@@ -407,11 +413,11 @@ def joined_recipe(train: JoinedPart, model: AnyModel, kind: str, mixed: bool) ->
     joined = JoinsInputs().input_of(model.roles)
     assert joined is not None
     for name, view in joined.views(model).items():
-        table, told = model.inputs[name], model.told_inputs.get(name, frozenset())
-        recipe = _own_recipe(train.parts[name], view, kind, told)
+        table, explicit = model.inputs[name], model.told_inputs.get(name, frozenset())
+        recipe = _own_recipe(train.parts[name], view, kind, explicit)
         keys = {**recipe.tables.get("text", {}), **recipe.tables.get("model", {})}
         fields = type(table).model_fields
-        new = {key: value for key, value in keys.items() if key in fields and key not in told}
+        new = {key: value for key, value in keys.items() if key in fields and key not in explicit}
         if new:
             tables["inputs"][name] = type(table).of({**table.table(), **new}, f"inputs.{name}")
         if "epochs" in recipe.tables.get("train", {}):
@@ -419,8 +425,8 @@ def joined_recipe(train: JoinedPart, model: AnyModel, kind: str, mixed: bool) ->
             tables["train"]["epochs"] = min(most, tables["train"].get("epochs", most))
             tables["train"]["patience"] = recipe.tables["train"]["patience"]
         if recipe.why:
-            own = recipe.why.replace("text.level", "level").replace("model.", f"inputs.{name}.")
-            why.append(f"{name}: {own}")
+            reason = recipe.why.replace("text.level", "level").replace("model.", f"inputs.{name}.")
+            why.append(f"{name}: {reason}")
     if not tables["train"]:
         tables["train"] = {"epochs": EPOCHS, "patience": PATIENCE}
     if mixed:
@@ -428,11 +434,11 @@ def joined_recipe(train: JoinedPart, model: AnyModel, kind: str, mixed: bool) ->
     return Recipe(tables, "; ".join(why))
 
 
-def _own_recipe(part: Any, view: InputView, kind: str, told: frozenset[str]) -> Recipe:
+def _own_recipe(part: Any, view: InputView, kind: str, explicit: frozenset[str]) -> Recipe:
     """That of one input alone."""
     model: Any = view
     if view.kind == "text":
         return text_recipe(part, model, mixed=False)
     if view.kind == "columns":
-        return table_recipe(Grid.of(part), kind, view.model, told)
+        return table_recipe(Grid.of(part), kind, view.model, explicit)
     return Recipe()

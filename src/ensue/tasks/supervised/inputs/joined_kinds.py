@@ -134,8 +134,8 @@ class Kind(ABC):
 
     def settings(self, table: Any, linear: str) -> Table:
         """Those that the input reads as [model]."""
-        found: Table = table
-        return found
+        parsed: Table = table
+        return parsed
 
     def text(self, table: Any) -> TextSettings:
         return TextSettings.of({}, "text")
@@ -219,12 +219,12 @@ class PictureKind(Kind):
     at_once = PICTURES_AT_ONCE
 
     def value(self, row: Row, columns: Sequence[str]) -> PictureFile:
-        given = _field(row, columns)
-        if isinstance(given, np.ndarray):
-            return PictureFile("", checked(given, columns[0]))
-        if not isinstance(given, str | Path) or not str(given).strip():
-            raise Unfit(f"expected the name of a picture's file, got {shown(given)}")
-        return PictureFile(str(given).strip())
+        field = _field(row, columns)
+        if isinstance(field, np.ndarray):
+            return PictureFile("", checked(field, columns[0]))
+        if not isinstance(field, str | Path) or not str(field).strip():
+            raise Unfit(f"expected the name of a picture's file, got {shown(field)}")
+        return PictureFile(str(field).strip())
 
     def as_text(self, value: PictureFile) -> str:
         return value.name if value.pixels is None else value.pixels.tobytes().hex()
@@ -241,8 +241,8 @@ class PictureKind(Kind):
         try:
             return PictureFile(str(path), picture_of(path))
         except (DataError, Unfit) as error:
-            told = str(error)
-            raise Unfit(told if str(path) in told else f"{path}: {told}") from None
+            message = str(error)
+            raise Unfit(message if str(path) in message else f"{path}: {message}") from None
 
     def collector(
         self, values: Callable[[], Iterable[Any]], numbers: Numbers, view: InputView, like: Any
@@ -286,10 +286,10 @@ class TreeKind(Kind):
     input = Tree()
 
     def value(self, row: Row, columns: Sequence[str]) -> list[str]:
-        given = _field(row, columns)
-        if not isinstance(given, str):
-            raise Unfit(f"expected a tree in brackets, (…), got {shown(given)}")
-        return tokens_of(read_tree(given), True)
+        field = _field(row, columns)
+        if not isinstance(field, str):
+            raise Unfit(f"expected a tree in brackets, (…), got {shown(field)}")
+        return tokens_of(read_tree(field), True)
 
     def as_text(self, value: Any) -> str:
         return " ".join(value)
@@ -303,8 +303,8 @@ class TreeKind(Kind):
         return Collector(numbers, SPACES)
 
     def text(self, table: Any) -> TextSettings:
-        own = {key: getattr(table, key) for key in ("lower", "min_count", "max_words")}
-        return TextSettings.of({"level": "spaces", **own}, "text")
+        values = {key: getattr(table, key) for key in ("lower", "min_count", "max_words")}
+        return TextSettings.of({"level": "spaces", **values}, "text")
 
 
 KINDS: Mapping[str, Kind] = {

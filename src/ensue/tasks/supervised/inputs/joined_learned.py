@@ -105,22 +105,22 @@ class JoinedRows:
     @property
     def lengths(self) -> Whole:
         """(rows,): the costs of the inputs added up."""
-        each = [unit * own.lengths for own, unit in zip(self.inputs, self.units, strict=True)]
+        each = [unit * rows.lengths for rows, unit in zip(self.inputs, self.units, strict=True)]
         total: Whole = np.sum(each, axis=0)
         return total
 
     def take(self, rows: Whole) -> JoinedRows:
-        return JoinedRows([own.take(rows) for own in self.inputs], self.units)
+        return JoinedRows([each.take(rows) for each in self.inputs], self.units)
 
     def arrays(self) -> Mapping[str, Any]:
         return {
             f"{number}.{name}": values
-            for number, own in enumerate(self.inputs)
-            for name, values in own.arrays().items()
+            for number, rows in enumerate(self.inputs)
+            for name, values in rows.arrays().items()
         }
 
     def batch(self, rows: Sequence[int] | Whole) -> list[Any]:
-        return [own.batch(rows) for own in self.inputs]
+        return [each.batch(rows) for each in self.inputs]
 
 
 # --- one of several ------------------------------------------------------------------------------
@@ -199,20 +199,20 @@ class LearnedJoined(LearnedInput):
     def _each(self, model: ModelView) -> list[tuple[str, Any, Any]]:
         """Name, what was learned, and the model as the input sees it."""
         views = self.views(model)
-        return [(name, own, views[name]) for name, own in self.inputs.items()]
+        return [(name, learned, views[name]) for name, learned in self.inputs.items()]
 
     def encode(self, part: JoinedPart, model: ModelView) -> JoinedRows:
         each = self._each(model)
         return JoinedRows(
-            [own.encode(part.parts[name], view) for name, own, view in each],
+            [learned.encode(part.parts[name], view) for name, learned, view in each],
             [view.unit for _, _, view in each],
         )
 
     def encoder(self, model: ModelView) -> JoinedEncoder:
-        return JoinedEncoder([own.encoder(view) for _, own, view in self._each(model)])
+        return JoinedEncoder([learned.encoder(view) for _, learned, view in self._each(model)])
 
     def shown(self, part: JoinedPart) -> Callable[[int], tuple[str, str]]:
-        each = [own.shown(part.parts[name]) for name, own in self.inputs.items()]
+        each = [learned.shown(part.parts[name]) for name, learned in self.inputs.items()]
 
         def shown(row: int) -> tuple[str, str]:
             texts = [text for _, text in (one(row) for one in each) if text]
@@ -225,31 +225,38 @@ class LearnedJoined(LearnedInput):
     ) -> FittedLinear | None:
         """Each view is scaled and penalised as it is alone; their scores are weighted on rows that
         they did not learn from."""
-        views, held = dict[str, Linear](), list[Tensor]()
-        for name, own, view in self._each(model):
-            fitted = own.linear(train.parts[name], validation.parts[name], target, view)
+        views, out_of_sample = dict[str, Linear](), list[Tensor]()
+        for name, learned, view in self._each(model):
+            fitted = learned.linear(train.parts[name], validation.parts[name], target, view)
             if fitted is None:
                 continue
             views[name] = fitted.model
             scores = fitted.held
-            held.append(fitted.model.scores(validation.parts[name]) if scores is None else scores)
+            out_of_sample.append(
+                fitted.model.scores(validation.parts[name]) if scores is None else scores
+            )
         if not views:
             return None
         if len(views) == 1:
             return FittedLinear(JoinedLinear.alone(views, target), fitted.held)
         y = torch.as_tensor(target.encode(validation))
-        weights, bias = view_weights(held, y, target.regression)
-        return FittedLinear(JoinedLinear(views, weights, bias), crossed(held, y, target.regression))
+        weights, bias = view_weights(out_of_sample, y, target.regression)
+        return FittedLinear(
+            JoinedLinear(views, weights, bias), crossed(out_of_sample, y, target.regression)
+        )
 
     def remarks(self, train: JoinedPart, target: Target, model: ModelView) -> list[str]:
         return [
             f"{name}: {line}"
-            for name, own, view in self._each(model)
-            for line in own.remarks(train.parts[name], target, view)
+            for name, learned, view in self._each(model)
+            for line in learned.remarks(train.parts[name], target, view)
         ]
 
     def fact(self) -> str:
-        facts = [f"{name} ({fact})" if (fact := own.fact()) else name for name, own in self._named]
+        facts = [
+            f"{name} ({fact})" if (fact := learned.fact()) else name
+            for name, learned in self._named
+        ]
         return f"{' + '.join(facts)}, side by side"
 
     @property
@@ -259,25 +266,31 @@ class LearnedJoined(LearnedInput):
     def encoder_facts(self, encoder: JoinedEncoder) -> list[str]:
         return [
             f"{name}: {line}"
-            for (name, own), one in zip(self._named, encoder.readers, strict=True)
-            for line in own.encoder_facts(one)
+            for (name, learned), one in zip(self._named, encoder.readers, strict=True)
+            for line in learned.encoder_facts(one)
         ]
 
     def occlusions(self, part: JoinedPart, model: ModelView) -> Occlusions:
         """Each input taken apart in its way, the others as they are."""
         each = self._each(model)
-        found = {name: own.occlusions(part.parts[name], view) for name, own, view in each}
-        taken = {name: own for name, own in found.items() if own is not None and own.names}
-        counts = [len(own.names) for own in taken.values()]
+        by_name = {name: learned.occlusions(part.parts[name], view) for name, learned, view in each}
+        present = {
+            name: occlusions
+            for name, occlusions in by_name.items()
+            if occlusions is not None and occlusions.names
+        }
+        counts = [len(occlusions.names) for occlusions in present.values()]
         parts = {}
-        for name, own in part.parts.items():
-            same = [own.take(np.zeros(count, np.int64)) for count in counts]
-            for k, other in enumerate(taken):
+        for name, rows in part.parts.items():
+            same = [rows.take(np.zeros(count, np.int64)) for count in counts]
+            for k, other in enumerate(present):
                 if other == name:
-                    same[k] = taken[name].part
+                    same[k] = present[name].part
             parts[name] = stacked(same)
-        units = tuple(f"{name}: {unit}" for name, own in taken.items() for unit in own.names)
-        how = "; ".join(f"{name}: {own.how}" for name, own in taken.items())
+        units = tuple(
+            f"{name}: {unit}" for name, occlusions in present.items() for unit in occlusions.names
+        )
+        how = "; ".join(f"{name}: {occlusions.how}" for name, occlusions in present.items())
         again = part.take(np.zeros(sum(counts), np.int64))
         return Occlusions(units, how, replace(again, parts=parts, labels=None))
 
@@ -285,12 +298,12 @@ class LearnedJoined(LearnedInput):
     def question(self, model: ModelView) -> InputQuestion:
         """A question is a row by column name: each input is read from its column."""
         each = self._each(model)
-        found = [(view, own.question(view)) for _, own, view in each]
-        inputs = tuple(one for view, read in found for one in prefixed(view.name, read.inputs))
-        steps = tuple(of_input(view, read.steps, read.inputs) for view, read in found)
+        questions = [(view, learned.question(view)) for _, learned, view in each]
+        inputs = tuple(one for view, read in questions for one in prefixed(view.name, read.inputs))
+        steps = tuple(of_input(view, read.steps, read.inputs) for view, read in questions)
 
         def batch(named: Named) -> list[Any]:
-            return [read.batch(inner(view.name, named, read.inputs)) for view, read in found]
+            return [read.batch(inner(view.name, named, read.inputs)) for view, read in questions]
 
         return InputQuestion(inputs, steps, batch)
 
@@ -299,8 +312,8 @@ class LearnedJoined(LearnedInput):
         vectors."""
         graphs: tuple[Graph, ...] = ()
         members = list(model.networks)
-        for place, (_, own, view) in enumerate(self._each(model)):
-            graph = own.vectors_graph(view)
+        for place, (_, learned, view) in enumerate(self._each(model)):
+            graph = learned.vectors_graph(view)
             if graph is None:
                 continue
             graphs = (*graphs, graph)
@@ -322,8 +335,8 @@ def packed_by_name(key: str, parts: Mapping[str, LearnedInput | Linear]) -> Pack
     for name, part in parts.items():
         of_part = part.pack()
         facts[name] = dict(of_part.facts)
-        known |= {f"{PREFIX}.{name}.{own}": value for own, value in of_part.vocabularies.items()}
-        arrays |= {f"{PREFIX}.{name}.{own}": value for own, value in of_part.arrays.items()}
+        known |= {f"{PREFIX}.{name}.{key}": value for key, value in of_part.vocabularies.items()}
+        arrays |= {f"{PREFIX}.{name}.{key}": value for key, value in of_part.arrays.items()}
     return Packed({key: facts}, known, arrays)
 
 
@@ -357,8 +370,11 @@ class JoinedEncoder(InputEncoder):
 
     def _vectors(self, inputs: Sequence[Any]) -> list[Tensor]:
         dtype = torch.get_default_dtype()
-        found = [encoder(own) for encoder, own in zip(self.readers, inputs, strict=True)]
-        return [vectors.to(dtype) for vectors in found]
+        encoded = [
+            encoder(batch_of_input)
+            for encoder, batch_of_input in zip(self.readers, inputs, strict=True)
+        ]
+        return [vectors.to(dtype) for vectors in encoded]
 
     def begin(self, output: nn.Linear) -> None:
         if len(self.readers) == 1:
@@ -369,7 +385,7 @@ class JoinedEncoder(InputEncoder):
     def penalty(self, inputs: Sequence[Any], cost: Cost) -> Tensor | None:
         """The regularisers of all inputs; for each, the vectors of the others stay as they are."""
         total: Tensor | None = None
-        for k, (encoder, own) in enumerate(zip(self.readers, inputs, strict=True)):
+        for k, (encoder, batch_of_input) in enumerate(zip(self.readers, inputs, strict=True)):
 
             def beside(vectors: Tensor, k: int = k) -> Tensor:
                 with torch.no_grad():
@@ -377,9 +393,9 @@ class JoinedEncoder(InputEncoder):
                 return cost(torch.cat([*others[:k], vectors, *others[k + 1 :]], -1))
 
             assert isinstance(encoder, InputEncoder)
-            found = encoder.penalty(own, beside)
-            if found is not None:
-                total = found if total is None else total + found
+            cost_of_input = encoder.penalty(batch_of_input, beside)
+            if cost_of_input is not None:
+                total = cost_of_input if total is None else total + cost_of_input
         return total
 
 
@@ -413,16 +429,16 @@ def view_weights(
     as `Regression` has them."""
     views = torch.stack([z.double() for z in scores])
     count, rows, outputs = views.shape
-    found = ViewWeights(count, outputs)
+    viewweights = ViewWeights(count, outputs)
     if rows and bool(views.isfinite().all()):
         goal = y.double() if y.is_floating_point() or y.ndim == 2 else y
 
         def cost() -> Tensor:
-            prior = DOUBT * (found.moved.square().sum() + found.bias.square().sum())
-            return KINDS[kind].cost(found(views), goal).sum() + prior
+            prior = DOUBT * (viewweights.moved.square().sum() + viewweights.bias.square().sum())
+            return KINDS[kind].cost(viewweights(views), goal).sum() + prior
 
-        minimise(found, cost)
-    weights, bias = found.weights.detach().numpy(), found.bias.detach().numpy()
+        minimise(viewweights, cost)
+    weights, bias = viewweights.weights.detach().numpy(), viewweights.bias.detach().numpy()
     return weights.copy(), bias.copy()
 
 
@@ -448,8 +464,8 @@ def crossed(scores: Sequence[Tensor], y: Tensor, kind: str) -> Tensor:
     z = torch.zeros(scores[0].shape, dtype=torch.float64)
     for fold in range(FOLDS):
         inside, outside = folds == fold, folds != fold
-        weights, bias = view_weights([own[outside] for own in scores], y[outside], kind)
-        z[inside] = weighted([own[inside] for own in scores], weights, bias)
+        weights, bias = view_weights([score[outside] for score in scores], y[outside], kind)
+        z[inside] = weighted([score[inside] for score in scores], weights, bias)
     return z
 
 
@@ -470,10 +486,12 @@ class JoinedLinear(Linear):
 
     views: Annotated[Mapping[str, Linear], Given("views")]
     weights: Annotated[
-        NDArray[np.float64], SavedAs("linear.weights"), Shape(lambda own: len(own.views))
+        NDArray[np.float64], SavedAs("linear.weights"), Shape(lambda record: len(record.views))
     ]
     bias: Annotated[
-        NDArray[np.float64], SavedAs("linear.bias"), Shape(lambda own: own.target.linear_width)
+        NDArray[np.float64],
+        SavedAs("linear.bias"),
+        Shape(lambda record: record.target.linear_width),
     ]
 
     @classmethod
@@ -495,17 +513,21 @@ class JoinedLinear(Linear):
 
     def question(self, model: ModelView) -> LinearQuestion | None:
         views = model.learned.input.views(model)
-        asked = {name: own.question(views[name]) for name, own in self.views.items()}
-        known = {name: own for name, own in asked.items() if own is not None}
-        if len(known) < len(asked):
+        by_name = {name: linear.question(views[name]) for name, linear in self.views.items()}
+        known = {name: question for name, question in by_name.items() if question is not None}
+        if len(known) < len(by_name):
             return None
-        inputs = tuple(one for n, own in known.items() for one in prefixed(n, own.inputs))
-        steps = [of_input(views[n], own.steps, own.inputs) for n, own in known.items() if own.steps]
+        inputs = tuple(one for n, question in known.items() for one in prefixed(n, question.inputs))
+        steps = [
+            of_input(views[n], question.steps, question.inputs)
+            for n, question in known.items()
+            if question.steps
+        ]
         names = {
-            name: [*model.learned.input.inputs[name].question(views[name]).inputs, *own.inputs]
-            for name, own in known.items()
+            name: [*model.learned.input.inputs[name].question(views[name]).inputs, *question.inputs]
+            for name, question in known.items()
         }
-        scores = [own.scores for own in known.values()]
+        scores = [question.scores for question in known.values()]
         return LinearQuestion(inputs, tuple(steps), JoinedScores(names, scores, self))
 
     def pack(self) -> Packed:
@@ -533,8 +555,8 @@ class JoinedScores(nn.Module):
         pairs = zip(self.names.items(), self.scores, self.weights, strict=True)
         for (name, inputs), scores, weight in pairs:
             total = total + weight * scores(inner(name, named, inputs))
-        found: Tensor = total
-        return found
+        scores_of_all: Tensor = total
+        return scores_of_all
 
 
 # --- export --------------------------------------------------------------------------------------
@@ -548,18 +570,18 @@ def prefixed(name: str, inputs: Sequence[GraphInput]) -> tuple[GraphInput, ...]:
     """The inputs of a graph, with the name of the input that they belong to in front."""
     return tuple(
         GraphInput(
-            f"{name}_{own.name}",
-            tuple(_outer(name, axis) for axis in own.axes),
-            f"{name}_{own.count}" if isinstance(own.count, str) else own.count,
-            f"{name}_{own.steps_of}" if own.steps_of else "",
+            f"{name}_{each.name}",
+            tuple(_outer(name, axis) for axis in each.axes),
+            f"{name}_{each.count}" if isinstance(each.count, str) else each.count,
+            f"{name}_{each.steps_of}" if each.steps_of else "",
         )
-        for own in inputs
+        for each in inputs
     )
 
 
 def inner(name: str, named: Named, inputs: Sequence[GraphInput]) -> dict[str, Tensor]:
     """The values of one input, by its names."""
-    return {own.name: named[f"{name}_{own.name}"] for own in inputs}
+    return {each.name: named[f"{name}_{each.name}"] for each in inputs}
 
 
 def of_input(view: InputView, steps: Sequence[Step], inputs: Sequence[GraphInput]) -> Step:
@@ -570,5 +592,5 @@ def of_input(view: InputView, steps: Sequence[Step], inputs: Sequence[GraphInput
         "name": view.name,
         "column": view.column,
         "steps": list(steps),
-        "gives": [own.name for own in inputs],
+        "gives": [each.name for each in inputs],
     }

@@ -269,7 +269,7 @@ class OverlapLinear(Linear):
     model: Annotated[
         NgramModel,
         Let(
-            word_count=lambda own: overlap_numbers(own.inputs.words),
+            word_count=lambda record: overlap_numbers(record.inputs.words),
             outputs="target.linear_width",
             several="target.several",
         ),
@@ -304,10 +304,10 @@ class Attended(nn.Module):
         scores = torch.einsum("tbw,sbw->tbs", y, other) / y.shape[-1] ** 0.5
         hidden = ~real.t()[None]  # (1, batch, steps)
         weights = scores.masked_fill(hidden, -torch.inf).softmax(-1).nan_to_num(0.0)
-        seen = torch.einsum("tbs,sbw->tbw", weights, other)
-        compared = torch.cat([y, seen, (y - seen).abs(), y * seen], -1)
-        found: Tensor = self.compare(compared).relu()
-        return found
+        aligned = torch.einsum("tbs,sbw->tbw", weights, other)
+        compared = torch.cat([y, aligned, (y - aligned).abs(), y * aligned], -1)
+        vectors: Tensor = self.compare(compared).relu()
+        return vectors
 
 
 class PairEncoder(StepEncoder):
@@ -412,10 +412,10 @@ class Pair(Input):
         return f"{ENCODERS[settings.encoder].describe(settings)}, compared {how}"
 
 
-def asked_pair(given: Any, asked: Asked) -> Any:
+def asked_pair(inputs: Any, options: Asked) -> Any:
     """A pair as it is; a text with the second one that was asked with it."""
-    if not isinstance(given, str):
-        return given
-    if asked.get("second") is None:
+    if not isinstance(inputs, str):
+        return inputs
+    if options.get("second") is None:
         raise OptionError("--second: expected the text that --text is matched with, got none")
-    return given, asked["second"]
+    return inputs, options["second"]

@@ -133,12 +133,12 @@ class LearnedPictures(LearnedInput):
 
     shape: SavedShape
     mean: Annotated[
-        NDArray[np.float64], SavedAs("brightness.mean"), ArrayShape(lambda own: own.shape[0])
+        NDArray[np.float64], SavedAs("brightness.mean"), ArrayShape(lambda record: record.shape[0])
     ]
     spread: Annotated[
         NDArray[np.float64],
         SavedAs("brightness.spread"),
-        ArrayShape(lambda own: own.shape[0]),
+        ArrayShape(lambda record: record.shape[0]),
         Range(above=0),
     ]
 
@@ -191,7 +191,9 @@ class PixelLinear(Linear):
     """Regression on pixels."""
 
     regression: Annotated[
-        Regression, SavedAs("linear"), saved_regression(lambda own: feature_count(own.input.shape))
+        Regression,
+        SavedAs("linear"),
+        saved_regression(lambda record: feature_count(record.input.shape)),
     ]
 
     @property

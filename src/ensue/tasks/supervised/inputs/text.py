@@ -238,7 +238,7 @@ class LearnedText(LearnedInput):
             rows.append(np.concatenate([row[:begin], row[end:]]))
         again = part.take(np.zeros(count, np.int64))
         values = np.concatenate([row[:0], *rows])
-        starts = np.concatenate([[0], np.cumsum([len(own) for own in rows])]).astype(np.int64)
+        starts = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
         what = "token" if part.texts else "step"
         how = (
             f"each {what} left out" if count == len(row) else f"{what}s next to each other left out"
@@ -252,7 +252,7 @@ class LearnedText(LearnedInput):
         return "network with n-grams in it" if inside else ""
 
     def side_attributions(
-        self, part: Part, wanted: Sequence[Wanted], learned: Learned, networks: Sequence[Any]
+        self, part: Part, explained: Sequence[Wanted], learned: Learned, networks: Sequence[Any]
     ) -> tuple[LinearAttribution, ...]:
         sides = [network.side for network in networks if network.side is not None]
         if not sides:
@@ -262,7 +262,7 @@ class LearnedText(LearnedInput):
         mean = torch.stack([side.weight.detach().cpu() for side in sides]).mean(0)
         weights = (mean / learned.temperature).numpy()  # as they count in the answer
         nothing = 0 * learned.linear.model.bias
-        return learned.linear.parts_of(part, wanted, learned.target, weights, nothing)
+        return learned.linear.parts_of(part, explained, learned.target, weights, nothing)
 
     # ------------------------------------------------------------- exported
     def question(self, model: ModelView) -> InputQuestion:
@@ -271,8 +271,8 @@ class LearnedText(LearnedInput):
             if not isinstance(network, SupervisedNetwork) or network.side is not None:
                 raise refuse("ngrams", model.task.name)
         beside, column = self.beside, str(model.roles.get("text", ""))
-        asked = "question" if beside is None else TEXT
-        read = read_steps(self.inputs, model.text, asked, column="" if beside else column)
+        source = "question" if beside is None else TEXT
+        read = read_steps(self.inputs, model.text, source, column="" if beside else column)
         name, inputs, steps = read.inputs[0].name, read.inputs, read.steps
         if beside is not None:
             text = {"name": column or TEXT, "to": TEXT}

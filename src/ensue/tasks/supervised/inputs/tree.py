@@ -343,18 +343,18 @@ def tree_texts(part: Part) -> Texts:
 
 def _parents(kind: NDArray[Any], starts: NDArray[np.int64]) -> NDArray[np.int64]:
     """The parent of each node, by its number in its own tree; −1 for roots."""
-    found: list[int] = []
+    parents: list[int] = []
     kinds = kind.tolist()
     for row in range(len(starts) - 1):
         above, count = [-1], 0
-        for own in kinds[starts[row] : starts[row + 1]]:
-            if own == CLOSES:
+        for node_kind in kinds[starts[row] : starts[row + 1]]:
+            if node_kind == CLOSES:
                 above.pop()
-            elif own < CLOSES:
-                found.append(above[-1])
+            elif node_kind < CLOSES:
+                parents.append(above[-1])
                 above.append(count)
                 count += 1
-    return np.array(found, np.int64)
+    return np.array(parents, np.int64)
 
 
 # --- the input -----------------------------------------------------------------------------------

@@ -110,7 +110,7 @@ def node_outputs(network: nn.Module, forest: Forest, tokens: int) -> Tensor:
 
 def tree_encoders(modules: Iterable[nn.Module]) -> list[TreeEncoder]:
     """Those of them that read trees."""
-    return [own for own in modules if isinstance(own, TreeEncoder)]
+    return [module for module in modules if isinstance(module, TreeEncoder)]
 
 
 def state_sizes(encoders: Sequence[TreeEncoder]) -> dict[str, int]:
@@ -141,8 +141,8 @@ class NodeStep(nn.Module):
         self.temperature, self.answers = temperature, answers
 
     def forward(self, *values: Tensor) -> tuple[Tensor, ...]:
-        found = self.nodes(*values)
-        vectors, states = found[: len(self.members)], found[len(self.members) :]
+        nodes = self.nodes(*values)
+        vectors, states = nodes[: len(self.members)], nodes[len(self.members) :]
         each = [
             network.output(y) / self.temperature  # type: ignore[operator]
             for network, y in zip(self.members, vectors, strict=True)
