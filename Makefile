@@ -96,7 +96,7 @@ check: $(READY)
 
 # after a change of a table of settings; a test says when it is due
 settings: $(READY)
-	@$(PY) -m ensue.runs.settings_reference docs/settings.md
+	@$(PY) -m ensue.runs.settings_reference docs/reference/settings.md
 
 docs: $(READY)
 	@rm -rf build/site
