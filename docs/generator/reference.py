@@ -1,4 +1,4 @@
-"""The reference: each page docs/reference/python/NAME.md goes on with every public name of its module.
+"""The reference: each page docs/reference/python/NAME.md lists every public name of its module.
 
 The names are those of the module's `__all__`, in groups by what they are: a new name appears by
 itself. The pages themselves stay plain Markdown.
@@ -42,7 +42,7 @@ def _is_a(*kinds: type) -> Callable[[Any], bool]:
 
 @dataclass(frozen=True)
 class Group:
-    """A heading of a page, and which public things stand below it."""
+    """A heading of a page, and the public names below it."""
 
     title: str
     holds: Callable[[Any], bool]
