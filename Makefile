@@ -30,7 +30,7 @@ help:
 	@echo 'make faults-full   all of them (hours); goes on where it stopped'
 	@echo 'make fuzz          look for files that readers do not refuse properly    make fuzz MINUTES=30'
 	@echo 'make mutants       change the code in 200 places, one at a time: do the tests notice? (hours)'
-	@echo 'make check         lint, format and types'
+	@echo 'make check         lint, format, types and spelling'
 	@echo 'make settings      write down anew what the tables of settings say, for help and documentation'
 	@echo 'make docs          the site, in build/site: index.html opens without a server'
 	@echo 'make docs-pictures  draw its pictures anew (minutes)    make docs-pictures ARGS=forecast'
@@ -89,14 +89,18 @@ fuzz: $(READY)
 mutants: $(READY)
 	@PYTHONPATH=tests $(PY) -m mutation.run $(ARGS)
 
+# British spelling, also of names; what is accepted stands in pyproject.toml
+SPELLED := src tests docs benchmarks examples .ci $(wildcard *.md) Makefile pyproject.toml
+
 check: $(READY)
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@$(PY) -m mypy
+	@$(VENV)/bin/codespell -D - -D .ci/american.txt $(SPELLED)
 
 # after a change of a table of settings; a test says when it is due
 settings: $(READY)
-	@$(PY) -m ensue.runs.settings_reference docs/settings.md
+	@$(PY) -m ensue.runs.settings_reference docs/reference/settings.md
 
 docs: $(READY)
 	@rm -rf build/site

@@ -28,5 +28,6 @@ pygments_dark_style = "a11y-high-contrast-dark"
 html_title = f"Ensue {version}"
 html_static_path = ["generator/static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(Path(__file__).parent / "generator" / "scorer.js")
 html_copy_source = False
 html_show_sphinx = False

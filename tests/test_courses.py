@@ -1,4 +1,4 @@
-"""Every command of docs/courses.md runs; what takes minutes with fewer updates, or up to where its
+"""Every command of docs/explanation/courses.md runs; what takes minutes with fewer updates, or up to where its
 training would begin."""
 
 import os
@@ -16,7 +16,7 @@ from toy_runs import toy_run
 from ensue import cli
 from ensue.cli.commands import MODULES
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "courses.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "explanation" / "courses.md"
 ITEMS = re.split(r"^- ", PAGE.read_text("utf-8"), flags=re.MULTILINE)[1:]
 LONG = "takes minutes"
 # what makes them short, by the command; `demo` is run by test_demo.py

@@ -105,8 +105,8 @@ SMALL_FILES = {
 
 
 def stated(task: str) -> dict[str, Any]:
-    """The defaults of a task that docs/defaults.md names, as `key=value` in its row."""
-    page = (FOLDER.parent / "docs" / "defaults.md").read_text()
+    """The defaults of a task that docs/evidence/defaults.md names, as `key=value` in its row."""
+    page = (FOLDER.parent / "docs" / "evidence" / "defaults.md").read_text()
     (row,) = (line for line in page.splitlines() if line.startswith(f"| `{task}` | "))
     pairs = (own.partition("=") for own in re.findall(r"`(\w+\.\w+=[^`]+)`", row))
     return {key: _value(text) for key, _, text in pairs}

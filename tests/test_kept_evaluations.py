@@ -494,7 +494,7 @@ def test_the_lines_for_mlflow_keep_and_use_a_run(
     ensue: Ensue, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("mlflow", reason="needs the package mlflow-skinny")
-    document = (Path(__file__).parent.parent / "docs" / "runs.md").read_text("utf-8")
+    document = (Path(__file__).parent.parent / "docs" / "howto" / "trackers.md").read_text("utf-8")
     code, use = re.findall(r"```python long\n(.*?)```", document, re.DOTALL)
     Path("ensue_model.py").write_text(code)
     exec(use.replace("dates/long/model", "a/model"), {})

@@ -38,7 +38,7 @@ from ensue.training import TrainSettings
 pytestmark = pytest.mark.usefixtures("ninth_task")
 NAMES = sorted({row.task for row in FILED})  # every room, and a task from outside
 every_name = pytest.mark.parametrize("name", NAMES)
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "settings.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "settings.md"
 DUE = "a table of settings has changed: `make settings` writes this file anew"
 
 

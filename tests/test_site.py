@@ -1,12 +1,14 @@
 """The pages: every link leads somewhere, every task has a tutorial, the site builds offline."""
 
 import re
+import shutil
 import textwrap
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+from browser import browser
 from warm import Warm
 
 from ensue.tasks import ROOMS, TASKS
@@ -84,6 +86,16 @@ def test_a_broken_link_is_seen(tmp_path: Path) -> None:
     ]
 
 
+# --- pages ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_a_page_is_read_in_one_sitting(page: Path) -> None:
+    """But for the reference, where readers look things up."""
+    lines = len(page.read_text(encoding="utf-8").splitlines())
+    assert lines <= 200 or DOCS / "reference" in page.parents
+
+
 # --- tutorials ------------------------------------------------------------------------
 
 
@@ -129,18 +141,66 @@ def test_an_outside_host_is_seen(tmp_path: Path) -> None:
     assert len(outside_hosts(tmp_path)) == 3
 
 
+# What newcomers type, and the page that should come first: titles, headings and
+# docs/generator/scorer.js decide.
+SEARCHES = {
+    "class imbalance": "howto/imbalance",
+    "decimal comma": "howto/messy-data",
+    "resume": "howto/resume",
+    "gpu": "howto/gpu",
+    "bidirectional": "explanation/layers",
+    "export onnx": "howto/export",
+    "early stopping": "howto/training",
+    "confusion matrix": "howto/read-evaluation",
+    "learning rate": "howto/training",
+    "missing values": "howto/messy-data",
+    "pandas": "howto/dataframes",
+    "batch size": "howto/training",
+    "beam search": "tutorials/translate",
+    "attention": "howto/explain",
+    "seed": "howto/training",
+    "cross-validation": "howto/sklearn",
+    "csv": "reference/formats",
+    "calibration": "howto/read-evaluation",
+    "ensemble": "howto/ensemble",
+    "quantile": "explanation/forecasting",
+    "overfitting": "howto/training",
+    "vanishing gradient": "explanation/flow",
+    "perplexity": "tutorials/language",
+    "holidays": "howto/forecast-panel",
+    "install": "howto/install",
+}
+FIRST_PAGE = """
+    words => Object.fromEntries(words.map(text => {
+        const results = Search._performSearch(...Search._parseQuery(text));
+        return [text, results.length ? results[results.length - 1][0] : null];  // best is last
+    }))
+"""
+
+
+def first_pages(site: Path, profile: Path) -> dict[str, str]:
+    """The first page that the search of a built site shows for each of SEARCHES."""
+    with browser(profile) as opened:
+        opened.open(site / "search.html")
+        opened.value("new Promise(done => (Search.hasIndex() ? done() : setTimeout(done, 3000)))")
+        pages: dict[str, str] = opened.value(f"({FIRST_PAGE})({[*SEARCHES]})")
+    return pages
+
+
 def test_the_site_builds_offline_and_whole(tmp_path: Path, warm: Warm) -> None:
-    """Without a warning; nothing of it is loaded from elsewhere; the search finds words of a page;
-    the reference has every public name."""
+    """Without a warning; nothing of it is loaded from elsewhere; the search leads newcomers to the
+    right page first; the reference has every public name."""
     site = tmp_path / "site"
     words = ["--quiet", "--fail-on-warning", "--keep-going", "-d", str(tmp_path / "trees")]
     build = warm.run(["-m", "sphinx", *words, DOCS, site], ROOT)
     assert build.returncode == 0, build.stderr
     assert outside_hosts(site) == []
     assert '"align"' in (site / "searchindex.js").read_text(encoding="utf-8")
-    for page in sorted((DOCS / "reference").glob("*.md")):
+    if shutil.which("chromium"):
+        assert first_pages(site, tmp_path / "profile") == SEARCHES
+    for page in sorted((DOCS / "reference" / "python").glob("*.md")):
         module = import_module("ensue" if page.stem == "ensue" else f"ensue.{page.stem}")
-        html = (site / "reference" / f"{page.stem}.html").read_text(encoding="utf-8")
+        html = (site / "reference" / "python" / f"{page.stem}.html").read_text(encoding="utf-8")
         names = [name for name in module.__all__ if not name.startswith("__")]
         missing = [name for name in names if f'id="{module.__name__}.{name}"' not in html]
         handed_on = html.partition('id="from-other-modules"')[2]

@@ -1,6 +1,6 @@
-"""The picture of the architecture on the first page: what stands on what.
+"""The picture of the house on the architecture page: what stands on what.
 
-Rooms and engines are those of their tables; it is narrow enough for a phone.
+Tasks and engines are those of their tables; it is narrow enough for a phone.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ class Stack(Drawing):
         self.y += height
 
     def rooms(self, names: Sequence[str]) -> None:
-        """The data on the left, and an arrow from there to the task rooms."""
+        """The data on the left, and an arrow from there to the tasks."""
         data, left, rows = (MARGIN, MARGIN + 116), MARGIN + 116 + GAP, (len(names) + 2) // 3
-        said, room = f"{len(names)} tasks, each a description", rows * (PILL + BESIDE)
-        height = self.box((left, WIDE - MARGIN), "Task rooms", [said], GREEN, room)
+        count, room = f"{len(names)} tasks, each a description", rows * (PILL + BESIDE)
+        height = self.box((left, WIDE - MARGIN), "Tasks", [count], GREEN, room)
         middle = self.y + height / 2
         self.box(data, "Data", ["files", "rows", "DataFrames"], GREY, height - TITLE - 3 * LINE)
         self.corners([(data[1] + 3, middle), (left - 3, middle)], INK)
@@ -98,7 +98,7 @@ def architecture() -> str:
     stack.doors(doors, BLUE)
     stack.arrow("is used from")
     stack.floor("Model", ["fit · evaluate · predict · save · load, written once"], BLUE)
-    stack.arrow("are asked by")
+    stack.arrow("are called by")
     stack.rooms(sorted(ROOMS))
     stack.arrow("make the networks of")
     layers = [
@@ -106,7 +106,7 @@ def architecture() -> str:
         "attention, Transformers, convolutions",
     ]
     stack.floor("Layers", layers, AMBER)
-    stack.arrow("carry through time")
+    stack.arrow("run")
     stack.floor("Engines", [" · ".join(ENGINES)], AMBER)
     stack.arrow("is walked or compiled by")
     derived = ["gives the derivative, the order of work, C++,", "text, LaTeX, pictures, counts"]

@@ -1,4 +1,4 @@
-"""Commands on a page: lines break between options, never inside of one."""
+"""Commands on a page, in blocks and in sentences: lines break between options, never inside one."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from sphinx.application import Sphinx
 
 CONSOLE = re.compile(r'(<div class="highlight-console .*?</pre>)', re.DOTALL)
 OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*)")
+INLINE = re.compile(r'<span class="pre">(--[a-z][a-z-]*)</span>')
 
 
 def keep_options_whole(
@@ -17,7 +18,7 @@ def keep_options_whole(
     parts = CONSOLE.split(context.get("body", ""))  # console blocks at odd places
     for at in range(1, len(parts), 2):
         parts[at] = OPTION.sub(r'<span class="option">\1</span>', parts[at])
-    context["body"] = "".join(parts)
+    context["body"] = INLINE.sub(r'<span class="pre option">\1</span>', "".join(parts))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

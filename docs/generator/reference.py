@@ -1,4 +1,4 @@
-"""The reference: each page docs/reference/NAME.md goes on with every public name of its module.
+"""The reference: each page docs/reference/python/NAME.md lists every public name of its module.
 
 The names are those of the module's `__all__`, in groups by what they are: a new name appears by
 itself. The pages themselves stay plain Markdown.
@@ -23,12 +23,12 @@ from ensue.cells import CELLS, Cell, Wrapper
 from ensue.settings import Table
 from generator.docstrings import as_restructured
 
-FOLDER = "reference/"
-SETTINGS = "Its keys, with default, range and meaning: :doc:`/settings`.\n"
+FOLDER = "reference/python/"
+SETTINGS = "Its keys, with default, range and meaning: :doc:`/reference/settings`.\n"
 
 
 def module_of(page: str) -> ModuleType:
-    """reference/ensue is `ensue`, reference/cells is `ensue.cells`."""
+    """reference/python/ensue is `ensue`, reference/python/cells is `ensue.cells`."""
     name = page.removeprefix(FOLDER)
     return import_module("ensue" if name == "ensue" else f"ensue.{name}")
 
@@ -42,7 +42,7 @@ def _is_a(*kinds: type) -> Callable[[Any], bool]:
 
 @dataclass(frozen=True)
 class Group:
-    """A heading of a page, and which public things stand below it."""
+    """A heading of a page, and the public names below it."""
 
     title: str
     holds: Callable[[Any], bool]

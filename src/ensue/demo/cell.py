@@ -245,7 +245,7 @@ def _say_pictures(console: Console, folder: Path) -> None:
     for command, what in (
         ("ensue cell list", "every built-in cell"),
         ("ensue cell show GRU --gradient", "one of them, with its derivative"),
-        ("ensue cell show mine.py", "the cell in a file of your own: docs/cells.md"),
+        ("ensue cell show mine.py", "the cell in a file of your own: docs/explanation/cells.md"),
         ("ensue doctor", "what this machine has and lacks"),
     ):
         lines.add_row(Text(command, style="cyan"), what)

@@ -266,7 +266,7 @@ def reads_of(column: str, order: str) -> dict[str, Any]:
 
 # --- what cannot be ------------------------------------------------------------------------------
 
-# by key: what it is, and what to do instead. docs/export.md prints it
+# by key: what it is, and what to do instead. docs/reference/export.md prints it
 REFUSED: dict[str, tuple[str, str]] = {
     "task": (
         "a whole model of a task of your own that does not say how (`exported`)",
@@ -339,5 +339,5 @@ def refuse(key: str, where: str = "") -> OptionError:
     what, instead = REFUSED[key]
     where = f"{where}: " if where else ""
     return OptionError(
-        f"export: {where}{what} cannot be exported; {instead}. docs/export.md has a table"
+        f"export: {where}{what} cannot be exported; {instead}. docs/reference/export.md has a table"
     )

@@ -63,7 +63,7 @@ class Tabular(Supervised[TableSettings]):
         "model.dropout_layers": Searched(Between(0.0, 0.5)),
         "train.weight_decay": Searched(Between(0.0, 0.01)),
     }
-    # Often better, by benchmarks/find_defaults.py (docs/defaults.md).
+    # Often better, by benchmarks/find_defaults.py (docs/evidence/defaults.md).
     favourites: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {"model.dropout_layers": 0.2, "train.weight_decay": 0.005},
         {"model.activations": ["prelu"]},

@@ -194,7 +194,7 @@ def step_labels(value: Any, separator: str, steps: int) -> list[str]:
 # Defaults of a labeller for a training part: by its number of rows, and whether it has spans.
 #
 # Chosen on samples of 1,000, 3,400 and 12,500 sentences, by parts that were not trained on
-# (docs/defaults.md).
+# (docs/evidence/defaults.md).
 
 SEARCH = {"search", "beam"}  # where these are told, the network answers alone, by that search
 NOT_OF_CRF = {*SEARCH, "class_weights", "smoothing"}  # and where these are, it is no CRF
