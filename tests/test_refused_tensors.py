@@ -22,9 +22,9 @@ def tree(x: Any, parents: Any) -> Any:
     return Recursive("GRU", 3, 4)(x, parents)
 
 
-def attention(x: Any, source: Any = None, seen: Any = None) -> Any:
-    MultiHead(4, 2).with_weights(x, source, seen)
-    return MultiHead(4, 2)(x, source, seen)
+def attention(x: Any, source: Any = None, mask: Any = None) -> Any:
+    MultiHead(4, 2).with_weights(x, source, mask)
+    return MultiHead(4, 2)(x, source, mask)
 
 
 def cost(z: Any, y: Any) -> Tensor:
@@ -104,5 +104,5 @@ def test_the_message_says_what_was_expected(name: str) -> None:
 def test_what_broadcasts_is_taken() -> None:
     x, source = zeros(5, 4, 4), zeros(3, 2, 4)
     for seen in (mask(10, 3), mask(1, 3), mask(2, 1, 1, 3), None):
-        assert attention(x, source, seen).shape == x.shape
+        assert attention(x, source, mask).shape == x.shape
     assert tree(zeros(3, 3), PARENTS.int())[0].shape == (3, 4)

@@ -365,8 +365,8 @@ class Model(Generic[S, P, L, A]):
 
     def evaluate(self, data: Any, **options: Any) -> Evaluation:
         """Scores with intervals, baselines, classes, the surest mistakes. options: roles of
-        columns, where a data frame does not have those of `fit`, and the task's own words. How often the
-        rows have been evaluated is counted, for a model of a run in a file beside it."""
+        columns, where a data frame does not have those of `fit`, and the task's own words. How
+        often the rows have been evaluated is counted, for a model of a run in a file beside it."""
         self.must_be_fitted()
         with enough_memory():
             return evaluated(self, data, options)

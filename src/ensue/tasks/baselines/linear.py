@@ -110,9 +110,9 @@ class Ngrams:
             [np.empty(0, np.int64), *(size * row.astype(np.int64) + n for row, n in places)]
         )
         keys.sort()
-        divmod, numbers = np.divmod(keys[changes(keys)], size)
+        row_numbers, numbers = np.divmod(keys[changes(keys)], size)
         starts = np.zeros(rows + 1, np.int64)
-        np.cumsum(np.bincount(divmod, minlength=rows), out=starts[1:])
+        np.cumsum(np.bincount(row_numbers, minlength=rows), out=starts[1:])
         return Ragged(numbers.astype(np.int32), starts)
 
     def spelled(self, number: int) -> tuple[int, ...]:

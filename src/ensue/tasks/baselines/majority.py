@@ -40,10 +40,10 @@ class MajorityLabel:
         pairs, times = np.unique(
             words.values.astype(np.int64) * labels + targets.values, return_counts=True
         )
-        divmod, label = np.divmod(pairs, labels)
-        order = np.lexsort((-label, times, divmod))  # of one word, the most frequent comes last
+        word, label = np.divmod(pairs, labels)
+        order = np.lexsort((-label, times, word))  # of one word, the most frequent comes last
         by_word = np.full(word_count, overall, np.int64)
-        by_word[divmod[order]] = label[order]
+        by_word[word[order]] = label[order]
         return cls(by_word, overall)
 
     def label(self, words: Ragged) -> Ragged:

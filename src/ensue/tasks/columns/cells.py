@@ -177,8 +177,8 @@ class Column:
     places: Names
 
     def counts(self) -> dict[str, int]:
-        bincount = np.bincount(self.index, minlength=len(self.texts))
-        return dict(zip(self.texts, bincount.tolist(), strict=True))
+        by_text = np.bincount(self.index, minlength=len(self.texts))
+        return dict(zip(self.texts, by_text.tolist(), strict=True))
 
     def gap(self, gone: NDArray[np.bool_]) -> DataError:
         """The error for empty cells; gone (texts,): which texts are those."""

@@ -92,8 +92,8 @@ FEWEST = 10  # rows, so that all of them being different says something
 
 def table_recipe(grid: Grid, kind: str, settings: Any, explicit: Collection[str] = ()) -> Recipe:
     """kind: of the target; explicit: the keys of [model] that a person set. Identifiers are left
-    out, and dates read as features; classes are answered together with a linear model, and the rarer of
-    two from a probability that is fitted."""
+    out, and dates read as features; classes are answered together with a linear model, and the
+    rarer of two from a probability that is fitted."""
     model, why = dict[str, Any](), list[str]()
     named = {*settings.numeric, *settings.categorical, *settings.leave_out}
     left = [name for name in grid.columns if name not in named]

@@ -101,8 +101,8 @@ class Regions(nn.Module):
             )
         pictures = lines.reshape(channels, height, -1, width).permute(2, 0, 1, 3)
         x = pictures.to(self.top.dtype) / MIDDLE - 1  # (rows, channels, height, width)
-        permute = self.blocks(x).permute(0, 2, 3, 1)  # (rows, tall, wide, width of a region)
-        regions: Tensor = self.norm((permute + self.top + self.left).flatten(1, 2))
+        grid = self.blocks(x).permute(0, 2, 3, 1)  # (rows, tall, wide, width of a region)
+        regions: Tensor = self.norm((grid + self.top + self.left).flatten(1, 2))
         return regions
 
 
