@@ -448,7 +448,7 @@ def test_a_part_is_split_by_its_pixels_and_brought_to_the_shape_of_training(tmp_
         QuestionFiles([str(tmp_path / "large.png")], data)
     )
     assert questions.part.shape == (1, 10, 10)
-    assert questions.shown == [str(tmp_path / "large.png")]
+    assert questions.shown_inputs == [str(tmp_path / "large.png")]
 
 
 def test_rows_by_column_name_name_files(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def test_one_view_alone_is_the_linear_model_of_this_input(kind: Any, label: str)
     asked = joined.reader.questions(held)
     alone = one.reader.questions([row["story"] for row in held])
     assert torch.equal(joined.learned.linear.scores(asked), one.learned.linear.scores(alone))
-    assert torch.equal(joined.learned.held, one.learned.held)
+    assert torch.equal(joined.learned.out_of_sample, one.learned.out_of_sample)
 
 
 def test_one_view_of_columns_is_that_of_a_table() -> None:

@@ -591,7 +591,7 @@ def test_half_of_what_is_left_is_for_updates(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_time_is_kept(tables: RunConfig, tmp_path: Path) -> None:
     """Trials are made until it is over; one that runs then is closed at its best weights."""
     endless = tables.changed({"train": {"epochs": 100_000, "patience": None}})
-    own = replace(endless, told={**tables.told, "train": frozenset({"epochs", "patience"})})
+    own = replace(endless, explicit={**tables.explicit, "train": frozenset({"epochs", "patience"})})
     found = search(own, tmp_path / "s", SearchRequest(minutes=0.5))
     (row,) = found.rows
     assert not row.stopped

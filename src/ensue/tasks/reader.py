@@ -71,11 +71,11 @@ class QuestionFiles:
 
 @dataclass(frozen=True)
 class Questions(Generic[P]):
-    """Rows to answer. shown: each row as it is shown next to its answer; None where answers do not
-    belong to rows."""
+    """Rows to answer. shown_inputs: each row as it is shown next to its answer; None where answers
+    do not belong to rows."""
 
     part: P
-    shown: Sequence[Any] | None = None
+    shown_inputs: Sequence[Any] | None = None
 
 
 class DatasetReader(ABC, Generic[P]):

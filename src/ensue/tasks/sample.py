@@ -84,17 +84,17 @@ class Sample:
     @cached_property
     def rows(self) -> list[Row]:
         """The first sound ones, all of their columns."""
-        if isinstance(self._found, DataError):
-            raise self._found
-        return self._found
+        if isinstance(self._rows_or_error, DataError):
+            raise self._rows_or_error
+        return self._rows_or_error
 
     @property
     def has_rows(self) -> bool:
         """Whether there are any that can be read."""
-        return not isinstance(self._found, DataError)
+        return not isinstance(self._rows_or_error, DataError)
 
     @cached_property
-    def _found(self) -> list[Row] | DataError:
+    def _rows_or_error(self) -> list[Row] | DataError:
         """Read once, also where there are none."""
         data = self.data
         named = [
@@ -151,7 +151,7 @@ class Sample:
         try:
             return recognise(self)
         except DataError as problem:
-            if problem is not vars(self).get("_found"):
+            if problem is not vars(self).get("_rows_or_error"):
                 raise
             return None
 

@@ -128,7 +128,7 @@ class Attributions(Drawn):
     points: int | None = None
 
     @property
-    def found(self) -> Attributions:
+    def result(self) -> Attributions:
         return self
 
     def strongest(self, count: int = 10, answer: int = 0) -> list[tuple[str, float]]:
@@ -330,7 +330,7 @@ def attribution_picture(attributions: Attributions) -> str:
     drawing = Drawing()
     drawing.words((MARGIN, 36), TITLES[attributions.method], 20, INK, "start", weight=600)
     top = 62.0
-    lines = wrapped(f"{_told(attributions)}; of {attributions.of}")
+    lines = wrapped(f"{_method_text(attributions)}; of {attributions.of}")
     for line in lines:
         drawing.words((MARGIN, top), line, 13, QUIET, "start")
         top += 20
@@ -345,7 +345,7 @@ def attribution_picture(attributions: Attributions) -> str:
     return drawing.svg(whole, top + 34, f"{TITLES[attributions.method]}: what an answer rests on")
 
 
-def _told(attributions: Attributions) -> str:
+def _method_text(attributions: Attributions) -> str:
     if attributions.method == "occlusion":
         return f"{attributions.baseline}: what it adds to the {attributions.measure}"
     if attributions.method == "gradient":

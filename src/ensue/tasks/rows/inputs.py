@@ -109,7 +109,7 @@ class LearnedInputs:
         cls, cut: Tokenisers, words: Vocabulary, model: NetworkSettings, base: Beginning
     ) -> LearnedInputs:
         """The words of the base and those that it does not have, with their first vectors."""
-        base_encoder = base.own
+        base_encoder = base.pretrained
         if model.vectors:
             raise OptionError(
                 f"model.vectors: {base_encoder.called} has word vectors already; leave out one "
@@ -167,17 +167,18 @@ class LearnedInputs:
 def _scale(train: Part, base: Beginning | None) -> Scale:
     """That of the training part, or of a base, whose layers know no other."""
     scale = Scale.of(train.inputs.values)
-    if base is None or (base.own.mean is None and base.own.words is None):
+    if base is None or (base.pretrained.mean is None and base.pretrained.words is None):
         return scale
-    known, spread = base.own.mean, base.own.spread
+    known, spread = base.pretrained.mean, base.pretrained.spread
     if known is None or spread is None:
         raise OptionError(
-            f"{base.own.called}: this base reads words, and the training part has steps of "
+            f"{base.pretrained.called}: this base reads words, and the training part has steps of "
             f"{scale.width} numbers"
         )
     if len(known) != scale.width:
         raise OptionError(
-            f"{base.own.called}: this base reads steps of {len(known)} numbers, and the training "
+            f"{base.pretrained.called}: this base reads steps of {len(known)} numbers, and the "
+            "training "
             f"part has {scale.width}: expected the same features"
         )
     return Scale(known, spread)

@@ -174,7 +174,7 @@ class LearnedPictureSource(LearnedSource):
     def encode(self, part: PicturePart) -> Ragged:
         return lines_of(part.pixels)
 
-    def shown(self, part: PicturePart) -> tuple[list[str], NDArray[np.int64]]:
+    def source_texts(self, part: PicturePart) -> tuple[list[str], NDArray[np.int64]]:
         return [""] * len(part), targets_of(part).lengths
 
     def positions(self, part: PicturePart) -> list[tuple[str, ...]]:

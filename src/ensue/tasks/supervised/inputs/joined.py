@@ -292,7 +292,7 @@ class JoinedReader(InputReader[JoinedPart]):
             {
                 column: value
                 for each in self.inputs
-                for column, value in each.reads.shown(
+                for column, value in each.reads.as_fields(
                     example.value[each.name], each.columns
                 ).items()
             }
@@ -413,7 +413,7 @@ def joined_recipe(train: JoinedPart, model: AnyModel, kind: str, mixed: bool) ->
     joined = JoinsInputs().input_of(model.roles)
     assert joined is not None
     for name, view in joined.views(model).items():
-        table, explicit = model.inputs[name], model.told_inputs.get(name, frozenset())
+        table, explicit = model.inputs[name], model.explicit_inputs.get(name, frozenset())
         recipe = _own_recipe(train.parts[name], view, kind, explicit)
         keys = {**recipe.tables.get("text", {}), **recipe.tables.get("model", {})}
         fields = type(table).model_fields

@@ -25,7 +25,7 @@ from ensue.tasks.rows.collect import (
     Collector,
     Example,
     sequence,
-    shown,
+    value_text,
     written,
 )
 from ensue.tasks.rows.part import Numbers, Tokenisers
@@ -118,7 +118,7 @@ class Kind(ABC):
         """What decides the part of a row."""
 
     @abstractmethod
-    def shown(self, value: Any, columns: Sequence[str]) -> Mapping[str, Any]:
+    def as_fields(self, value: Any, columns: Sequence[str]) -> Mapping[str, Any]:
         """By column, as it stands beside an answer."""
 
     @abstractmethod
@@ -161,7 +161,7 @@ class TextKind(Kind):
     def as_text(self, value: Any) -> str:
         return written(value)
 
-    def shown(self, value: Any, columns: Sequence[str]) -> Mapping[str, Any]:
+    def as_fields(self, value: Any, columns: Sequence[str]) -> Mapping[str, Any]:
         return {columns[0]: value}
 
     def collector(
@@ -202,7 +202,7 @@ class ColumnsKind(Kind):
     def as_text(self, value: Any) -> str:
         return "\n".join(value)
 
-    def shown(self, value: Any, columns: Sequence[str]) -> Mapping[str, Any]:
+    def as_fields(self, value: Any, columns: Sequence[str]) -> Mapping[str, Any]:
         return {cell.partition(BETWEEN)[0]: cell.partition(BETWEEN)[2] for cell in value}
 
     def collector(
@@ -223,13 +223,13 @@ class PictureKind(Kind):
         if isinstance(field, np.ndarray):
             return PictureFile("", checked(field, columns[0]))
         if not isinstance(field, str | Path) or not str(field).strip():
-            raise Unfit(f"expected the name of a picture's file, got {shown(field)}")
+            raise Unfit(f"expected the name of a picture's file, got {value_text(field)}")
         return PictureFile(str(field).strip())
 
     def as_text(self, value: PictureFile) -> str:
         return value.name if value.pixels is None else value.pixels.tobytes().hex()
 
-    def shown(self, value: PictureFile, columns: Sequence[str]) -> Mapping[str, Any]:
+    def as_fields(self, value: PictureFile, columns: Sequence[str]) -> Mapping[str, Any]:
         return {columns[0]: value.name or value.pixels}
 
     def looked_up(
@@ -288,13 +288,13 @@ class TreeKind(Kind):
     def value(self, row: Row, columns: Sequence[str]) -> list[str]:
         field = _field(row, columns)
         if not isinstance(field, str):
-            raise Unfit(f"expected a tree in brackets, (…), got {shown(field)}")
+            raise Unfit(f"expected a tree in brackets, (…), got {value_text(field)}")
         return tokens_of(read_tree(field), True)
 
     def as_text(self, value: Any) -> str:
         return " ".join(value)
 
-    def shown(self, value: Any, columns: Sequence[str]) -> Mapping[str, Any]:
+    def as_fields(self, value: Any, columns: Sequence[str]) -> Mapping[str, Any]:
         return {columns[0]: tree_of(value).as_text()}
 
     def collector(
