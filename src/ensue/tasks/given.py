@@ -148,8 +148,10 @@ def _guessed(
         for table, keys in model.told.items()
     }
     sample = Sample(given.settings(told.get("data", {})), made, given.origin)
+    if "data.image" in task.columns.values():
+        sample = sample.with_pictures()
     guess = decided(sample, task, task.infer(sample))
-    found: Tables = {"data": {**guess.data}}
+    found: Tables = {"data": {"image": sample.data.image, **guess.data}}
     for table, keys in guess.tables.items():
         found[table] = {k: v for k, v in keys.items() if k not in made.get(table, {})}
     for table, keys in found.items():
