@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from ensue.drawing.chart import MARGIN
 from ensue.drawing.document import Drawn
@@ -106,7 +106,8 @@ class LinearAttribution:
 @dataclass(frozen=True)
 class Attributions(Drawn):
     """tokens: of the input, of a pair both sides behind one another, `sides` saying how many each
-    has. method, baseline: how it was found; measure: what the scores are parts of; of: whose
+    has. inputs: of several inputs their names: each is a side, and begins the names of its tokens.
+    method, baseline: how it was found; measure: what the scores are parts of; of: whose
     output it is, all that answers or the networks alone; points: of the integral. linear: the
     linear model's own part, where it answers too and `of` leaves it out.
 
@@ -126,6 +127,7 @@ class Attributions(Drawn):
     linear: tuple[LinearAttribution, ...] = ()
     linear_measure: str = ""
     points: int | None = None
+    inputs: tuple[str, ...] = ()
 
     @property
     def found(self) -> Attributions:
@@ -184,7 +186,7 @@ def attribution_text(found: Attributions, width: int, colour: bool) -> str:
             told = f"{printable(own.answer)}  {share(own.probability)}".rstrip()
             told += f"  {found.measure} {plain(own.output)}" + _sums(own.reference, own.error)
             blocks.append(told)
-            blocks.append(_tokens(found.tokens, own.scores, found.sides, width, colour))
+            blocks.append(_tokens(found, own.scores, width, colour))
     else:
         blocks.append(_matrix(found.tokens, LabelRows.of(found), width, colour))
         blocks += _worst_error(found)
@@ -224,7 +226,7 @@ def _linear(found: Attributions, width: int, colour: bool) -> list[str]:
         told = (
             f"{printable(own.answer)}  {plain(own.output)} = {plain(own.bias)} + {parts} of words"
         )
-        tokens = _tokens(own.tokens, own.scores, (len(own.tokens),), width, colour)
+        tokens = _tokens(LinearTokens(own.tokens), own.scores, width, colour)
         phrases = ", ".join(f"{printable(p.text)} {with_sign(p.score)}" for p in own.phrases[:6])
         blocks += [told, tokens, f"features that count most: {phrases}"]
     return blocks
@@ -233,22 +235,49 @@ def _linear(found: Attributions, width: int, colour: bool) -> list[str]:
 # --- tokens --------------------------------------------------------------------------------------
 
 
-def _tokens(
-    tokens: Sequence[str],
-    scores: Sequence[float],
-    sides: Sequence[int],
-    width: int,
-    colour: bool,
-) -> str:
+class SidedTokens(Protocol):
+    """tokens of an input, how many each side has, and of several inputs their names."""
+
+    @property
+    def tokens(self) -> tuple[str, ...]: ...
+    @property
+    def sides(self) -> tuple[int, ...]: ...
+    @property
+    def inputs(self) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True)
+class LinearTokens:
+    """The tokens that a linear model reads, on one side."""
+
+    tokens: tuple[str, ...]
+    inputs: tuple[str, ...] = ()
+
+    @property
+    def sides(self) -> tuple[int, ...]:
+        return (len(self.tokens),)
+
+
+def drawn_names(found: SidedTokens, longest: int) -> list[str]:
+    """The tokens, cut; the name of an input in front is whole."""
+    begins = [f"{name}: " for name in found.inputs] or [""] * len(found.sides)
+    prefixes = [begin for begin, n in zip(begins, found.sides, strict=True) for _ in range(n)]
+    return [
+        printable(prefix) + short_name(token.removeprefix(prefix), longest)
+        for token, prefix in zip(found.tokens, prefixes, strict=True)
+    ]
+
+
+def _tokens(found: SidedTokens, scores: Sequence[float], width: int, colour: bool) -> str:
     """The text in colours, if there are any, and a bar for each of the tokens that count most."""
     most = max(map(abs, scores), default=0.0) or 1.0
     blocks, begin = [], 0
     if colour:
-        for count in sides:
+        for count in found.sides:
             side = slice(begin, begin + count)
-            blocks.append(_coloured(tokens[side], [v / most for v in scores[side]], width))
+            blocks.append(_coloured(found.tokens[side], [v / most for v in scores[side]], width))
             begin += count
-    blocks.append(_bars(tokens, scores, most))
+    blocks.append(_bars(drawn_names(found, LONGEST_NAME), scores, most))
     return "\n\n".join(blocks)
 
 
@@ -267,11 +296,10 @@ def _coloured(tokens: Sequence[str], values: Sequence[float], width: int) -> str
     return "\n".join(f"  {own.rstrip()}" for own in [*lines, line])
 
 
-def _bars(tokens: Sequence[str], scores: Sequence[float], most: float) -> str:
-    order = sorted(range(len(tokens)), key=lambda k: -abs(scores[k]))
+def _bars(names: Sequence[str], scores: Sequence[float], most: float) -> str:
+    order = sorted(range(len(names)), key=lambda k: -abs(scores[k]))
     shown = order[:MOST_BARS]
-    names = {k: short_name(tokens[k], LONGEST_NAME) for k in shown}
-    wide = max(map(width_of, names.values()), default=0)
+    wide = max((width_of(names[k]) for k in shown), default=0)
     lines = []
     for k in shown:
         bar = ("█" if scores[k] > 0 else "░") * round(BAR * abs(scores[k]) / most)
@@ -360,7 +388,7 @@ def _answers(drawing: Drawing, found: Attributions, top: float) -> tuple[float, 
         if own.reference is not None:
             told += f", of the baseline {plain(own.reference)}"
         top = _title(drawing, own.answer, told.removeprefix("  ·  "), top)
-        top, other = _text(drawing, found.tokens, own.scores, found.sides, top)
+        top, other = _text(drawing, found, own.scores, top)
         wide = max(wide, other)
     return top, wide
 
@@ -375,7 +403,7 @@ def _linear_rows(drawing: Drawing, found: Attributions, top: float) -> tuple[flo
     for own in found.linear:
         told = f"{plain(own.output)} = {plain(own.bias)} + {plain(sum(own.scores))} of the words"
         top = _title(drawing, own.answer, told, top)
-        top, other = _text(drawing, own.tokens, own.scores, (len(own.tokens),), top)
+        top, other = _text(drawing, LinearTokens(own.tokens), own.scores, top)
         named = ", ".join(f"{printable(p.text)} {with_sign(p.score)}" for p in own.phrases[:6])
         for line in wrapped(f"features that count most: {named}"):
             drawing.words((MARGIN, top), line, 13, QUIET, "start")
@@ -396,20 +424,16 @@ def _title(drawing: Drawing, name: str, told: str, top: float) -> float:
 
 
 def _text(
-    drawing: Drawing,
-    tokens: Sequence[str],
-    scores: Sequence[float],
-    sides: Sequence[int],
-    top: float,
+    drawing: Drawing, found: SidedTokens, scores: Sequence[float], top: float
 ) -> tuple[float, float]:
     """Tokens on their colours, line by line, a number below those that count; each side begins a
     line of its own."""
     most = max(map(abs, scores), default=0.0) or 1.0
-    letters = all(len(token) == 1 for token in tokens)
-    ends = {sum(sides[: k + 1]) for k in range(len(sides))}
+    letters = all(len(token) == 1 for token in found.tokens)
+    ends = {sum(found.sides[: k + 1]) for k in range(len(found.sides))}
     x, wide = MARGIN, MARGIN
-    for k, (token, score) in enumerate(zip(tokens, scores, strict=True)):
-        name = short_name(token, LONGEST_DRAWN)
+    names = drawn_names(found, LONGEST_DRAWN)
+    for k, (name, score) in enumerate(zip(names, scores, strict=True)):
         number = with_sign(score) if abs(score) >= LEAST * most else ""
         room = max(text_width(name, SIZE) + 10, 0.0 if letters else text_width(number, 10) + 2)
         if x > MARGIN and (x + room > WIDE - MARGIN or k in ends):

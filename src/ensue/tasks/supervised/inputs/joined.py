@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -52,6 +53,7 @@ from ensue.tasks.task import Recipe
 if TYPE_CHECKING:
     from ensue.tasks.any_model import ModelView
 
+SHOWN = 40  # characters of what was given
 BESIDE = "columns"  # the name of the input that reads columns
 
 
@@ -298,6 +300,22 @@ class JoinedReader(InputReader[JoinedPart]):
 
     def question_keys(self, origin: Origin) -> tuple[str, ...]:
         return ()
+
+    def named_row(self, role: str, value: str) -> Mapping[str, Any]:
+        """A row as JSON, or what the only input reads."""
+        only = self.inputs[0] if len(self.inputs) == 1 else None
+        if value.lstrip().startswith("{"):
+            return row_of_line(value, f"--{role}")
+        if only is not None and only.reads.role == role:
+            return {only.columns[0]: value}
+        row = {column: "…" for own in self.inputs for column in own.columns}
+        raise OptionError(
+            f"--{role}: expected a row by column name, got {value[:SHOWN]!r}: explain this run "
+            f"with --file FILE --row N, or --values '{json.dumps(row, ensure_ascii=False)}'"
+        )
+
+    def shown_line(self, line: str) -> ShownRow:
+        return ShownRow(row_of_line(line))
 
     def shown_input(self, example: Example) -> ShownRow:
         return ShownRow(

@@ -278,7 +278,8 @@ class LearnedJoined(LearnedInput):
         units = tuple(f"{name}: {unit}" for name, own in taken.items() for unit in own.names)
         how = "; ".join(f"{name}: {own.how}" for name, own in taken.items())
         again = part.take(np.zeros(sum(counts), np.int64))
-        return Occlusions(units, how, replace(again, parts=parts, labels=None))
+        sizes = dict(zip(taken, counts, strict=True))
+        return Occlusions(units, how, replace(again, parts=parts, labels=None), sizes)
 
     # ------------------------------------------------------------- exported, kept
     def question(self, model: ModelView) -> InputQuestion:
