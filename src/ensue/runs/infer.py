@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ensue.data.parallel import sides_of
 from ensue.data.recognise.columns import VALUES, WRITTEN, Column, Kind
 from ensue.data.settings import DataSettings
-from ensue.errors import ConfigError, DataError, EnsueError, OptionError, unknown
+from ensue.errors import ConfigError, DataError, EnsueError, OptionError
 from ensue.escape import in_shell
 from ensue.runs.config import (
     RunConfig,
@@ -58,7 +58,7 @@ def infer(
     data = {**data, **given_settings.get("data", {})}
     data_settings = DataSettings.of(data, "data")
     if task is not None and task not in TASKS:
-        raise ConfigError(str(unknown("task", task, TASKS)))
+        raise TASKS.unknown(task)
     _refuse_twice(data_settings)
     sample = Sample(data_settings, given_settings).without_header().without_marks()
     if task is None or "data.image" in TASKS[task].columns.values():

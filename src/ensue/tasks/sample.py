@@ -14,7 +14,7 @@ from ensue.data.formats import format_named
 from ensue.data.frames.origin import FILES, Origin
 from ensue.data.options import ReadOptions
 from ensue.data.parallel import parallel
-from ensue.data.pictures.images import is_image
+from ensue.data.pictures.endings import is_image
 from ensue.data.read import Gathered
 from ensue.data.recognise.columns import (
     LONG,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ensue.data.frames.origin import FILES, Origin
-from ensue.data.pictures.images import is_image
+from ensue.data.pictures.endings import is_image
 from ensue.data.rows import Tell
 from ensue.data.settings import DataSettings
 from ensue.errors import OptionError

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ensue.data.options import require
 from ensue.data.parallel import PAIR, parallel
-from ensue.data.pictures.images import is_image
+from ensue.data.pictures.endings import is_image
 from ensue.data.recognise.columns import Kind
 from ensue.data.series import number_of
 from ensue.errors import DataError

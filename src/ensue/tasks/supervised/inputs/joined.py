@@ -6,9 +6,11 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ensue.data.frames.origin import FILES, Origin
+from ensue.data.pictures.endings import is_image
 from ensue.data.rows import Place, Row, Tell
 from ensue.data.settings import DataSettings
 from ensue.data.values import Unfit
@@ -292,6 +294,13 @@ class JoinedReader(InputReader[JoinedPart]):
         on_bad_row: Tell | None = None,
         origin: Origin = FILES,
     ) -> Iterator[list[Example]]:
+        if pictures := [path for path in paths if origin.files and is_image(Path(path))]:
+            row = {column: "…" for own in self.inputs for column in own.columns}
+            raise OptionError(
+                f"{pictures[0]}: expected a table that names pictures, with the columns "
+                f"{', '.join(row)}, got a picture: give a table, or rows as JSON on the standard "
+                f"input, {json.dumps(row, ensure_ascii=False)}"
+            )
         content = JoinedContent(self.inputs, origin.files)
         return together(asked_rows(content, data, list(paths), on_bad_row, origin), AT_ONCE)
 

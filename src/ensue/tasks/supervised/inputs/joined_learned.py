@@ -155,7 +155,7 @@ class InputView:
 
     @property
     def roles(self) -> Mapping[str, Any]:
-        return {}
+        return {"text": self.column} if self.kind == "text" else {}
 
     @property
     def inputs(self) -> Mapping[str, Any]:
