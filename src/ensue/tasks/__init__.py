@@ -7,7 +7,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ensue.errors import ConfigError, DataError, OptionError, unknown
-from ensue.settings import of_your_own
 from ensue.tasks.options import Option
 
 if TYPE_CHECKING:
@@ -94,6 +93,8 @@ class Tasks(Mapping[str, "Task[Any, Any, Any]"]):
 
     def unknown(self, name: str) -> ConfigError:
         """The error for a name that is no task's."""
+        from ensue.settings import of_your_own
+
         message = str(unknown("task", name, self))
         return ConfigError(message + of_your_own("task") * ("did you mean" not in message))
 
