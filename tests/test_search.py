@@ -566,7 +566,7 @@ def test_a_trial_leaves_time_for_what_it_takes_itself(
     job = TrialJob("t", "t", {}, "accuracy", until=1085.0, last=1090.0, best=0.5)
     span = pool.TrainingSpan(job)
     now[0] += 10
-    span(Began(0, 50))
+    span(Began(0, 50, "accuracy"))
     for number in range(1, 30):
         now[0] += 5
         span(Update(number, 1, 1.0, 1.0, 1.0, 1.0, 1.0))
@@ -583,7 +583,7 @@ def test_half_of_what_is_left_is_for_updates(monkeypatch: pytest.MonkeyPatch) ->
     moments = iter([1000.0, 1800.0])
     monkeypatch.setattr(pool.time, "monotonic", lambda: next(moments))
     span = pool.TrainingSpan(TrialJob("t", "t", {}, "accuracy", until=2100.0, last=2200.0))
-    span(Began(0, 50))
+    span(Began(0, 50, "accuracy"))
     assert span._until == 2000.0
 
 

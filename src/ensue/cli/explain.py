@@ -90,6 +90,8 @@ def explain(options: ExplainOptions, option_values: Mapping[Option, Any]) -> Non
     if subject is None:
         assert options.file is not None
         value = _row_of(options.file, options.row, config.data, model)
+    elif (row := model.reader.named_row(subject.word, option_values[subject])) is not None:
+        value = row
     elif explains.option == subject:
         value = option_values[subject]
     else:

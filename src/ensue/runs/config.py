@@ -115,7 +115,7 @@ class RunConfig:
         remaining = dict(tables)
         name, members = remaining.pop("task", None), remaining.pop("members", 1)
         if not isinstance(name, str) or name not in TASKS:
-            raise ConfigError(str(unknown("task", str(name), TASKS)))
+            raise TASKS.unknown(str(name))
         task, wrong = TASKS[name], list[str]()
         if type(members) is not int or members < 1:
             wrong.append(f"members: expected a whole number ≥ 1, got {members!r}")
@@ -298,6 +298,11 @@ def inputs_of_others(task: AnyTask, data: DataSettings) -> list[str]:
         return []
     able = sorted(name for name in TASKS if "data.image" in TASKS[name].columns.values())
     keys = [key for key in ("image", "tree") if getattr(data, key)]
+    if data.image and not data.texts and not data.tree and "image" in task.columns:
+        return [
+            f"data.image: a table that names pictures is read by {' and '.join(able)}; leave out "
+            f"--task {task.name}"
+        ]
     keys = ["text"] * isinstance(data.text, list) + keys
     return [
         f"data.{key}: several inputs are read together by {' and '.join(able)}; expected "

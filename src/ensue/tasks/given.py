@@ -149,8 +149,10 @@ def _guessed(
         for table, keys in model.explicit.items()
     }
     sample = Sample(source.settings(roles.get("data", {})), made, source.origin)
+    if "data.image" in task.columns.values():
+        sample = sample.with_pictures()
     guess = decided(sample, task, task.infer(sample))
-    guessed: Tables = {"data": {**guess.data}}
+    guessed: Tables = {"data": {"image": sample.data.image, **guess.data}}
     for table, keys in guess.tables.items():
         guessed[table] = {k: v for k, v in keys.items() if k not in made.get(table, {})}
     for table, keys in guessed.items():

@@ -225,7 +225,7 @@ class Model(Generic[S, P, L, A]):
         keeps the run, and resumes one; watchers: callbacks for its progress, None shows it in
         terminals and notebooks; columns: text="review", label="stars"; the others are guessed."""
         if watchers is None:
-            watchers = where_somebody_looks(self.train.watch)
+            watchers = where_somebody_looks()
         how = Fitting(None if folder is None else RunFolder(folder), watchers)
         self._learned, self.networks = None, []
         self.openings = openings_of(how.folder, data, validation, unlabelled)

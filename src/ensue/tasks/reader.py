@@ -135,6 +135,11 @@ class DatasetReader(ABC, Generic[P]):
         """The keys of [data] whose columns a question needs."""
         return ("text",)
 
+    def named_row(self, role: str, value: str) -> Any:
+        """The row of several inputs that an option of `explain` holds, --image photo.png; None
+        where an input has no name. role: of the option."""
+        return None
+
     def shown_line(self, line: str) -> Any:
         """A line of the standard input, as it is shown next to its answer."""
         return line

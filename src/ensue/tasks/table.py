@@ -39,7 +39,7 @@ class TableSettings(ThresholdSettings, NumberSettings, ColumnsSettings):
     64
     """
 
-    target: Annotated[str, OneOf(lambda: (AUTO, *TARGETS))] = Field(
+    target: Annotated[str, OneOf(lambda: (AUTO, *TARGETS), "target")] = Field(
         AUTO, description="What is predicted; auto: what the label's column looks like."
     )
 

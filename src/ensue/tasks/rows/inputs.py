@@ -90,12 +90,18 @@ class LearnedInputs:
         model: NetworkSettings,
         counts: Mapping[str, int] | None = None,
         base: Beginning | None = None,
+        column: str = "",
     ) -> LearnedInputs:
         """counts: how often each word occurs, where it is not counted as it is written; base: what
-        the training begins from."""
+        the training begins from; column: of the text, for messages."""
         if not train.texts:
             return cls(train.tokenisers, scale=_scale(train, base))
         counted = token_counts(train) if counts is None else counts
+        if not counted and len(train):
+            raise DataError(
+                f"{train.names[0]}: {column or 'text'}: expected texts to learn words from, got "
+                "none with a word in it: is this the right column?"
+            )
         words = vocabulary_of(counted, text)
         if base is not None:
             return cls._of_base(train.tokenisers, words, model, base)

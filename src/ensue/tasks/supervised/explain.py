@@ -113,12 +113,13 @@ class ExplainUnits:
         )
         return Attributions(
             units.names,
-            (len(units.names),),
+            tuple(units.inputs.values()) or (len(units.names),),
             "occlusion",
             units.how,
             measure.name,
             f"the whole answer{beside}",
             answers,
+            inputs=tuple(units.inputs),
         )
 
 

@@ -95,11 +95,13 @@ class InputQuestion(NamedTuple):
 
 class Occlusions(NamedTuple):
     """The only row of a part without each of its units. names: of the units; how: what takes the
-    place of one; part: a row for each unit."""
+    place of one; part: a row for each unit; inputs: of several inputs, how many units each has,
+    by its name, which begins the names of its units."""
 
     names: tuple[str, ...]
     how: str
     part: Any
+    inputs: Mapping[str, int] = {}
 
 
 class LearnedInput(ABC):

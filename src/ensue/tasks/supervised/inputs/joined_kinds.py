@@ -100,10 +100,12 @@ class PictureFile:
 class Kind(ABC):
     """What one of several inputs is, and how it is read from its columns.
 
-    at_once: rows of it that the networks answer together, None where its steps count; shared: keys
-    of [text] and [model] that it takes over where its own table does not say."""
+    role: its option on the command line; at_once: rows of it that the networks answer together,
+    None where its steps count; shared: keys of [text] and [model] that it takes over where its own
+    table does not say."""
 
     table: ClassVar[type[Table]]
+    role: ClassVar[str]
     defaults: ClassVar[Mapping[str, Any]] = {}
     input: Input
     at_once: ClassVar[int | None] = None
@@ -151,6 +153,7 @@ class TextKind(Kind):
     """A text, tokens, or vectors."""
 
     table = TextTable
+    role = "text"
     defaults: ClassVar[Mapping[str, Any]] = {"max_length": 20_000, "level": AUTO}
     shared = tuple(TextTable.model_fields)
     input = Text()
@@ -187,6 +190,7 @@ class ColumnsKind(Kind):
     """Numbers and categories."""
 
     table = ColumnsTable
+    role = "columns"
     shared = ("numeric", "categorical")
     input = Columns()
     at_once = ROWS_AT_ONCE
@@ -215,6 +219,7 @@ class PictureKind(Kind):
     """A picture, by the name of its file."""
 
     table = PictureTable
+    role = "image"
     input = Picture()
     at_once = PICTURES_AT_ONCE
 
@@ -283,6 +288,7 @@ class TreeKind(Kind):
     """A tree in brackets, whose inner labels are inputs."""
 
     table = TreeTable
+    role = "tree"
     input = Tree()
 
     def value(self, row: Row, columns: Sequence[str]) -> list[str]:

@@ -156,7 +156,7 @@ class InputView:
 
     @property
     def roles(self) -> Mapping[str, Any]:
-        return {}
+        return {"text": self.column} if self.kind == "text" else {}
 
     @property
     def inputs(self) -> Mapping[str, Any]:
@@ -292,7 +292,8 @@ class LearnedJoined(LearnedInput):
         )
         how = "; ".join(f"{name}: {occlusions.how}" for name, occlusions in present.items())
         again = part.take(np.zeros(sum(counts), np.int64))
-        return Occlusions(units, how, replace(again, parts=parts, labels=None))
+        sizes = dict(zip(present, counts, strict=True))
+        return Occlusions(units, how, replace(again, parts=parts, labels=None), sizes)
 
     # ------------------------------------------------------------- exported, kept
     def question(self, model: ModelView) -> InputQuestion:

@@ -413,7 +413,8 @@ class Text(Input):
     learned_class = LearnedText
 
     def learn(self, train: Part, model: ModelView) -> LearnedText:
-        inputs = LearnedInputs.learn(train, model.text, model.model, base=model.beginning)
+        column, base = str(model.roles.get("text", "")), model.beginning
+        inputs = LearnedInputs.learn(train, model.text, model.model, base=base, column=column)
         return LearnedText(inputs, ColumnsBeside.learn(train, model.model))
 
     def unpack_linear(
