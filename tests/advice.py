@@ -49,7 +49,7 @@ class Advice:
     slow: bool = False
 
     def __str__(self) -> str:
-        return self.explicit
+        return self.told
 
 
 def rows(count: int, between: str = ",") -> str:

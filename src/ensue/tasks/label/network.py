@@ -246,7 +246,7 @@ class PreviousLabel(LabelOutput):
 
     def _limited(self, logits: Tensor, before: Tensor, ends: Tensor) -> Tensor:
         """With what is illegal after `before` (…), or where `ends` (…) at the end, impossible."""
-        if not self.constraint.given:
+        if not self.constraint.constrained:
             return logits
         links = torch.cat([self.constraint.follow, self.constraint.first[None]])
         return logits + links[before] + ends[..., None] * self.constraint.last

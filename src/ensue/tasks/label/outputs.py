@@ -137,7 +137,7 @@ class Stepwise(LabelOutput):
 
     def label(self, y: Tensor, lengths: Tensor, search: str, width: int) -> Tensor:
         check_search(search, self.searches)
-        if not self.constraint.given:
+        if not self.constraint.constrained:
             labels: Tensor = self.scores(y).argmax(-1)
             return labels * step_mask(lengths.to(y.device), y.shape[0])
         return self.chain(y, lengths).best()[0]
