@@ -29,7 +29,7 @@ class Unfit(ValueError):
         self.problem, self.name, self.whole = problem, name, whole
 
     def below(self, key: str, whole: bool = False) -> Unfit:
-        """The same, where the value stands below this key."""
+        """The same problem, with this key in front of its name."""
         if self.whole:
             return self
         return Unfit(self.problem, ".".join(filter(None, [cut(key), self.name])), whole)
@@ -171,7 +171,7 @@ class Kinds(NamedTuple):
 
 
 class OfClass(NamedTuple):
-    """A value of the class that is referred to; of None there is none."""
+    """A value of the referenced class; no value if the reference is None."""
 
     record: Reference
 

@@ -136,7 +136,7 @@ def _guessed(
     columns: Mapping[str, Any],
     say: Callable[[str], None],
 ) -> Tables:
-    """The roles that were told, and those that the data tell, as settings by table and key."""
+    """The given roles, and those inferred from the data, as settings by table and key."""
     task = model.task
     roles = told_roles(task, columns, source.known)
     _require(source, roles)
@@ -203,7 +203,7 @@ def part_to_evaluate(model: AnyModel, data: Any, columns: Mapping[str, Any]) -> 
 
 
 def _asked_roles(model: AnyModel, table: TableGiven, columns: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of [data], as fit was told but for what is told now."""
+    """The keys of [data]: those given to `fit`, except where this call gives others."""
     roles = told_roles(model.task, columns, table.known)
     _require(table, roles)
     for key, value in roles.get("model", {}).items():
@@ -280,7 +280,7 @@ def answered(model: AnyModel, inputs: Any, options: Mapping[str, Any]) -> Any:
 def question_roles(
     model: AnyModel, table: TableGiven, columns: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The columns that questions are read from: as fit was told, or the only one there is."""
+    """The columns that inputs are read from: those given to `fit`, or the only one there is."""
     roles = _asked_roles(model, table, columns)
     whole = roles.get("sequence") or roles.get("image") or roles.get("tree")
     keys = () if whole else model.reader.question_keys(table.origin)

@@ -1,4 +1,4 @@
-"""How much effort a training makes beside the default: a quick one, or the best."""
+"""Training recipes other than the default: quick and best."""
 
 from __future__ import annotations
 

@@ -42,10 +42,10 @@ from ensue.errors import DataError
 LOOKED_AT = 200  # rows
 LOOKED_THROUGH = 100_000  # rows of a file that may be sorted
 MOST_CLASSES = 50  # of numbers that are names of classes
-FEW_CLASSES = 20  # whole numbers that are hardly anything else
+FEW_CLASSES = 20  # at most, for whole numbers to be read as classes
 FEW_DECIMALS = 10  # numbers with decimals that may be classes: 1, 1.5, 2, …
 CLASS_DIGITS = 2  # decimals at most of numbers that may be classes
-FEWEST_BESIDE = 2  # columns beside a short text that are a table
+FEWEST_BESIDE = 2  # other columns next to a short text, for a table
 
 
 class NumberKind(Enum):
@@ -56,9 +56,9 @@ class NumberKind(Enum):
 
 @dataclass(frozen=True)
 class Guess:
-    """One reading of the data. why: the reason, for the person who reads it; data: keys of [data]
-    that were found out; tables: keys of other tables; sure: whether nothing else is as plausible;
-    others: readings by the same task that are as plausible, so that somebody must choose."""
+    """One reading of the data. why: the reason, for the user; data: inferred keys of [data];
+    tables: keys of other tables; sure: whether nothing else is as plausible; others: equally
+    plausible readings by the same task, among which the user must choose."""
 
     why: str
     data: Mapping[str, Any] = field(default_factory=dict)
@@ -95,7 +95,7 @@ class Sample:
 
     @cached_property
     def _found(self) -> list[Row] | DataError:
-        """Read once, also where there are none."""
+        """The rows, read once, even if there are no rows."""
         data = self.data
         named = [
             *data.texts,
@@ -119,8 +119,8 @@ class Sample:
         return self._decimal_commas(rows) or rows
 
     def _decimal_commas(self, rows: Sequence[Row]) -> DataError | None:
-        """An error where columns hold numbers with a decimal comma and nobody said what they
-        are: read as texts, each would be a class or a category."""
+        """An error if columns hold numbers with a decimal comma and no setting says what they
+        are: read as texts, each number would be a class or a category."""
         data = self.data
         if "decimal" in data.model_fields_set or data.separator == ",":
             return None
@@ -181,8 +181,8 @@ class Sample:
         return all(map(is_number, self.values(column)))
 
     def number_kind(self, column: str) -> NumberKind:
-        """What the numbers of a column are, if it is to be predicted: few whole ones are classes,
-        those that hardly repeat or have many decimals are a quantity."""
+        """What the numbers of a target column are: a few whole numbers are classes, numbers that
+        rarely repeat or have many decimals are a quantity."""
         kinds = self.kinds[column]
         if not all(is_number(value) for value in self.values(column)):
             return NumberKind.CLASSES
@@ -204,8 +204,8 @@ class Sample:
             raise DataError("\n".join([str(error), *self.header_lines()])) from None
 
     def table_instead(self, text: str) -> bool:
-        """Whether a text that nobody named may be one column of a table among others: it is short,
-        and there are several columns to learn from beside it."""
+        """Whether a text column that no option names may be one column of a table among others: it
+        is short, and there are several other columns to learn from."""
         column = self.kinds.get(text)
         if self.data.text_column or self.data.sequence or column is None or text in TEXTS:
             return False
@@ -233,8 +233,8 @@ class Sample:
         return format_named(format_of(Path(self.rows[0].place.file), self.data.format)).header
 
     def without_header(self) -> Sample:
-        """The same data with names for columns that no line names, and a note that says so; as it
-        is where the first line has the names, or somebody said."""
+        """The same data with generated column names and a note about them; unchanged if the first
+        line holds the names, or `header` is set."""
         if "header" in self.data.model_fields_set or not self.has_rows:
             return self
         names = unnamed_columns(self.columns, self.rows) if self._names_in_first_line() else None
@@ -335,7 +335,7 @@ def _sorted(rows: Sequence[Row]) -> bool:
 
 
 def _spread(rows: Iterable[Row], most: int) -> list[Row]:
-    """At most so many rows, evenly over all."""
+    """At most `most` rows, evenly spread over all."""
     spread: list[Row] = []
     apart = 1
     for number, row in enumerate(rows):

@@ -68,10 +68,10 @@ class _Heading(NamedTuple):
 @dataclass(frozen=True)
 class Saved:
     """facts: settings and other plain values; vocabularies and arrays by name; networks: the
-    weights of each member; cells: the Python files of cells of one's own, by the settings' key;
-    seal: the files of the run that it follows from; place: the folder that it was read from;
-    digest: of all of it, as it was read; ensemble: the models that answer together in its place,
-    each with how often it counts; prefix: begins the names of its files, of one of an ensemble."""
+    weights of each member; cells: the Python files of custom cells, by the settings' key;
+    seal: the files of the run that the model follows from; place: the folder it was read from;
+    digest: of all its files; ensemble: the models of an ensemble, each with its weight;
+    prefix: of its file names, for a model of an ensemble."""
 
     kind: str
     facts: Mapping[str, Any]
@@ -130,7 +130,7 @@ def _files(folder: Path, saved: Saved) -> dict[str, bytes]:
 
 
 def read_model(folder: Path) -> Saved:
-    """The model in a folder; RunError where there is none, or where it is not whole."""
+    """The model in a folder; RunError if it is missing or incomplete."""
     try:
         recover(folder)
     except OSError as error:

@@ -77,7 +77,7 @@ class NetworkSettings(SequenceSettings):
 
 
 class LinearSettings(Table):
-    """The linear model beside a network of texts."""
+    """The linear model next to a network of texts."""
 
     linear: Literal["alone", "mixed"] = Field(
         "alone",
@@ -88,16 +88,16 @@ class LinearSettings(Table):
 
 
 class BesideSettings(Table):
-    """The columns that are read beside a text, `data.columns`."""
+    """The columns that are read next to a text, `data.columns`."""
 
     numeric: list[str] = Field(
-        [], description="Columns of numbers beside the text, where their values do not tell."
+        [], description="Columns next to the text to read as numbers, if their values are unclear."
     )
     categorical: list[str] = Field(
-        [], description="Columns of categories beside the text, though they look like numbers."
+        [], description="Columns next to the text to read as categories, even if they hold numbers."
     )
     column_units: Annotated[int, Field(ge=0)] = Field(
-        32, description="Hidden units that read the columns beside the text; 0 joins them as are."
+        32, description="Hidden units for the columns next to the text; 0 uses them directly."
     )
 
 

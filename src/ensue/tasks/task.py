@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from ensue.tasks.model import Model
 
 S = TypeVar("S", bound=Table)  # the [model] table
-L = TypeVar("L")  # what was learned beside the weights
+L = TypeVar("L")  # everything learned except the weights
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Defaults that follow from the training part, by table and key; why: a line that says what
-    was chosen and for which reason, "" where nobody need know."""
+    """Defaults that follow from the training part, by table and key; why: a line with the choice
+    and its reason; empty: not logged."""
 
     tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     why: str = ""
@@ -100,11 +100,11 @@ class Task(Abilities, ABC, Generic[S, P, L]):
     columns: ClassVar[Mapping[str, str]] = {"text": "data.text", "label": "data.label"}
     estimators: ClassVar[tuple[str, ...]] = ()
     compared_on: ClassVar[tuple[str, ...]] = ("data",)  # tables and keys that must be the same
-    ranges: ClassVar[Space] = {}  # that `select` searches, beside those that tasks share
+    ranges: ClassVar[Space] = {}  # that `select` searches, besides those that tasks share
     # What `select` tries right after the default: settings that did well on other data, by key.
     favourites: ClassVar[tuple[Mapping[str, Any], ...]] = ()
     ranked_by: ClassVar[str] = ""  # what models are ranked by; "": the score that they watch
-    # Settings of recipes beside `quick` and `best`, by the recipe's name.
+    # Settings of recipes other than `quick` and `best`, by the recipe's name.
     more_recipes: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     split: ClassVar[Split] = HashSplit()
     adapts: ClassVar[bool] = False  # whether `fitted_settings` says anything
@@ -122,8 +122,8 @@ class Task(Abilities, ABC, Generic[S, P, L]):
 
     # ------------------------------------------------------------- recognised
     def recognise(self, sample: Sample) -> Guess | DataError | None:
-        """Whether the data look like this task, and why; what keeps data from it that are hardly
-        for any other; None where they do not."""
+        """A reading of the data by this task, and why; an error for data that fit only this task
+        but have a fault; None for data of other tasks."""
         return None
 
     @abstractmethod
