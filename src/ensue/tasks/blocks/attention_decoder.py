@@ -110,9 +110,9 @@ class AttentionDecoder(nn.Module):
     def begin(
         self, rows: int, cells: Sequence[State] | None, memory: Tensor | None, real: Tensor | None
     ) -> DecoderState:
-        """Before the first step of so many rows. cells: the states to begin with, layer by layer,
-        None as the cells begin; memory (rows, positions, width) and which positions are real
-        (rows, positions), None without attention."""
+        """State before the first step. cells: initial states, layer by layer, None for those of
+        the cells; memory (rows, positions, width) and which positions are real (rows, positions),
+        None without attention."""
         like = self.output.bias
         if cells is None:
             cells = [way.start(like.new_zeros(1, rows, 0)) for way in self.recurrent.ways]
@@ -132,12 +132,12 @@ class AttentionDecoder(nn.Module):
         lengths: Tensor | None = None,
         sampling: float = 0.0,
     ) -> tuple[Tensor, DecoderState]:
-        """before (time, rows), the word before each that is to be said → r (time, rows, width)
+        """before (time, rows), the previous word of each word to generate → r (time, rows, width)
         and the state after the last step.
 
-        sampling: the share of the words before, but for the first, in whose place stands the most
-        probable word of the step before. With lengths (rows,), what is beyond a row's end means
-        nothing, and nor does the state."""
+        sampling: the share of the previous words, except the first, that are replaced by the most
+        probable word of the previous step. With lengths (rows,), outputs after a row's end and the
+        final state are undefined."""
         none = None
         if self.training and self.dropout_input:
             size = (before.shape[1], self.table.embedding_dim)

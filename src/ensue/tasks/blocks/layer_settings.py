@@ -51,7 +51,7 @@ OptionalCell = Annotated[
 
 
 def cell_references(settings: Table) -> dict[str, CellReference]:
-    """The cells of one's own among settings, by their keys."""
+    """The custom cells among settings, by their keys."""
     values = {key: getattr(settings, key) for key in type(settings).model_fields}
     return {key: value for key, value in values.items() if isinstance(value, CellReference)}
 
@@ -63,7 +63,8 @@ def named_cells(settings: Table) -> CellPermission:
 
 
 def with_loaded_cells(settings: TableType, permission: CellPermission) -> TableType:
-    """The settings with every cell loaded: files of one's own are imported, so their code runs."""
+    """The settings with every cell loaded: files of custom cells are imported, so their code
+    runs."""
     cells = {key: cell.loaded(permission) for key, cell in cell_references(settings).items()}
     return settings.model_copy(update=cells) if cells else settings
 
@@ -73,7 +74,7 @@ def built_in_cells_only(settings: TableType, where: str) -> TableType:
     for key, cell in cell_references(settings).items():
         raise RunError(
             f"{where}.{key}: expected the name of a built-in cell, got {cell}. Nothing was run; "
-            "take the model from somebody you trust, or train it again"
+            "take the model from a source you trust, or train it again"
         )
     return settings
 
