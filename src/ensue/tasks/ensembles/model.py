@@ -1,4 +1,4 @@
-"""`EnsembleModel`: models of one task with settings of their own, whose mean answers."""
+"""`EnsembleModel`: models of one task with different settings, whose predictions are averaged."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""How often a held-out part has been evaluated: of runs in test-openings.jsonl beside them, each
-use a line of a chain; of models in memory for as long as the process lives."""
+"""Counts of evaluations of a held-out part: for runs in test-openings.jsonl next to them, a line of
+a hash chain for each use; for models in memory, as long as the process lives."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ IN_THIS_PROCESS: Counter[str] = Counter()  # evaluations of rows by their digest
 
 
 class Openings:
-    """The evaluations of one model. folder: of its run, beside which they are written down;
-    learned_from: digests of what it was trained and validated with, which is nothing to open."""
+    """The evaluations of one model. folder: of its run, next to which they are recorded;
+    learned_from: digests of its training and validation parts, which are not counted."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Openings:
         self._own: Counter[str] = Counter()
 
     def count(self, digest: str, evaluation: Evaluation) -> Evaluation:
-        """The same evaluation, which knows how often these rows have been evaluated."""
+        """The same evaluation, with the number of times these rows have been evaluated."""
         if digest in self._learned_from():
             return evaluation
         self._own[digest] += 1
@@ -50,7 +50,7 @@ class Openings:
     def _written_down(
         self, folder: RunFolder, digest: str, evaluation: Evaluation
     ) -> tuple[int, int] | None:
-        """A folder that cannot be written to is told, and no reason to withhold the scores."""
+        """Record the evaluation. If the folder is not writable, warn and still give the scores."""
         log = logging.getLogger("ensue")
         try:
             opening = record_opening(folder, digest, evaluation, ())
@@ -64,8 +64,8 @@ class Openings:
 
 @dataclass(frozen=True)
 class Opening:
-    """How often a test part has been looked at, by this run and by any run beside; digest: of the
-    line of the last time; doubts: what is wrong with the file, a line each."""
+    """Counts of evaluations of a test part, by this run and by all runs next to it; digest: of the
+    last line; doubts: problems of the file, a line each."""
 
     by_this_run: int
     by_all: int

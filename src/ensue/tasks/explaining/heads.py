@@ -155,7 +155,7 @@ def _weights(
 
 
 def _side(wide: float, cells: int) -> float:
-    """Of a square, so that so many of them are about that wide."""
+    """Cell size in pixels for `cells` cells that are together about `wide`."""
     return min(max(wide / cells, SMALLEST), LARGEST)
 
 

@@ -68,7 +68,7 @@ class RowExplainer(ABC):
         """(rows, answers): the measure of the wanted answers, by one network."""
 
     def answerers(self) -> str:
-        """Who answers, beside the networks; "" for nobody."""
+        """What contributes to the answer besides the networks; "" for nothing."""
         return ""
 
     def linear(self) -> tuple[LinearAttribution, ...]:
@@ -92,7 +92,7 @@ class RowExplainer(ABC):
         return tuple(labels)
 
     def networks_alone(self) -> str:
-        """Whose output gradients are of."""
+        """A phrase for the part of the model whose output the gradients explain."""
         count = len(self.model.networks)
         several = f"the mean of the {count} networks" if count > 1 else "the network"
         beside = self.answerers()
