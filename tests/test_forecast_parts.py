@@ -179,8 +179,8 @@ WRONG_SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "covariates of a linear model": (
         {"covariates": ["x"]},
-        "model: family: linear reads the targets alone, got x beside them; leave these out, or "
-        "take mixed, direct or recurrent",
+        "model: family: linear reads only the targets, got also x; leave these out, or choose "
+        "mixed, direct or recurrent",
     ),
     "split": (
         {"split": [0.7, 0.1]},

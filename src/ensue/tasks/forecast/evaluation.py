@@ -1,5 +1,5 @@
-"""Errors of forecasts, and a backtest evaluated: errors beside those of the baselines, by step
-ahead, and the intervals."""
+"""Errors of forecasts, and the evaluation of a backtest: errors next to those of the baselines, by
+step ahead, and the intervals."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Units(NamedTuple):
 
 
 def mean_of(values: Array, axis: int | tuple[int, ...] | None = None) -> Array:
-    """Of the numbers that are there; NaN where there are none."""
+    """Mean of the values that are not missing; NaN if all are."""
     known = np.isfinite(values)
     if known.all():
         return np.asarray(values.mean(axis))
@@ -232,7 +232,7 @@ class ForecastEvaluation(Evaluation):
         return [row for row in self.ahead if row.step % every == 0 or row.step == 1]
 
     def _series(self) -> list[Section]:
-        """The worst series, beside the best baseline of each."""
+        """The worst series, next to the best baseline of each."""
         if not self.series:
             return []
         beaten = sum(row.mae < row.baseline for row in self.series)

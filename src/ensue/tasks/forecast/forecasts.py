@@ -208,7 +208,7 @@ def truth_of(series: Series, origins: Origins, settings: ForecastSettings) -> Ar
 
 
 def baselines_of(model: ForecastModel, series: Series, origins: Origins) -> dict[str, Array]:
-    """Beside the usual ones the solved members of a mixed forecast, each alone."""
+    """The usual baselines and the solved members of a mixed forecast, each alone."""
     baselines = model.learned.baselines.forecasts(series, origins)
     mixture = model.learned.mixture
     if mixture is None:

@@ -88,7 +88,7 @@ class ForecastSettings(CellSettings):
     )
     batch_windows: Size = Field(32, description="Windows of a batch.")
     epoch_windows: Annotated[Size | None, OFF] = Field(
-        None, description="Most windows of an epoch, drawn anew for each; off takes all."
+        None, description="Most windows of an epoch, drawn again for each epoch; off takes all."
     )
     stride: Size = Field(1, description="Steps between two origins of a backtest.")
     paths: Draws = Field(200, description="Sampled paths that intervals are taken from.")
@@ -98,14 +98,14 @@ class ForecastSettings(CellSettings):
     quantiles: Annotated[
         list[Annotated[float, Field(gt=0, lt=1, strict=False)]],
         Expected("a list of numbers between 0 and 1"),
-    ] = Field([], description="Quantiles that forecasts have beside their interval.")
+    ] = Field([], description="Quantiles of forecasts, in addition to their interval.")
     calibrated: bool = Field(
         True, description="Widen or narrow intervals by the errors on the validation part."
     )
     refit: bool = Field(
         False,
-        description="Learn the weights anew at the end, from training and validation part, for "
-        "as many updates as were best.",
+        description="Train again at the end, on training and validation part together, for the "
+        "best number of updates.",
     )
 
     @field_validator("split")
@@ -142,8 +142,8 @@ class ForecastSettings(CellSettings):
         others = [*self.covariates, *self.known, *self.calendar, *self.static]
         if self.family in TARGETS_ONLY and others:
             raise ValueError(
-                f"family: {self.family} reads the targets alone, got {', '.join(others)} beside "
-                "them; leave these out, or take mixed, direct or recurrent"
+                f"family: {self.family} reads only the targets, got also {', '.join(others)}; "
+                "leave these out, or choose mixed, direct or recurrent"
             )
         return self
 

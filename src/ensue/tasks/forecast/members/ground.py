@@ -24,10 +24,10 @@ LEAST = 1e-9  # of a spread
 
 @dataclass(frozen=True)
 class Ground:
-    """y (room and steps, targets): values without gaps, before each series its first one as often
-    as there is room; at (steps,): where each step stands in it; clock: steps since a fixed moment;
-    known, beside: columns known ahead, and up to now, in the same places. kept: what members have
-    computed over all steps."""
+    """y (room and steps, targets): values without gaps, each series padded in front with its first
+    value, `room` times; at (steps,): the index of each step in y; clock: steps since a fixed
+    moment; known, beside: columns known ahead, and up to now, at the same indices. kept: cached
+    results of members over all steps."""
 
     series: Series
     season: int

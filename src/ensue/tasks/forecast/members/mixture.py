@@ -114,11 +114,11 @@ class Mixture:
 
 
 def fit_origins(series: Series, settings: ForecastSettings, room: int) -> Steps:
-    """Of the windows that weights are solved from: those whose steps ahead are all there, every
-    so-manieth where there are too many. Of a panel, whose windows are divided by their spread, only
-    those after as many steps as are looked at, or a third of the series: the room before a series
-    holds its first value, and windows of few steps would outweigh all others. room: steps that are
-    looked at."""
+    """Origins of the windows that weights are solved from: those with all steps ahead, every n-th
+    one if there are too many. In a panel, whose windows are divided by their spread, only those
+    after `room` steps or a third of the series: the padding before a series repeats its first
+    value, and very short windows would outweigh all others. room: steps of the past that a
+    window reads."""
     young = np.clip(series.lengths // YOUNG, 1, room) if series.count > 1 else 1
     first = series.bounds[:-1] + young
     origins = ranges(first, np.maximum(series.bounds[1:] - settings.horizon + 1, first))

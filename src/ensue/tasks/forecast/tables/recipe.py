@@ -61,9 +61,9 @@ def _copied(covariate: NDArray[np.float64], target: NDArray[np.float64], most: i
 
 
 SEASONS = 2  # that a window has at least
-LONGEST = 336  # steps of a window that nobody chose
+LONGEST = 336  # default limit for the steps of a window
 EPOCH_WINDOWS = 4096  # of an epoch, times targets: more learn no quicker
-FEW_EPOCHS, LITTLE_PATIENCE = 20, 4  # of so many windows
+FEW_EPOCHS, LITTLE_PATIENCE = 20, 4  # with EPOCH_WINDOWS
 LARGE_BATCH = 64  # windows of a batch, times targets, where there are many
 
 
