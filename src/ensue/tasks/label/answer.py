@@ -56,7 +56,7 @@ class Labelled(Answer):
         return [Span(k, k + 1, label) for k, label in enumerate(self.labels) if label != OUTSIDE]
 
     def _marked(self, known: Sequence[str]) -> Words:
-        """Each span on the colour of its label, which stands beside it."""
+        """Each span on the colour of its label, with the label next to it."""
         words, at = self.tokens or ("·",) * len(self.labels), 0
         pieces: list[Piece] = []
         for begin, end, kind in self._marked_spans():

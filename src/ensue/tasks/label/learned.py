@@ -1,4 +1,4 @@
-"""What a labeller learns from its training part, beside the weights of its networks."""
+"""What a labeller learns from its training part, except the weights of its networks."""
 
 from __future__ import annotations
 
@@ -107,10 +107,10 @@ MOST_STEPS = 400_000  # that the linear chain learns from; of more, every second
 
 @dataclass(frozen=True)
 class LearnedLabels:
-    """parts: what words are made of, empty in a model of vectors; majority: the most frequent
-    label of each word, a baseline; linear, mixture: the linear chain of a model of text, and how it
-    is mixed with the network, where both answer; context: the character language model whose states
-    stand beside the words."""
+    """parts: features of words, empty in a model of vectors; majority: the most frequent label of
+    each word, a baseline; linear, mixture: the linear chain of a model of text, and its mixture
+    with the network, if both answer; context: the character language model whose states are read
+    next to the words."""
 
     inputs: Annotated[LearnedInputs, NEXT_TO]
     labels: Labels
@@ -128,7 +128,7 @@ class LearnedLabels:
 
     def check_saved(self) -> None:
         if self.mixture is not None and self.linear is None:
-            raise Unfit("expected the linear chain that answers beside the network", "chain")
+            raise Unfit("expected the linear chain that is mixed with the network", "chain")
         if self.mixture is not None and self.mixture.outside and OUTSIDE not in self.labels:
             raise Unfit(f"expected 0 without the label {OUTSIDE}", "mixture.outside")
 

@@ -54,8 +54,8 @@ class LabellerSettings(LabelSettings):
         Literal["fitted"] | Rate, Expected('"fitted", or a number ≥ 0 and < 1')
     ] = Field(
         0.0,
-        description="Weight of the linear chain of word features in the answer of a model of text, "
-        "beside the network; fitted: to the validation part, with how ready it is to find spans.",
+        description="Weight of the linear chain of word features next to the network, in a model "
+        "of text; fitted: to the validation part, together with a bias for spans.",
     )
     legal_only: bool = Field(
         False, description="Answer only sequences of span tags (BIO and its kin) that are legal."

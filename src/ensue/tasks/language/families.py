@@ -312,8 +312,8 @@ class FromTheRight:
 
 
 class NextToken(Protocol):
-    """What n-grams and networks have in common: a text begins with `begin` and the token `first`,
-    and goes on by `step`."""
+    """The interface of n-grams and networks: a text begins with `begin` and the token `first`, and
+    continues by `step`."""
 
     @property
     def first(self) -> int:

@@ -23,7 +23,7 @@ from ensue.tasks.language.streams import Tokens
 
 BLANK = re.compile(r"_{2,}")
 WORD_LEVELS = ("words", "pieces", "spaces")
-TOP = 5  # among so many fillers the true word is looked for
+TOP = 5  # fillers among which the true word counts as found
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
-"""How often each n-gram stands in a text.
+"""Counts of the n-grams of a text.
 
-Order k is sorted from the numbers of order k − 1: a key of 8 bytes for each token, beside the text
-(4) and the numbers (4), is all that grows with the text; an n-gram kept costs 12 bytes, and 12
-more while its order is counted. Of random words, whose longer n-grams nearly all differ, orders
-1 … 5 need 64 bytes a token at most.
+Order k is sorted from the numbers of order k − 1. For each token of the text this needs a key of 8
+bytes, in addition to the token (4) and its number (4); each stored n-gram costs 12 bytes, and 12
+more while its order is counted. For random words, whose longer n-grams nearly all differ, orders
+1 … 5 need at most 64 bytes per token.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class NgramIndex:
 
     def following(self, order: int, text: Bounded, shorter: Numbers) -> tuple[Numbers, Numbers]:
         """For each token of a text: the number of the order − 1 tokens before it, and that of the
-        n-gram it ends, −1 where there is none. shorter: the n-grams of order − 1 ended there."""
+        n-gram it ends, −1 without such an n-gram. shorter: those of order − 1 that end there."""
         contexts = np.full(len(text.tokens), -1, np.int64)
         contexts[1:] = shorter[:-1]  # across two rows too: no n-gram ends with a start
         return contexts, self.find(order, contexts, text.tokens)
