@@ -49,7 +49,7 @@ class NamedPictures(Content):
 
 
 def with_picture(example: Example, column: str) -> Example:
-    """The picture in place of the name of its file."""
+    """The example with its picture instead of the name of its file."""
     try:
         return example._replace(value=picture_beside(example.place, example.value))
     except Unfit as unfit:
@@ -57,7 +57,7 @@ def with_picture(example: Example, column: str) -> Example:
 
 
 def picture_beside(place: Place, name: Any) -> Picture:
-    """The picture of a file, whose path is told from the folder of the table."""
+    """The picture of a file, with a path relative to the folder of the table."""
     if not isinstance(name, str):
         raise Unfit(f"expected the name of a picture's file, got {name!r}")
     try:
@@ -77,7 +77,7 @@ def read_pictures(path: Path | str, tell: Tell, labelled: bool = True) -> Iterat
     if labelled:
         raise DataError(
             f"{path}: expected a folder with a folder of pictures for each class, or an idx file "
-            "(…-images-idx3-ubyte) with its labels beside"
+            "(…-images-idx3-ubyte) with its labels file next to it"
         )
     return image_row(path, None, tell)
 
@@ -201,7 +201,7 @@ def refuse_columns(data: DataSettings) -> None:
     if flags:
         raise OptionError(
             f"{', '.join(flags)}: pictures have no columns: a picture's class is its folder, or "
-            "stands in the file of labels beside an idx file. Leave the option out; a table that "
+            "is in the labels file next to an idx file. Leave the option out; a table that "
             "names pictures, with any label, is read with --image COLUMN --label COLUMN"
         )
 

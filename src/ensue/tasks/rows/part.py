@@ -104,8 +104,8 @@ class Part:
     first are matched with; labels: one number a row, one a step, or any number of them a row; None
     where they are not known. names: where each row comes
     from; unlabelled: the name of the first without label. numbers: of tokens and labels,
-    shared by all parts of a data set; tokenisers: what its texts were cut by; cells: the numbers
-    of those in the columns that are read beside the inputs."""
+    shared by all parts of a data set; tokenisers: those of its texts; cells: the numbers of the
+    cells in the columns that are read next to the inputs."""
 
     inputs: Ragged
     labels: Ragged | None
@@ -155,7 +155,7 @@ def renumbered(inputs: Ragged, known: Iterable[str], numbers: dict[str, int]) ->
 
 
 def shortened(rows: Ragged, most: int | None, cut: str) -> Ragged:
-    """Rows of at most so many steps, cut at the "end" or at the "start"."""
+    """Rows of at most `most` steps, cut at the "end" or at the "start"."""
     if most is None or not len(rows) or rows.lengths.max() <= most:
         return rows
     lengths = np.minimum(rows.lengths, most)

@@ -52,8 +52,8 @@ class Reading:
     rejected: int = field(default=0, init=False)  # rows of the last part that were left out
 
     def rows(self, part: str) -> Iterator[Example]:
-        """In the order of the files. Rows of other parts are looked at for faults, so that those
-        of a whole file are told at once, and for nothing else."""
+        """The rows of a part, in the order of the files. Rows of other parts are only checked, so
+        that one error names the faults of a whole file."""
         shares = self.data.shares(part)
         sources = {path: partial(self._sound, path, part, shares) for path in self.data.files(part)}
         gathered = Gathered(sources, self.data.skip_bad, self.on_bad_row, self.origin.mend)
@@ -96,7 +96,7 @@ class Reading:
 
 
 def continues(data: DataSettings) -> bool:
-    """Whether the lines of a plain text are one text that goes on, not rows of their own."""
+    """Whether the lines of a plain text are one continuous text, not separate rows."""
     return not (data.label or data.group)
 
 
@@ -138,7 +138,7 @@ def _refuse_texts_alone(path: str, data: DataSettings, is_label: Callable[[str],
 
 
 def together(rows: Iterable[T], count: int) -> Iterator[list[T]]:
-    """So many rows at a time; those before an error come first, then the error."""
+    """Batches of `count` rows; rows before an error come first, then the error."""
     waiting = iter(rows)
     while True:
         batch: list[T] = []

@@ -82,7 +82,7 @@ def _rows_of_table(reader: RowReader[Any], table: Any) -> Iterator[Example]:
 
 
 def _text_alone(data: DataSettings) -> DataSettings:
-    """Columns beside the text tell nothing of words: files without labels need not have them."""
+    """Files without labels need no columns next to the text: these say nothing about words."""
     return data.model_copy(update={"columns": []})
 
 

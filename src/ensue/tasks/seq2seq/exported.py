@@ -1,9 +1,9 @@
-"""Networks that say a text, for export: what reads a source, one step, and how a search goes on.
+"""Networks that generate a text, for export: the encoder of a source, and one step of a search.
 
-    encode   source, lengths        → the state before the first word, and what every step looks at
-    step     word, state, memory    → log p of each word, the new state, where it looked
+    encode   source, lengths        → the state before the first word, and the memory of all steps
+    step     word, state, memory    → log p of each word, the new state, the attention
 
-A search has several hypotheses of a source; memory stands once for each of them.
+A search has several hypotheses of a source; memory is repeated for each of them.
 """
 
 from __future__ import annotations

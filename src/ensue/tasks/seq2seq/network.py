@@ -105,8 +105,8 @@ def _squashed(width: int, size: int) -> nn.Module:
 
 
 class DecodedPairs(nn.Module, ABC):
-    """A `PairNetwork` but for how a source is read. sampling: the share of the decoder's own words
-    among its inputs while it is trained."""
+    """A `PairNetwork` without the encoder of the source. sampling: the share of the decoder's own
+    words among its inputs in training."""
 
     decoder: AttentionDecoder
     sampling: float

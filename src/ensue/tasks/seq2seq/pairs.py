@@ -1,5 +1,5 @@
-"""Pairs of sequences as networks and the training loop take them, and what is asked of a network
-that turns one into the other."""
+"""Pairs of sequences for networks and the training loop, and the interface of a network that turns
+one into the other."""
 
 from __future__ import annotations
 

@@ -100,8 +100,8 @@ def _sides(source: str, target: str) -> dict[str, str]:
 
 
 def _two_texts(sample: Sample) -> bool:
-    """Whether the columns that are named, or called source and target, hold texts, and the second
-    hardly repeats."""
+    """Whether the named columns, or those called source and target, hold texts, and the second
+    rarely repeats."""
     data = sample.data
     if data.separator:
         return False
