@@ -49,7 +49,7 @@ class StepExplainer(RowExplainer):
         return self._measure.whole(self._outputs(part), self.wanted)
 
     def _batch(self, part: Part, rows: int = 1) -> Any:
-        """The only row, so many times, its real numbers in float64."""
+        """The only row, repeated `rows` times, with its real numbers in float64."""
         return self.learned.input.repeated(part, self.model, rows)
 
     def embedded(self, network: nn.Module, part: Part) -> Sides:

@@ -1,4 +1,4 @@
-"""What a supervised model has learned beside the weights of its networks."""
+"""What a supervised model has learned, except the weights of its networks."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class LearnedInput(ABC):
     def linear(
         self, train: Any, validation: Any, target: Target, model: ModelView
     ) -> FittedLinear | None:
-        """The linear model of this input; None where there is none."""
+        """The linear model of this input, if it has one."""
         return None
 
     def labelled(self, part: Any) -> Any:
@@ -180,13 +180,13 @@ class LearnedInput(ABC):
         return None
 
     def answerers(self, networks: Sequence[Any]) -> str:
-        """What answers inside the networks beside their layers; "" for nothing."""
+        """What contributes to the networks' outputs besides their layers; "" for nothing."""
         return ""
 
     def side_attributions(
         self, part: Any, explained: Sequence[Wanted], learned: Learned, networks: Sequence[Any]
     ) -> tuple[LinearAttribution, ...]:
-        """What the side scores inside the networks count for; () where there are none."""
+        """Attributions of the side scores inside the networks; () without side scores."""
         return ()
 
     def pack(self) -> Packed:
@@ -195,7 +195,7 @@ class LearnedInput(ABC):
 
 
 def saved_regression(inputs: Callable[[Any], int]) -> Arrays:
-    """A regression on so many inputs, as a linear model of a target holds it."""
+    """A regression on this number of inputs, as a linear model of a target stores it."""
     return weights(
         lambda record: Regression(
             inputs(record), record.target.linear_width, record.target.regression

@@ -15,7 +15,7 @@ from ensue.errors import OptionError, unknown
 Floats = NDArray[np.float64]
 Guess = NDArray[np.int64]
 POSITIVE = ("positive", "pos", "yes", "y", "true", "1")
-RARE = 0.4  # share of the rows below which one of two classes is the rarer one
+RARE = 0.4  # share of the rows below which one of two classes is a minority
 THRESHOLD, ABSTAIN = "threshold", "abstain_below"  # as a question carries them
 NO_THRESHOLDS: Mapping[int, float] = {}
 
@@ -116,8 +116,8 @@ def rarer(labels: Vocabulary) -> int:
 
 
 def _positive(labels: Vocabulary, threshold: float) -> int:
-    """The class that a threshold without a label is for: of two the one with such a name, or else
-    the rarer one."""
+    """The class that a threshold without a label is for: of two classes the one with such a name,
+    else the minority class."""
     names = labels.tokens
     named = [k for k, name in enumerate(names) if name.lower() in POSITIVE]
     if len(names) == 2 and len(named) == 1:

@@ -176,7 +176,7 @@ def tree_picture(tree: StateTree) -> str:
 
 
 def _across(tree: StateTree, children: Sequence[Sequence[int]], strip: float) -> list[float]:
-    """Where each node stands: leaves beside each other, parents over the middle of theirs."""
+    """Horizontal position of each node: leaves next to each other, parents centred over theirs."""
     across, at = [0.0] * len(tree.words), MARGIN
     for node in range(len(tree.words)):  # leaves come from left to right
         if not children[node]:

@@ -114,7 +114,7 @@ def tree_encoders(modules: Iterable[nn.Module]) -> list[TreeEncoder]:
 
 
 def state_sizes(encoders: Sequence[TreeEncoder]) -> dict[str, int]:
-    """Of the parts of each encoder's state, by the names of what stands below a node."""
+    """Sizes of the parts of each encoder's state, by the names of the inputs from child nodes."""
     return {
         f"below_{number}_{k}": size
         for number, encoder in enumerate(encoders)
