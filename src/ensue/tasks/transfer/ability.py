@@ -59,7 +59,7 @@ class Transfers(ABC):
     def recipe(
         self, pretrained: Pretrained, model: AnyModel, rows: int
     ) -> Mapping[str, Mapping[str, Any]]:
-        """Defaults by table and key for a training of so many rows that begins from a base."""
+        """Defaults by table and key for training from a base on this number of rows."""
         return {}
 
     def unfreezing(self, model: AnyModel, train: Any) -> Unfreezing:

@@ -14,7 +14,7 @@ ALL = NoneWord("all")
 
 
 class BaseSettings(Table):
-    """What a training begins from. Nothing of it is said without `path`.
+    """The base that training begins from. All settings need `path`.
 
     >>> BaseSettings(path=["lm"]).recipe
     'auto'
@@ -60,6 +60,6 @@ class BaseSettings(Table):
         changed = [key for key in usual if getattr(self, key) != usual[key].default]
         if changed and not self.path:
             raise ValueError(
-                f"{', '.join(changed)}: expected a base beside it, got none; name one, --base RUN"
+                f"{', '.join(changed)}: expected a base as well, got none; name one, --base RUN"
             )
         return self
