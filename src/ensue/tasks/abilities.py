@@ -55,7 +55,7 @@ class Draws(Protocol):
     """Answers as a picture: an ability of some tasks."""
 
     def answers(self, model: Any, part: Any, options: Asked) -> str:
-        """What was asked for, as SVG."""
+        """The requested picture, as SVG."""
         ...
 
     def evaluated(self, model: Any, part: Any) -> str:
@@ -177,8 +177,8 @@ class Unlabelled(Protocol):
         ...
 
     def learned(self, unlabelled: Any, train: Any, validation: Any, model: Any) -> tuple[Any, str]:
-        """What a trained model has learned with these rows as well, and a line that says what they
-        were worth."""
+        """The learned part of a trained model after learning from these rows as well, and a line on
+        what they were worth."""
         ...
 
 

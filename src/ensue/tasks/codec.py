@@ -355,7 +355,7 @@ def _read_field(of_field: Field, at: Place, scope: Scope) -> Any:
 
 
 def _raw(of_field: Field, at: Place) -> Any:
-    """What stands in the file for a field; None for nothing."""
+    """The stored form of a field; None for nothing."""
     kind, key = of_field.kind, at.key(of_field)
     if kind.is_array:
         at.names.add(f"{at.prefix}{key}")

@@ -165,7 +165,7 @@ class Check(NamedTuple):
 
 
 class Kinds(NamedTuple):
-    """A value of one of these classes, or of those that are referred to, which its `kind` says."""
+    """A value of one of these classes, or of the referenced ones, chosen by its `kind`."""
 
     classes: Mapping[str, type[Any]] | Reference
 

@@ -152,13 +152,13 @@ class Graph:
         return tensors
 
     def example(self) -> dict[str, Tensor]:
-        """What the network is traced with: every free axis has a size of its own."""
+        """Example tensors for tracing the network: every free axis has a different size."""
         return self.drawn(5, [5, 2, 3], seed=-1)
 
 
 class Piecewise(NamedTuple):
-    """That a model can be fed piece by piece. joined: outputs that have steps, which are put
-    together; already: its states go in and come out as it is."""
+    """A model that can be fed piece by piece. joined: outputs with steps, which are concatenated;
+    already: the networks pass their states in and out as they are."""
 
     joined: tuple[str, ...] = ()
     already: bool = False
@@ -235,7 +235,7 @@ def _merges(subwords: Subwords) -> dict[str, Any]:
 
 
 def joining(tokeniser: Tokeniser) -> dict[str, Any]:
-    """How tokens become a text: what stands between them; of subwords, what begins a word."""
+    """How tokens are joined to a text: the string between them; for subwords, the mark of words."""
     kind = TOKENISERS[tokeniser.name]
     return {"between": "", "word": WORD} if kind is None else {"between": kind.between, "word": ""}
 

@@ -88,8 +88,8 @@ class Fitting:
 
     @contextmanager
     def attempt(self) -> Iterator[Fitting]:
-        """What is done inside is fitting in this way. If it fails before anything was learned, the
-        folder is as it was before; if later, it says why, and can be resumed."""
+        """Context for fitting. If it fails before anything is learned, the folder is restored; if
+        it fails later, the error gives the reason, and training can be resumed."""
         if self.folder is None or not processes.team().first:
             yield self
             return
@@ -183,7 +183,7 @@ def refuse_members(model: AnyModel) -> None:
 def trained(
     model: AnyModel, train: P, validation: P, how: Fitting
 ) -> tuple[list[nn.Module], list[Outcome]]:
-    """Each member with a seed of its own; a family that is solved has one."""
+    """Fit each member with its own seed; a solved family has one member."""
     if is_solved(model.task, model.model):
         solved = _solved(model, train, validation)
         return solved.networks, [Outcome(0, 0, solved.reason, solved.scores, None)]
@@ -232,8 +232,8 @@ def trained_again(
     outcomes: Sequence[Outcome],
     how: Fitting,
 ) -> list[nn.Module] | None:
-    """All again on both parts, for as many updates as were best; nothing is left to stop by. What
-    was learned and calibrated stays as it is. None where the networks stay, too."""
+    """Train again on both parts, for the best number of updates, without early stopping. The
+    learned values and the calibration stay the same. None if the networks stay, too."""
     refits = model.task.refits
     whole = None if refits is None else refits.part(train, validation, model)
     if whole is None:

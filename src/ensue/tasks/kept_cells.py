@@ -113,7 +113,7 @@ class Trust:
         )
 
     def handed(self, name: str) -> str:
-        """How the class of a cell that has no file is handed over, as a message says it."""
+        """How to pass the class of a cell that has no file, for messages."""
         return self.instead or f"hand the class over: load(folder, cell={name})"
 
 

@@ -1,4 +1,4 @@
-"""`Model`: fitted, evaluated, asked, saved and loaded — written once, for every task."""
+"""`Model`: fit, evaluate, predict, save and load — written once, for every task."""
 
 from __future__ import annotations
 
@@ -263,7 +263,7 @@ class Model(Generic[S, P, L, A]):
         }
 
     def settle(self, tables: Tables) -> None:
-        """Takes over settings that the data tell; the next fit begins without them."""
+        """Take over settings that follow from the data; the next fit begins without them."""
         self.settled.undo(self)
         self.settled = Settled(self, tables)
 

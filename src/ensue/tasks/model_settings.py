@@ -1,4 +1,4 @@
-"""The settings of a model: those it was made with, and those that its data tell."""
+"""The settings of a model: those it was made with, and those that follow from its data."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ BASED_INPUTS = (
 
 
 def settings_of(kind: type[Any], table: Any, defaults: Given, where: str) -> Any:
-    """Settings as they are, or made of a table."""
+    """Settings unchanged, or made of a table."""
     if isinstance(table, kind):
         return table
     return kind.of({**defaults, **(table or {})}, where)

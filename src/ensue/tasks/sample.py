@@ -1,4 +1,4 @@
-"""What a task is recognised by: the files that were given, their first rows, and what was said."""
+"""The input of task recognition: the given files, their first rows, and the given options."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ class Sample:
 
     def features(self, used: Collection[str] = ()) -> list[str]:
         """The columns that a table can be learned from: numbers, and values that repeat. Numbers
-        that only count the rows are for want of others."""
+        that only count the rows are used if there are no others."""
         left = [kind for kind in self.kinds.values() if kind.name not in {*used, self.data.group}]
         names = [column.name for column in left if column.kind in VALUES]
         counts = (column for column in left if column.kind is Kind.IDENTIFIER and column.whole)
@@ -227,7 +227,7 @@ class Sample:
         return [header_hint(self.columns)] if are_data else []
 
     def _names_in_first_line(self) -> bool:
-        """Whether the columns are called what the first line of the file says."""
+        """Whether the column names come from the first line of the file."""
         if parallel(self.data.train) or not self.origin.files or self.data.header:
             return False
         return format_named(format_of(Path(self.rows[0].place.file), self.data.format)).header
@@ -285,7 +285,7 @@ class Sample:
         return numbers
 
     def _with(self, data: Mapping[str, Any], note: str) -> Sample:
-        """The same with more said of [data]."""
+        """The same sample with more keys of [data]."""
         dump = self.data.model_dump(exclude_unset=True)
         settings = DataSettings.of({**dump, **data}, "data")
         return replace(self, data=settings, notes=(*self.notes, note))
@@ -315,7 +315,7 @@ class Sample:
 def first_rows(
     paths: Sequence[str], options: ReadOptions, count: int, origin: Origin = FILES
 ) -> list[Row]:
-    """The first rows that are sound; a file without any is an error that says why."""
+    """The first valid rows; an error with the reason if a file has none."""
     rows = chain.from_iterable(
         iter(Gathered({path: partial(origin.read, path, options)}, skip_bad=True)) for path in paths
     )

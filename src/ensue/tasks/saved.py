@@ -182,8 +182,8 @@ def _of_files(folder: Path, files: Mapping[str, bytes]) -> Saved:
 
 @contextmanager
 def loading(place: Path | str) -> Iterator[None]:
-    """Turns every fault of what a folder holds into one error of ours: its digests may be right
-    and its content all the same not what Ensue writes."""
+    """Turns every fault in the content of a folder into one Ensue error: its digests may be valid
+    although Ensue never writes such content."""
     try:
         yield
     except EnsueError:
@@ -218,7 +218,7 @@ def network_files(networks: Sequence[nn.Module]) -> list[dict[str, Tensor]]:
 
 
 class _Unfilled(TorchFunctionMode):
-    """Leaves tensors without memory as they are: to fill them, torch would import its compiler,
+    """Leave tensors without memory uninitialised: to fill them, torch would import its compiler,
     which takes a second."""
 
     def __torch_function__(

@@ -135,7 +135,7 @@ class SearchSettings(Table):
 
 
 class DecoderSettings(CellSettings):
-    """What recurrent decoders are made of that say one word after another, looking at a memory."""
+    """Settings of recurrent decoders that generate word by word, with attention to a memory."""
 
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {"dropout": DROPOUT}
 

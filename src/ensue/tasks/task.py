@@ -1,4 +1,4 @@
-"""`Task`: what a task says of itself. Every verb is written once, over this."""
+"""`Task`: the description of a task. Every command is written once, over this."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class Task(Abilities, ABC, Generic[S, P, L]):
 
     @abstractmethod
     def infer(self, sample: Sample) -> Guess:
-        """The task was named: what the data tell of its settings; an error names what is not."""
+        """Settings from the data, for a task named by the user; an error names what is missing."""
 
     # ------------------------------------------------------------- read
     @abstractmethod
@@ -136,8 +136,8 @@ class Task(Abilities, ABC, Generic[S, P, L]):
         """What reads the rows of a model."""
 
     def fitted_settings(self, train: P, model: Model[S, P, L]) -> Recipe:
-        """Defaults for a training part like this one: of its size, its lengths, its classes. What
-        a person gave stays as it is; the rest is taken over, and stands in the configuration."""
+        """Defaults for a training part of this size, lengths and classes. Values that the user gave
+        stay; the rest is taken over and written to the configuration."""
         return Recipe()
 
     def search_space(self, train: P, model: Model[S, P, L]) -> Space:
@@ -146,7 +146,7 @@ class Task(Abilities, ABC, Generic[S, P, L]):
 
     # ------------------------------------------------------------- learned
     def announcement(self, step: str, settings: S) -> str:
-        """Said before `learn` or `calibrate`, where it may take long. step: which of them."""
+        """A note before `learn` or `calibrate`, if it may take long. step: which of them."""
         return ""
 
     @abstractmethod
@@ -196,8 +196,8 @@ class Task(Abilities, ABC, Generic[S, P, L]):
         return unpacked(self.learned_class, saved, settings=model.model)
 
     def exported(self, model: Model[S, P, L]) -> Exported:
-        """The network with named inputs and outputs, and what stands around it; an error names
-        what cannot be exported."""
+        """The network with named inputs and outputs, and the steps around it; an error names what
+        cannot be exported."""
         raise refuse("task", self.name)
 
     def describe(self, model: Model[S, P, L]) -> str:

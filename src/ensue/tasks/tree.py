@@ -1,4 +1,4 @@
-"""What a tree in brackets says: its class and that of each node, several labels, or a number."""
+"""Predictions for trees in brackets: their class and those of nodes, several labels, a number."""
 
 from __future__ import annotations
 

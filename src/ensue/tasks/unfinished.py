@@ -53,7 +53,7 @@ class BestSoFar:
     members: int
 
     def line(self) -> str:
-        """For the person who asked for it."""
+        """A line for the user who asked for the best weights so far."""
         lines = []
         for update, scores in zip(self.updates, self.scores, strict=True):
             listed = ", ".join(f"{name} {value:.4f}" for name, value in (scores or {}).items())
