@@ -133,7 +133,7 @@ MOST_PANELS = 60  # of one picture
 
 
 class ForecastDraws:
-    """Every target of every series, as SVG; asked: `series` names those of a panel to draw."""
+    """Every target of every series, as SVG; asked: `series` names those of a panel to plot."""
 
     def answers(self, model: ForecastModel, part: SeriesPart, options: Asked) -> str:
         return drawn_ahead(model, _chosen(part.series, options.get("series")))

@@ -72,13 +72,13 @@ def errors(truth: Array, point: Array, units: Units) -> dict[str, float]:
 
 
 def inside(truth: Array, low: Array, high: Array) -> Array:
-    """1 where an interval holds what came, else 0; NaN where nothing is known."""
+    """1 if an interval contains the actual value, else 0; NaN without an actual value."""
     covered = ((low <= truth) & (truth <= high)).astype(np.float64)
     return np.where(np.isfinite(truth), covered, np.nan)
 
 
 class Ahead(NamedTuple):
-    """One step ahead, over all windows: scaled by the spread of each target where there are
+    """Errors one step ahead, over all windows: scaled by the spread of each target if there are
     several."""
 
     step: int

@@ -202,7 +202,7 @@ def _forecast_all(
 
 
 def truth_of(series: Series, origins: Origins, settings: ForecastSettings) -> Array:
-    """What came after each origin, (horizon, windows, targets); NaN where it is not known."""
+    """The actual values after each origin, (horizon, windows, targets); NaN if not known."""
     values = series.values[:, : len(settings.targets)]
     return np.asarray(values[origins[None] + np.arange(settings.horizon)[:, None]])
 

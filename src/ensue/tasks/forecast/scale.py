@@ -134,7 +134,7 @@ class ForecastScale:
         return np.asarray(np.log(y) if self.transform == "log" else np.log1p(y))
 
     def differences(self, levels: Array, series: Series) -> Array:
-        """NaN where there is no step so far back."""
+        """Differenced levels; NaN without a step so far back."""
         levels_differenced = self._differenced(levels)
         if self.lag:
             levels_differenced[

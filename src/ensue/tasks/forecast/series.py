@@ -91,7 +91,7 @@ class Series:
         return replace(series, ids=tuple(ids), static=tuple(static))
 
     def lengthened(self, steps: int | Steps) -> Series:
-        """With steps after the end of each series of which nothing is known but their times."""
+        """The series with steps added after their ends; only the times of these steps are known."""
         many = np.broadcast_to(np.asarray(steps, np.int64), (self.count,))
         bounds = self.bounds + np.concatenate([[0], np.cumsum(many)])
         values = np.full((int(bounds[-1]), self.values.shape[1]), np.nan)
@@ -140,8 +140,8 @@ F = TypeVar("F", np.float32, np.float64)
 
 
 def carried_forward(values: NDArray[F], starts: Steps | None = None) -> NDArray[F]:
-    """With the last value that was there in the place of a missing one, 0 where there was none;
-    the same array where nothing is missing. starts: where the series of each step begins."""
+    """Each missing value replaced by the last one before it, 0 without any; the same array if
+    nothing is missing. starts: where the series of each step begins."""
     known = np.isfinite(values)
     if known.all():
         return values

@@ -201,7 +201,7 @@ class ForecastSettings(CellSettings):
 
     @property
     def history(self) -> int:
-        """Steps that must stand before the first forecast."""
+        """Number of steps needed before the first forecast."""
         return 2 if self.family in MIXED else self.look_back + self.difference
 
     @property

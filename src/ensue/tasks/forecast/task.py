@@ -354,7 +354,7 @@ class Forecaster(Model[ForecastSettings, SeriesPart, LearnedSeries, ForecastStep
 
     @property
     def history(self) -> int:
-        """Steps that must stand before the first forecast."""
+        """Number of steps needed before the first forecast."""
         return self.learned.history(self.model)
 
     def backtest(self, table: SeriesTable) -> Backtest:

@@ -367,7 +367,7 @@ def _autoregressions(
     folds: list[Fold],
     settings: ForecastSettings,
 ) -> Iterator[list[Found]]:
-    """Of one series; those of a panel are too short to have weights of their own."""
+    """Candidates for a single series; the series of a panel are too short for separate weights."""
     if series.count > 1:
         return
     steps = int(series.lengths.max() * FIRST_CUT)
@@ -383,7 +383,7 @@ def _autoregressions(
 
 
 def _said(member: Member, folds: list[Fold], horizon: int) -> list[Array]:
-    """What a member says of each fold, learned from what is before it."""
+    """Forecasts of a member for each fold, learned from the steps before it."""
     every = [member.fitted(fold.before, fold.fitting, horizon) for fold in folds]
     pairs = zip(every, folds, strict=True)
     return [member.forecasts(fold.after, fold.origins, horizon) for member, fold in pairs]

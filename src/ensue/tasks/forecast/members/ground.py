@@ -70,7 +70,7 @@ class Ground:
         )
 
     def once(self, member: object, compute: Callable[[], T]) -> T:
-        """What a member computes over all steps, the first time that it is asked for."""
+        """The cached result of a member over all steps, computed at the first request."""
         if id(member) not in self.kept:
             self.kept[id(member)] = member, compute()
         value: T = self.kept[id(member)][1]
@@ -92,7 +92,7 @@ class Ground:
         return tuple(np.concatenate([zero, np.cumsum(values, 0)]) for values in (self.y, self.y**2))  # type: ignore[return-value]
 
     def at_origin(self, origins: Steps) -> Steps:
-        """Where the first step ahead stands; it may be one after the last."""
+        """The index of the first step ahead; it may be one after the last."""
         return np.asarray(self.at[origins - 1] + 1)
 
     def level(self, transform: str, floor: Array) -> Array:

@@ -20,8 +20,8 @@ ALIKE = 0.999  # a correlation from which on a covariate is a copy
 
 
 def leaks(train: Series, settings: ForecastSettings) -> list[str]:
-    """Warnings: what is said to be known ahead, but looks like a target, or like one of its next
-    steps."""
+    """Warnings about columns that are declared known ahead but look like a target, or like one of
+    its next steps."""
     leaking = []
     targets = len(settings.targets)
     for at, name in enumerate(settings.known, len(settings.columns) - len(settings.known)):

@@ -1,4 +1,4 @@
-"""What the data tell of series: the time, the ids of a panel, what to forecast, and how far."""
+"""Inference for series from the data: time, ids of a panel, what to forecast, and how far."""
 
 from __future__ import annotations
 
@@ -159,8 +159,8 @@ def measures(table: Table, leave: Sequence[str], timed: bool) -> tuple[list[str]
 
 
 def ids_of(table: Table, times: TimeColumn, leave: Sequence[str]) -> list[str] | None:
-    """The fewest columns that tell rows of the same time apart; [] where no two have the same,
-    None where no columns do."""
+    """The fewest columns that distinguish rows of the same time; [] if all times differ, None if no
+    columns do."""
     rows = table.contents
     first = {key: row for row, key in reversed([*enumerate(rows)])}
     alone = sorted(first.values())  # without the copies of rows
@@ -245,7 +245,7 @@ def series_recognised(sample: Sample) -> Guess | None:
 
 
 def problem_of(sample: Sample) -> DataError | None:
-    """What keeps rows with dates and numbers from being a series; None where they are none."""
+    """An error for rows with dates and numbers that do not make a series; None for other data."""
     if sample.data.text_column or any(_is_text(sample, name) for name in sample.columns):
         return None
     kinds = {kind.kind for kind in sample.kinds.values()}
@@ -283,7 +283,7 @@ def series_guess(sample: Sample) -> Guess:
 
 @dataclass(frozen=True)
 class Reading:
-    """What all rows tell."""
+    """The settings inferred from all rows."""
 
     table: Table
     time: str
