@@ -25,7 +25,7 @@ class Labelled(Answer):
     spans: tuple[Span, ...] | None
 
     def as_line(self, inputs: object) -> str:
-        """token/LABEL for each step, or the labels alone where there are no tokens."""
+        """token/LABEL for each step, or only the labels without tokens."""
         if not self.tokens:
             return tabbed(" ".join(self.labels))
         pairs = zip(self.tokens, self.labels, strict=True)

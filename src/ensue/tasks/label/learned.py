@@ -183,7 +183,7 @@ class LearnedLabels:
         return Columns(surfaces=surfaces, table=table, targets=targets)
 
     def words(self, part: Part, text: TextSettings) -> Ragged:
-        """The vocabulary's number of every step; of vectors all the same one."""
+        """The vocabulary's number of every step; for vectors one number for all."""
         if self.inputs.words is None:
             return same_word(part.inputs)
         return word_numbers(part, self.inputs.words, text)
@@ -227,7 +227,7 @@ def step_targets(part: Part, labels: Sequence[str]) -> Ragged:
 
 
 def folding(text: TextSettings) -> Callable[[str], str]:
-    """How a word is written in the vocabulary: case and numbers folded as the settings say."""
+    """The spelling of a word in the vocabulary: case and numbers folded as in the settings."""
     tokeniser = Tokeniser("spaces", lower=text.lower, numbers=text.numbers)
 
     def fold(word: str) -> str:
@@ -244,5 +244,5 @@ def word_numbers(part: Part, words: Vocabulary, text: TextSettings) -> Ragged:
 
 
 def same_word(steps: Ragged) -> Ragged:
-    """For steps without words: all the same one."""
+    """A single number for all steps, which have no words."""
     return Ragged(np.zeros(len(steps.values), np.int64), steps.starts)

@@ -339,7 +339,7 @@ class ChainOfWords:
 
 
 class SeenWords:
-    """The words of a text: which features each distinct one has, and which stands where."""
+    """The words of a text: the features of each distinct word, and the word at each step."""
 
     def __init__(self, features: ChainFeatures, words: Sequence[str], steps: Ragged) -> None:
         self.rows = features.rows
@@ -460,7 +460,7 @@ class ChainCost:
 
 
 def gold_counts(rows: PackedRows, labels_of_rows: Tensor, labels: int) -> list[Tensor]:
-    """How often each label stands first, after which, and last."""
+    """Counts of each label in first place, after each other label, and in last place."""
     first = torch.bincount(labels_of_rows[rows.first], minlength=labels).double()
     last = torch.bincount(labels_of_rows[rows.last], minlength=labels).double()
     pairs = labels_of_rows[rows.before] * labels + labels_of_rows[rows.after]

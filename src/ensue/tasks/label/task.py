@@ -338,8 +338,8 @@ class LabelReader(RowReader[Part]):
     classes = True
 
     def tokenisers(self, rows: Rows) -> Tokenisers:
-        """A text is cut into words as they are written: their letters and shapes are features.
-        Only the vocabulary of words folds case and numbers."""
+        """A text is cut into words with their original spelling: their letters and shapes are
+        features. Only the vocabulary of words folds case and numbers."""
         text = text_of(self.model)
         if text.level == "subwords" or text.max_length is not None:
             raise OptionError(

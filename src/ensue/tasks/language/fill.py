@@ -1,4 +1,4 @@
-"""Words for a blank, from what stands on both sides of it."""
+"""Fill in blanks, from the words on both sides."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ def both_sided(model: AnyLanguageModel) -> list[BothSidesLanguage]:
 
 
 def filling_scores(networks: Sequence[LanguageNetwork], stream: Tokens) -> Mapping[str, float]:
-    """How well the words of a text are filled in, ends of texts aside: by what stands before alone,
-    and by both sides, of networks that read from both."""
+    """Evaluation of filling in the words of a text, except its ends: from the words before alone,
+    and for networks that read from both sides, from both."""
     words = stream[1:] != END_NUMBER
     if not words.any():
         return {}

@@ -311,7 +311,7 @@ class _Reading:
 
 
 def _numbered(words: list[str], numbers: dict[str, int]) -> list[int]:
-    """The numbers of an n-gram's words; ValueError says why they cannot be one."""
+    """The numbers of an n-gram's words; ValueError with the reason if they cannot be one."""
     try:
         numbered = [numbers[word] for word in words]
     except KeyError as error:

@@ -24,7 +24,7 @@ BLOCK = 1 << 20
 
 
 def placed(keys: Numbers, numbers: Numbers) -> Numbers:
-    """The place of each wanted key among the rising keys, −1 where it is not there."""
+    """The position of each given key among the rising keys, −1 if it is missing."""
     if not len(keys):
         return np.full(numbers.shape, -1, np.int64)
     # looked for in rising order: what is read is then in the cache, five times as fast
@@ -203,8 +203,8 @@ def _counted(keys: Numbers) -> tuple[Numbers, Counts]:
 
 
 def _renumber(numbers: Counts, text: Bounded, symbols: NgramSymbols, keys: Numbers) -> None:
-    """Puts the numbers of the next order in the place of these, from the last block to the
-    first: a token needs the number that stands before it."""
+    """Replace these numbers by those of the next order, from the last block to the first: a token
+    needs the number before it."""
     for first, stop in reversed(_blocks(len(numbers))):
         contexts = numbers[first - 1 : stop - 1].astype(np.int64)
         numbers[first:stop] = placed(keys, contexts * symbols.width + text.tokens[first:stop])
