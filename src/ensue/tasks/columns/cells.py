@@ -57,7 +57,7 @@ def _shown_cell(name: str, value: object) -> str:
 
 
 def cell_text(value: Any, name: str, place: str) -> str:
-    """ "" where there is nothing: None and NaN."""
+    """The text of a cell; "" for a missing value, None or NaN."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or value != value:

@@ -38,9 +38,9 @@ from ensue.tasks.declarations import OneOf, Positive
 
 
 class ColumnSettings(Protocol):
-    """How columns are read. numeric, categorical: those whose values do not tell; leave_out: not
-    read; missing: of empty cells, "error" or "indicator"; min_count: categories that are rarer
-    are unknown; features: made by hand from columns."""
+    """How columns are read. numeric, categorical: columns with unclear values; leave_out: not read;
+    missing: of empty cells, "error" or "indicator"; min_count: rarer categories are unknown;
+    features: hand-made from columns."""
 
     @property
     def numeric(self) -> Sequence[str]: ...
@@ -421,7 +421,7 @@ class FeatureColumns:
         return np.stack([np.zeros(len(grid)), *columns], 1)[:, 1:].astype(np.float32)
 
     def layer(self) -> TableFeatures | None:
-        """With fresh weights; None where there are no features."""
+        """The features with fresh weights; None without features."""
         if not self.texts:
             return None
         places = {(reading.column, reading.how): k for k, reading in enumerate(self.readings)}

@@ -204,7 +204,7 @@ def _number(text: str) -> float:
 
 
 def empty_cells(texts: Sequence[str]) -> NDArray[np.bool_]:
-    """Which of them say that there is no value."""
+    """Which of the texts are missing values."""
     return np.array([text.lower() in MISSING for text in texts])
 
 

@@ -82,7 +82,7 @@ def _numbers(sample: Sample, label: str) -> bool:
 
 
 def _rising(sample: Sample, name: str) -> bool:
-    """Whether no two dates are the same, and they are in order as they are written."""
+    """Whether all dates differ and are in order."""
     values = [str(value) for value in sample.values(name)]
     return len({*values}) == len(values) and values in (sorted(values), sorted(values)[::-1])
 

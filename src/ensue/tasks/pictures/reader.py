@@ -83,7 +83,7 @@ def read_pictures(path: Path | str, tell: Tell, labelled: bool = True) -> Iterat
 
 
 def _inside(path: Path, tell: Tell) -> Iterator[Row]:
-    """The pictures of a folder and of the folders in it, by name; hidden files are passed over."""
+    """The pictures of a folder and of its subfolders, by name; hidden files are skipped."""
     for file in sorted(child for child in path.rglob("*") if child.is_file()):
         if not any(name.startswith(".") for name in file.relative_to(path).parts):
             yield from image_row(file, None, tell)
@@ -231,8 +231,8 @@ class PictureReader(RowReader[PicturePart]):
         return pictures_asked(inputs)
 
     def collected(self, rows: Rows, like: PicturePart | None = None) -> PicturePart:
-        """Pictures of the shape of a fitted model, or of the part that they are like; else as the
-        settings say."""
+        """Pictures of the shape of a fitted model, or of the part that they are like; else of the
+        settings' shape."""
         shape, numbers = (None, None) if like is None else (like.shape, like.numbers)
         if self.model.fitted:
             shape = self.learned_shape()

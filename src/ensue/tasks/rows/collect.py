@@ -39,7 +39,7 @@ class Content:
         return sequence(row.fields.get("features" if data.sequence else data.text_column))
 
     def second(self, row: Row, data: DataSettings) -> Any:
-        """What the value is matched with; None where there is no such thing."""
+        """The second input that the value is matched with; None without one."""
         return None
 
     def label(self, row: Row, data: DataSettings, value: Any) -> Any:
@@ -50,8 +50,8 @@ class Content:
         return written(example.value)
 
     def looked_up(self, example: Example, data: DataSettings) -> Example:
-        """With what the value stands for, such as the picture of a file's name: only rows of the
-        part at hand are looked up."""
+        """The example with its value resolved, such as a picture instead of its file name: only for
+        rows of the part in use."""
         return example
 
 

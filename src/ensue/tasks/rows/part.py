@@ -197,8 +197,7 @@ def shared_texts(*parts: Part) -> list[Texts]:
 
 
 def shown_of(part: Part) -> Callable[[int], tuple[str, str]]:
-    """The name of a row and the beginning of its text, of both texts where there are two; no text
-    of vectors."""
+    """The name of a row and the beginning of its text, or of both texts; no text for vectors."""
     names = part.numbers.token_names
     sides: list[Ragged] = [part.inputs, *([] if part.second is None else [part.second])]
 

@@ -196,7 +196,7 @@ def level_of(values: Iterable[Any]) -> Level:
 
 
 def tokeniser_of(text: TextSettings, values: Iterable[Any]) -> Tokeniser:
-    """As the settings say; subwords are learned from these training values first."""
+    """The tokenisers of the settings; subwords are first learned from these training values."""
     subwords = None
     if text.level == "subwords":
         plain = Tokeniser("words", lower=text.lower, numbers=text.numbers, breaks=text.breaks)
@@ -302,8 +302,8 @@ class RowReader(DatasetReader[P]):
         return part
 
     def tokenisers(self, rows: Rows) -> Tokenisers:
-        """For the texts of training rows: those of a base, or as the settings say; subwords are
-        learned from these rows."""
+        """Tokenisers for training rows: those of a base, or of the settings; subwords are learned
+        from these rows."""
 
         def values() -> Iterator[Any]:
             both = (value for row in rows() for value in (row.value, row.second))
@@ -357,7 +357,7 @@ class RowReader(DatasetReader[P]):
         return together(rows, AT_ONCE)
 
     def question_content(self, data: DataSettings) -> Content:
-        """What of a row is asked about."""
+        """The input of a row to predict."""
         return self.content
 
     def questions_about(self, rows: list[Example]) -> Questions[P]:

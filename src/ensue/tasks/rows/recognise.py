@@ -287,7 +287,7 @@ def pair_guess(sample: Sample) -> Guess | None:
 
 
 def named_pair(sample: Sample) -> Guess:
-    """Both columns and the label; an error where they cannot be told."""
+    """Both columns and the label; an error if they cannot be inferred."""
     data, place = sample.data, sample.place
     roles = [name for name in (data.text_column, data.second, data.label, data.group) if name]
     require(roles, sample.columns, place)

@@ -1,4 +1,4 @@
-"""The distinct words of a data set, and what their spelling tells: looked up once for each."""
+"""The distinct words of a data set, and the features of their spelling: computed once for each."""
 
 from __future__ import annotations
 

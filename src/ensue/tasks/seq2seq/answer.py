@@ -52,7 +52,7 @@ class Words(Answer):
         """How much each position of the source counted for each token; None if not asked for."""
 
     def positions(self) -> Sequence[str]:
-        """Names of what the weights are of: numbers from 1 on."""
+        """Names of the weighted positions: numbers from 1 on."""
         return [str(k) for k in range(1, len(self.weights[0]) + 1)] if self.weights else []
 
     def as_line(self, inputs: object) -> str:

@@ -120,7 +120,7 @@ class OneStep(nn.Module):
 def generating_graphs(
     members: Sequence[Any], question: SourceQuestion, words: int
 ) -> tuple[Graph, Graph]:
-    """encode and step. words: that are said."""
+    """The networks encode and step. words: that can be generated."""
     members, positions = [member.eval() for member in members], question.positions
     encode = Graph("encode", Encode(members, question.read), question.inputs, ())
     example = question.read(*encode.example().values())

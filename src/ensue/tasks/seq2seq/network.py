@@ -336,7 +336,7 @@ class TransformerPairs(nn.Module):
 
     @torch.no_grad()
     def alignment(self, state: TransformerState) -> Tensor | None:
-        """The mean over the heads of the last block, found only when it is asked for."""
+        """The mean over the heads of the last block, computed only on request."""
         if state.looked is None:  # nothing was said yet
             return None
         memory, real = state.memories[-1].values, state.real.values

@@ -1,4 +1,4 @@
-"""The words on the command line of tasks that answer in texts; nothing of torch is loaded."""
+"""Command-line options of tasks that generate texts; loads nothing of torch."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def pairs_guess(sample: Sample) -> Guess:
 
 
 def _steps_and_text(sample: Sample) -> bool:
-    """Vectors, and a text for each: words that are said of them."""
+    """Vectors, and a text for each: their description in words."""
     kinds = {name: column.kind for name, column in sample.kinds.items()}
     text, label = sample.data.text_column, sample.data.label
     if text or label:

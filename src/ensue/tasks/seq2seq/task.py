@@ -75,7 +75,7 @@ class PairValidation:
 
 @torch.no_grad()
 def mean_cost(network: PairNetwork, columns: PairColumns) -> float:
-    """The mean −log p of a wanted word, the end counted."""
+    """The mean −log p of a target word, including the end."""
     batches = in_batches(columns, network, TOKENS, ROWS)
     total = sum(float(network.costs(batch).double().sum()) for _, batch in batches)
     return total / float(columns.wanted.sum())
