@@ -65,8 +65,8 @@ class Ngrams:
 
     @classmethod
     def listed(cls, texts: Ragged, longest: int, min_rows: int = 1) -> tuple[Ngrams, Ragged]:
-        """All n-grams of 1 … `longest` words that stand in at least `min_rows` rows, and which
-        of them each row has (as `present` gives them)."""
+        """All n-grams of 1 … `longest` words that occur in at least `min_rows` rows, and the
+        n-grams of each row (as `present` gives them)."""
         if longest < 1 or min_rows < 1:
             raise OptionError(
                 f"expected longest ≥ 1 and min_rows ≥ 1, got {longest} and {min_rows}"

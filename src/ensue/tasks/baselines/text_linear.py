@@ -238,7 +238,7 @@ def fit_text_ridge(
 
 
 def most_telling(model: TextLinear, texts: Texts, labels: Sequence[str]) -> dict[str, list[str]]:
-    """The n-grams of words that speak most for each label, as they are spelled in these texts."""
+    """The n-grams of words with the highest weight for each label, as spelled in the texts."""
     words = next((block for block in model.features.blocks if block.kind == WORDS), None)
     if words is None:
         return {label: [] for label in labels}

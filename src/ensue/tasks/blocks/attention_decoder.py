@@ -1,5 +1,5 @@
-"""A recurrent decoder that says words while it looks at a memory: of a sentence, of a picture, or
-of nothing but the state that it begins in."""
+"""A recurrent decoder that generates words with attention to a memory: of a sentence, of a picture,
+or of nothing but its initial state."""
 
 from __future__ import annotations
 
@@ -213,14 +213,14 @@ class AttentionDecoder(nn.Module):
 
     # ------------------------------------------------------------- words
     def cost(self, r: Tensor, targets: Tensor, lengths: Tensor) -> Tensor:
-        """Σ −log p over the real ones among the wanted words (time, rows), smoothed."""
+        """Σ −log p over the target words (time, rows) without padding, smoothed."""
         if self.training and self.dropout_output:
             r = r * dropout(r.new_ones(1, *r.shape[1:]), self.dropout_output)
         real = step_mask(lengths.to(r.device), len(r))
         return self.output.cost(r, targets, real, self.smoothing)
 
     def costs(self, r: Tensor, targets: Tensor, lengths: Tensor) -> Tensor:
-        """−log p (time, rows) of each wanted word, 0 on padding."""
+        """−log p (time, rows) of each target word, 0 on padding."""
         real = step_mask(lengths.to(r.device), len(r))
         return self.output.costs(r, targets).masked_fill(~real, 0)
 

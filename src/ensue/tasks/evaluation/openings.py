@@ -76,8 +76,8 @@ class Opening:
 def record_opening(
     folder: RunFolder, test: str, evaluation: Evaluation, known: Collection[str]
 ) -> Opening:
-    """One more line, and what the file then says of this test part. test: its digest; known: those
-    of the lines that this run has written of it before, as far as it remembers."""
+    """Add a line, and count what the file then has about this test part. test: its digest; known:
+    digests of the lines that this run wrote about it before, as far as it remembers."""
     place = folder.path.resolve().parent / OPENINGS
     run = folder.path.resolve().name
     line = {
@@ -93,7 +93,7 @@ def record_opening(
 
 
 def _doubts(place: Path, lines: Lines, lost: Collection[str]) -> Iterator[str]:
-    """Nothing of this changes a score, and nothing of it is left unsaid."""
+    """Problems of the file. They change no score, and all of them are reported."""
     doubts = {
         "cut off by a kill, and not counted": lines.torn,
         "not as written: changed, or lines before it are missing; the count may be too low": (

@@ -82,7 +82,7 @@ class Attribution:
 
 @dataclass(frozen=True)
 class Phrase:
-    """What one of the linear model's features counts for: words or letters as they are spelled."""
+    """The score of one feature of the linear model: words or letters as they are spelled."""
 
     text: str
     score: float

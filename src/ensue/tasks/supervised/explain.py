@@ -81,7 +81,7 @@ class StepExplainer(RowExplainer):
 
 
 class ExplainUnits:
-    """What each unit of a row counts for: how much the measure falls when the unit says nothing."""
+    """Occlusion of the units of a row: how much the measure falls when a unit is made neutral."""
 
     def __init__(self, option: Option) -> None:
         self.option = option

@@ -71,7 +71,7 @@ class Linear(ABC):
     def attributions(
         self, part: Any, explained: Sequence[Wanted], target: Target
     ) -> tuple[LinearAttribution, ...]:
-        """What the parts of the only row count for; () where it does not say."""
+        """Attributions of the parts of the only row; () without any."""
         return ()
 
 
@@ -110,7 +110,7 @@ class LearnedInput(ABC):
 
     @property
     def tokenisers(self) -> Tokenisers:
-        """What the texts of parts are cut by, where there are any."""
+        """The tokenisers of the texts of parts, if there are any."""
         return Tokenisers(Tokeniser("spaces"))
 
     @abstractmethod
@@ -168,7 +168,7 @@ class LearnedInput(ABC):
         return []
 
     def fact(self) -> str:
-        """What was learned, in a line; "" where there is nothing to say."""
+        """A line on what was learned; "" without anything to report."""
         return ""
 
     def encoder_facts(self, encoder: Any) -> list[str]:

@@ -176,9 +176,9 @@ class RowAverages(Averages):
 
 
 class Supervised(RowTask[S, Learned]):
-    """A row in, a class, several labels or a number out. input: what is read; target_kinds: what
-    may be predicted, the first where the settings do not say; joins: what reads several inputs
-    together, where it can."""
+    """A row in; a class, several labels or a number out. input: the kind of input; target_kinds:
+    possible kinds of targets, the first is the default; joins: combination of several inputs, if
+    supported."""
 
     input: Input
     target_kinds: ClassVar[tuple[str, ...]]
@@ -191,7 +191,7 @@ class Supervised(RowTask[S, Learned]):
         return self.input if several is None else several
 
     def target_kind(self, train: Any, settings: S) -> str:
-        """What is predicted: as the settings say, or as the labels look."""
+        """The kind of target: that of the settings, or the one that fits the labels."""
         kind = str(getattr(settings, "target", self.target_kinds[0]))
         return target_kind(train) if kind == AUTO else kind
 

@@ -36,8 +36,8 @@ class Decision:
 
     @classmethod
     def of(cls, options: Mapping[str, Any], labels: Vocabulary, several: bool = False) -> Decision:
-        """What a question says: one number, or numbers by label. several: a row may have several
-        labels, each of which has its own answer."""
+        """The threshold of a request: one number, or numbers by label. several: a row may have
+        several labels, each decided separately."""
         names, below = labels.tokens, options.get(ABSTAIN)
         if below is not None and several:
             raise OptionError(

@@ -132,7 +132,7 @@ class Estimated(Answer):
 
     @classmethod
     def as_columns(cls, answers: Sequence[Self]) -> Columns:
-        """The intervals stand on one scale."""
+        """Columns for several answers; their intervals share one scale."""
         scale = min(answer.low for answer in answers), max(answer.high for answer in answers)
         shares = {f"{answer.share:.0%} " for answer in answers}
         return {
@@ -272,8 +272,8 @@ class Target(ABC):
         raise AssertionError(f"{self.kind} has no mixture")
 
     def linear_directions(self, explained: Sequence[Wanted]) -> tuple[NDArray[np.float64], float]:
-        """(linear_width, wanted) and a constant: from what a linear model says to what is
-        explained."""
+        """(linear_width, wanted) and a constant: from the outputs of a linear model to the
+        explained measure."""
         return np.ones((1, 1)), 0.0
 
     # ------------------------------------------------------------- answers

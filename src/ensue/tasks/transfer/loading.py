@@ -202,7 +202,7 @@ def _taken(base: Pretrained, model: AnyModel) -> Pretrained:
 
 
 def _refuse_changed(model: AnyModel, copy: Pretrained, folder: RunFolder) -> None:
-    """The base that a command names is the one that its run began from, as far as it is there."""
+    """Refuse a base other than the one that the run began from, if the named one still exists."""
     base = model.base
     now = base.digest
     if not now and all(Path(path).exists() for path in base.path):

@@ -1,4 +1,4 @@
-"""A forward and a backward language model as one base: their layers stand side by side."""
+"""A forward and a backward language model as one base: their layers are side by side."""
 
 from __future__ import annotations
 

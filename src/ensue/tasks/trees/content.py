@@ -70,8 +70,8 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class TreeBatch:
-    """words, labels (nodes,): what stands at a node, 0 nothing; parents (nodes,): −1 for a root;
-    roots (trees,)."""
+    """words, labels (nodes,): of each node, 0 for none; parents (nodes,): −1 for a root; roots
+    (trees,)."""
 
     words: Tensor
     labels: Tensor
