@@ -161,7 +161,7 @@ def input_tables(
         return joins.tables(data, tables_of_inputs, shared)
     if tables_of_inputs:
         raise ConfigError(
-            "inputs: expected no tables of inputs where one is read alone, got "
+            "inputs: expected no tables of inputs for a single input, got "
             f"{', '.join(f'[inputs.{name}]' for name in tables_of_inputs)}; several are named by "
             "a list "
             "in data.text, by data.image or data.tree"

@@ -426,7 +426,7 @@ class Model(Generic[S, P, L, A]):
         if saved.kind != cls.task.name:
             raise OptionError(
                 f"{folder}: expected a {cls.task.name} model, got a {saved.kind} model; "
-                "load it with the class of its own"
+                "load it with the class of that task"
             )
         if saved.ensemble:
             raise OptionError(f"{folder}: this is an ensemble of models: ensue.load loads it")

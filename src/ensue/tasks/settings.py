@@ -20,9 +20,9 @@ class TextSettings(Table):
 
     level: Literal["auto", "words", "pieces", "spaces", "characters", "subwords"] = Field(
         "words",
-        description="What a token is: words (apostrophes inside, punctuation one by one), pieces "
-        "(runs of letters, runs of digits), what stands between spaces, characters, or subwords "
-        "learned from the training part; auto: characters of short texts whose words are nearly "
+        description="Unit of tokens: words (apostrophes inside, punctuation one by one), pieces "
+        "(runs of letters, runs of digits), text between spaces, characters, or subwords "
+        "learned from the training part; auto: characters for short texts whose words are nearly "
         "all different, such as names, else words.",
     )
     lower: bool = Field(True, description="Read capital letters as small ones.")
@@ -42,7 +42,7 @@ class TextSettings(Table):
         None, description="Longer texts are cut to this many tokens; off cuts none."
     )
     cut: Literal["end", "start"] = Field(
-        "end", description="Where a text that is too long loses tokens."
+        "end", description="Side at which a text that is too long is cut."
     )
     subword_count: Size = Field(8000, description="Number of subwords, with level subwords.")
 
@@ -149,10 +149,10 @@ class DecoderSettings(CellSettings):
         False, description="Project the memory to the decoder's width, which `dot` may need."
     )
     input_feeding: bool = Field(
-        False, description="Feed what was attended to into the decoder's next step."
+        False, description="Feed the attention's result into the decoder's next step."
     )
     first_word: Literal["learned", "zero"] = Field(
-        "learned", description="What the decoder reads before its first word: a vector, or zero."
+        "learned", description="Input of the decoder before its first word: a vector, or zero."
     )
     tied: bool = Field(True, description="The output layer has the weights of the embedding.")
     dropout_input: Rate = Field(0.0, description="Dropout of the inputs.")

@@ -43,7 +43,7 @@ class TreeSettings(ThresholdSettings, NumberSettings, TreeInputSettings):
 
     target: Annotated[str, OneOf(lambda: (AUTO, *TARGETS))] = Field(
         ClassTarget.kind,
-        description="What is predicted; auto: what the labels look like. Labels at the nodes are "
+        description="Kind of target; auto: inferred from the labels. Labels at the nodes are "
         "classes.",
     )
 

@@ -81,7 +81,7 @@ def built_in_cells_only(settings: TableType, where: str) -> TableType:
 
 DROPOUT = ("dropout_input", "dropout_layers", "dropout_output")  # what `--dropout` sets
 BACKWARD_START = (
-    "Where the backward direction begins: from zero, from the forward end state, or with the "
+    "Start of the backward direction: from zero, from the forward end state, or with the "
     "forward end state as its state at the last step."
 )
 BackwardStart = Literal["zero", "forward_end", "shared_end"]
@@ -150,12 +150,12 @@ class EncoderSettings(LayerSettings):
     directions: Literal["joined", "apart"] = Field(
         "joined",
         description="Layers of a recurrent encoder that reads in both directions: joined, each "
-        "reads both directions of the one below; apart, each direction has layers of its own, over "
-        "its own half of a step's numbers, as two language models have.",
+        "reads both directions of the one below; apart, each direction has separate layers, over "
+        "one half of a step's numbers, like two language models.",
     )
     final_states: Literal["top", "all"] = Field(
         "top",
-        description="What pooling `last` takes of a recurrent encoder: the end states of the top "
+        description="End states of a recurrent encoder that pooling `last` takes: those of the top "
         "layer, or of all layers.",
     )
 

@@ -193,7 +193,7 @@ def _column(node: ast.expr, text: str) -> str:
         return node.value
     got = ast.get_source_segment(text.strip(), node)
     raise OptionError(
-        f"expected the name of a column, in quotes where it is no word, got {got} in {text!r}"
+        f"expected the name of a column, in quotes if it is not a word, got {got} in {text!r}"
     )
 
 

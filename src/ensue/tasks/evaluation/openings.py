@@ -105,6 +105,6 @@ def _doubts(place: Path, lines: Lines, lost: Collection[str]) -> Iterator[str]:
             yield f"{place}:{number}: {what}"
     if lost:
         yield (
-            f"{place}: this run has opened this test part before, and the line that says so is not "
-            "there: it was removed, or the run was moved; the count is too low"
+            f"{place}: this run has opened this test part before, and the line about it is "
+            "missing: it was removed, or the run was moved; the count is too low"
         )

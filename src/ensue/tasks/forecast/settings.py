@@ -35,7 +35,7 @@ class ForecastSettings(CellSettings):
     targets: list[str] = Field([], description="Columns that are forecast.")
     covariates: list[str] = Field([], description="Columns that are known up to now.")
     known: list[str] = Field([], description="Columns that are known for the steps ahead as well.")
-    ids: list[str] = Field([], description="Columns that tell the series of a panel apart.")
+    ids: list[str] = Field([], description="Columns that identify the series of a panel.")
     static: list[str] = Field(
         [], description="Columns that are the same at all steps of a series: numbers or names."
     )
@@ -43,10 +43,10 @@ class ForecastSettings(CellSettings):
         "", description="Column of the time, or several: year,month,day,hour. None: rows are steps."
     )
     dates: Literal["auto", "day-first", "month-first"] = Field(
-        "auto", description="How 01/02/2021 is read, where the column does not tell by itself."
+        "auto", description="How to read 01/02/2021, if the column leaves it open."
     )
     calendar: Annotated[list[str], Expected(f"a list of {', '.join(CALENDAR)}")] = Field(
-        [], description="What of the time is read, each as a point on a circle."
+        [], description="Features of the time, each read as a point on a circle."
     )
     split: Annotated[
         list[Annotated[float, Field(gt=0, strict=False)]],
@@ -65,8 +65,8 @@ class ForecastSettings(CellSettings):
     )
     normalise: Literal["none", "last", "mean", "instance"] = Field(
         "last",
-        description="What is taken off each window: nothing, its last value, its mean, or its "
-        "mean with division by its deviation.",
+        description="Normalisation of each window: none, minus its last value, minus its mean, or "
+        "minus its mean and divided by its deviation.",
     )
     family: Literal["mixed", "recurrent", "direct", "segment", "linear"] = Field(
         "mixed",
@@ -154,7 +154,7 @@ class ForecastSettings(CellSettings):
         clashing = {"transform": self.transform != "none", "difference": self.difference > 0}
         if names := [name for name, clashes in clashing.items() if clashes]:
             raise ValueError(
-                f"{', '.join(names)}: family mixed finds out by itself what to do to the numbers; "
+                f"{', '.join(names)}: family mixed chooses transformations of the numbers itself; "
                 "leave it out, or take another family, such as direct"
             )
         if self.output in ("gaussian", "mixture"):

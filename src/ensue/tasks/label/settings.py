@@ -42,12 +42,12 @@ class LabellerSettings(LabelSettings):
         "", description='Cell that reads the previous labels; "" is a layer. Of output previous.'
     )
     previous_start: Literal["learned", "zero"] = Field(
-        "learned", description="What stands for the label before the first. Of output previous."
+        "learned", description="Vector of the label before the first. Only for output=previous."
     )
     search: Literal["auto", "exact", "beam", "greedy"] = Field(
         "auto",
         validate_default=True,
-        description="Search for the best labels; auto: exact, or beam where a cell reads them.",
+        description="Search for the best labels; auto: exact, or beam if a cell reads labels.",
     )
     beam: Width = Field(8, description="Width of the beam, with search beam.")
     linear_share: Annotated[

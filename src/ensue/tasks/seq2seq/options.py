@@ -25,7 +25,7 @@ SEARCH_OPTIONS = (
     Option(
         "--alignment",
         "alignment",
-        "Keep the attention of each answer: where each of its words looked.",
+        "Keep the attention of each answer: the weights of the source for each word.",
         "switch",
         verbs=(EVALUATE, PREDICT),
     ),

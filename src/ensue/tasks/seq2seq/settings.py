@@ -54,7 +54,7 @@ class PairSettings(DecoderSettings, SearchSettings):
     reverse_source: bool = Field(False, description="Read the source from its end.")
     attend_output: Literal["combined", "context"] = Field(
         "combined",
-        description="What the output layer sees: state and context combined, or the context alone.",
+        description="Input of the output layer: state and context combined, or only the context.",
     )
     dropout_input: Rate = 0.2
     dropout_output: Rate = 0.2

@@ -30,7 +30,7 @@ def leaks(train: Series, settings: ForecastSettings) -> list[str]:
             if shift is not None:
                 when = "at the same step" if not shift else f"{abs(shift)} steps away"
                 leaking.append(
-                    f"{name} is said to be known ahead, and is nearly the target {target} itself "
+                    f"{name} is declared known ahead, and is nearly the target {target} itself "
                     f"({when}): the forecasts will be too good. Leave it out, unless you really "
                     "know it before"
                 )

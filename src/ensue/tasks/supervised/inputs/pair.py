@@ -119,7 +119,7 @@ class PairInputSettings(PooledSettings, ShareSettings):
         description="How the two sides are compared: as vectors, or every step of one with the "
         "steps of the other.",
     )
-    compared_size: Width = Field(64, description="Width of the layer above what is compared.")
+    compared_size: Width = Field(64, description="Width of the layer above the comparison.")
 
 
 # --- rows ----------------------------------------------------------------------------------------
