@@ -330,7 +330,7 @@ TABLE = [
                f"a fine film about the town number {k},{k % 50}.5\n" for k in range(40))}),
     Advice("or set model.categorical if they are right",
            "train nearly.csv --task table --label y --run nearly --epochs 1",
-           r"or say (model\.categorical)",
+           r"or set (model\.categorical)",
            "train nearly.csv --task table --label y --run nearly2 --epochs 1 --set '{0}=[\"a\"]'",
            {"nearly.csv": "a,b,y\n" + "".join(f"{k % 9 if k % 40 else 'n.d.'},{k % 7},"
                                               f"{'pq'[k % 2]}\n" for k in range(200))}, code=0),

@@ -1,4 +1,4 @@
-"""A character language model as base of a labeller of words: its states are read next to the words."""
+"""A character language model as base of a labeller: its states are read next to the words."""
 
 from __future__ import annotations
 
