@@ -28,7 +28,7 @@ from ensue.tasks.evaluation.report import Evaluation
 
 NAMES = "names"
 TEXTS = ("part", "task", "model", "best_so_far", "when", "ensue", "opening")
-TABLES = ("basis", "asked", "rows")
+TABLES = ("basis", "options", "rows")
 INTEGERS = (np.uint8, np.uint16, np.uint32, np.int64)
 
 
@@ -43,16 +43,16 @@ class EvaluatedFile:
 @dataclass(frozen=True)
 class Evaluated:
     """An evaluation that is kept. part: test or validation; files: those that its rows are from;
-    basis: settings that must be the same for another run to be compared; asked: the task's own
-    words that were said; model: digest of the model; best_so_far: "" or where its weights are from,
-    if the run was not finished; when: UTC; rows: name and digest of the file with its rows;
-    opening: digest of the line that says that the test part was opened."""
+    basis: settings that must be the same for another run to be compared; options: the task's own
+    options ("asked" in the file); model: digest of the model; best_so_far: empty, or where its
+    weights are from, if the run was not finished; when: UTC; rows: name and digest of the file
+    with its rows; opening: digest of the line that says that the test part was opened."""
 
     part: str
     task: str
     files: tuple[EvaluatedFile, ...]
     basis: Mapping[str, Any]
-    asked: Mapping[str, Any]
+    options: Mapping[str, Any]
     model: str
     best_so_far: str
     when: str
@@ -62,14 +62,14 @@ class Evaluated:
     opening: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        facts = {column.name: getattr(self, column.name) for column in fields(self)}
+        facts = {_key_in_file(column.name): getattr(self, column.name) for column in fields(self)}
         facts["files"] = [{"path": file.path, "sha256": file.sha256} for file in self.files]
         facts["evaluation"] = finite(self.evaluation.as_json())
         return facts
 
     @classmethod
     def of_json(cls, facts: Mapping[str, Any], kind: type[Evaluation]) -> Evaluated:
-        values = {column.name: facts[column.name] for column in fields(cls)}
+        values = {column.name: facts[_key_in_file(column.name)] for column in fields(cls)}
         values["files"] = tuple(EvaluatedFile(**fact) for fact in facts["files"])
         for file in values["files"]:
             _expect(str, {"path": file.path, "sha256": file.sha256})
@@ -77,6 +77,10 @@ class Evaluated:
         _expect(dict, {name: values[name] for name in TABLES})
         values["evaluation"] = kind.of_json(facts["evaluation"])
         return cls(**values)
+
+
+def _key_in_file(field_name: str) -> str:
+    return "asked" if field_name == "options" else field_name
 
 
 def _expect(kind: type, values: Mapping[str, object]) -> None:

@@ -43,7 +43,7 @@ class RegressorSettings(
     0.9
     """
 
-    target: Annotated[str, OneOf(lambda: numeric_kinds())] = Field(
+    target: Annotated[str, OneOf(lambda: numeric_kinds(), "target")] = Field(
         NumberTarget.kind, description="Kind of target: a number, or a custom target."
     )
 
