@@ -248,7 +248,7 @@ TABLE = [
     Advice("for both directions name a forward and a backward language model",
            "train films.csv --base back --run m2 --epochs 1", r"model, (--base) A (--base) B",
            "train films.csv --run m2 --epochs 1 {0} lm {1} back"),
-    Advice("expected a base beside it, got none; name one",
+    Advice("expected a base as well, got none; name one",
            f"train films.csv --run m4 {DRY} --set base.recipe=frozen", r"name one, (--base) RUN",
            "{typed} {0} lm"),
     Advice("expected a run, a model or a file, got {}: there is none",
@@ -311,7 +311,7 @@ TABLE = [
     Advice("for fresh layers on top say base.added", "train films.csv --base lm --run added "
            "--epochs 1 --set base.layers=9", r"on top say (base\.added)",
            "train films.csv --base lm --run added --epochs 1 --set {0}=1"),
-    Advice("ngram_share: expected model.ngrams ≥ 1 beside it",
+    Advice("ngram_share: expected model.ngrams ≥ 1 as well",
            f"train films.csv {DRY} --set model.ngram_share=0.5", r"expected (model\.ngrams) ≥ 1",
            "{typed} --set {0}=1"),
     Advice("linear: mixed has n-grams of its own",
@@ -328,9 +328,9 @@ TABLE = [
            r"expected (model\.distribution) = (gaussian)",
            f"{AGES} --set {{0}}={{1}}", {"ages.csv": "letter,age\n" + "".join(
                f"a fine film about the town number {k},{k % 50}.5\n" for k in range(40))}),
-    Advice("or say model.categorical if they are right",
+    Advice("or set model.categorical if they are right",
            "train nearly.csv --task table --label y --run nearly --epochs 1",
-           r"or say (model\.categorical)",
+           r"or set (model\.categorical)",
            "train nearly.csv --task table --label y --run nearly2 --epochs 1 --set '{0}=[\"a\"]'",
            {"nearly.csv": "a,b,y\n" + "".join(f"{k % 9 if k % 40 else 'n.d.'},{k % 7},"
                                               f"{'pq'[k % 2]}\n" for k in range(200))}, code=0),

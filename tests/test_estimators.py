@@ -680,7 +680,7 @@ def test_what_is_not_fitted_or_not_that_kind(
     fitted("words").save(tmp_path / "m")
     assert refused(lambda: Labeller.load(tmp_path / "m")) == (
         f"{tmp_path / 'm'}: expected a label model, got a classify model; "
-        "load it with the class of its own"
+        "load it with the class of that task"
     )
     assert refused(lambda: Classifier.load(tmp_path / "n")) == (
         f"{tmp_path / 'n'}: there is no model here; train one: "

@@ -316,7 +316,7 @@ def test_every_task_is_exported() -> None:
 
 def test_what_cannot_be_exported_is_refused_by_name(tmp_path: Path) -> None:
     mixed = classifier(ngrams=1, ngram_share=0.5)
-    with pytest.raises(OptionError, match=r"classify: n-grams of words beside the network"):
+    with pytest.raises(OptionError, match=r"classify: n-grams of words next to the network"):
         write_model(mixed, tmp_path / "model.onnx")
     with pytest.raises(OptionError, match="label: an output that reads the label before"):
         write_model(labeller(output="previous", linear_share=0), tmp_path / "model.onnx")

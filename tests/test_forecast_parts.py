@@ -179,8 +179,8 @@ WRONG_SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "covariates of a linear model": (
         {"covariates": ["x"]},
-        "model: family: linear reads the targets alone, got x beside them; leave these out, or "
-        "take mixed, direct or recurrent",
+        "model: family: linear reads only the targets, got also x; leave these out, or choose "
+        "mixed, direct or recurrent",
     ),
     "split": (
         {"split": [0.7, 0.1]},
@@ -352,7 +352,7 @@ def test_a_covariate_that_gives_the_target_away_is_told() -> None:
     series = part_of_table(columns, own).series
     found = leaks(series.until(50), own)
     assert found == [
-        "same is said to be known ahead, and is nearly the target y itself (at the same step): the "
+        "same is declared known ahead, and is nearly the target y itself (at the same step): the "
         "forecasts will be too good. Leave it out, unless you really know it before",
         "next has y 1 step before it happens: a column that was shifted? Leave it out",
     ]

@@ -334,8 +334,8 @@ def test_pictures_have_no_columns(tmp_path: Path) -> None:
     with pytest.raises(OptionError) as wrong:
         CliRunner().invoke(app, words, catch_exceptions=False)
     assert str(wrong.value) == (
-        "--label: pictures have no columns: a picture's class is its folder, or stands in the file "
-        "of labels beside an idx file. Leave the option out; a table that names pictures, with any "
+        "--label: pictures have no columns: a picture's class is its folder, or is in the labels "
+        "file next to an idx file. Leave the option out; a table that names pictures, with any "
         "label, is read with --image COLUMN --label COLUMN without --task image"
     )
 

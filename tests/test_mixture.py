@@ -190,9 +190,7 @@ def test_an_evaluation_of_several_labels_shows_mistakes() -> None:
 
 
 def test_a_share_without_n_grams_is_refused() -> None:
-    with pytest.raises(
-        ConfigError, match=r"ngram_share: expected model.ngrams ≥ 1 beside it, got 0"
-    ):
+    with pytest.raises(ConfigError, match=r"ngram_share: expected model.ngrams ≥ 1 as well, got 0"):
         Classifier({}, {"ngram_share": "fitted"})
     with pytest.raises(
         ConfigError, match="share: expected a number from 0 to 1, or fitted, got 'half'"

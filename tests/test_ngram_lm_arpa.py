@@ -320,8 +320,8 @@ def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OptionError) as refused:
         write_arpa(path, fitted([[A]], 2, "add-k"), TOKENS)
     assert str(refused.value) == (
-        f"{path}: not written: what 'add-k' leaves goes to all words alike, and an ARPA file can "
-        "only give it to the shorter context: choose another smoothing"
+        f"{path}: not written: 'add-k' gives the left-over probability to all words equally, and "
+        "an ARPA file can only give it to the shorter context: choose another smoothing"
     )
     model = fitted([[A]], 2, "kneser-ney")
     with pytest.raises(OptionError) as refused:

@@ -269,7 +269,7 @@ def test_wrong_columns_are_told(features: list[str], rows: Rows, message: str) -
             "month: alpha: expected a month, a number from 0 to 13, got 'x'",
         ),
         ("month(sold, aplha=3)", "unknown option of month 'aplha': did you mean 'alpha'?"),
-        ("month(3)", "expected the name of a column, in quotes where it is no word, got 3"),
+        ("month(3)", "expected the name of a column, in quotes if it is not a word, got 3"),
         ("month(sold) + 1", "expected a feature, such as month(sold)"),
         ("__import__('os').system('x')", "expected a feature, such as month(sold)"),
         ("month(sold, learned=open('x'))", "learned: expected True or False, got open('x')"),

@@ -306,7 +306,7 @@ def test_remarks_are_made() -> None:
         watchers=[lambda r: heard.append(r.text) if isinstance(r, Said) else None],
     )
     told = "\n".join(heard)
-    assert "column 'name' has hardly two rows alike" in told
+    assert "column 'name' has a different value in almost every row" in told
     assert "column 'twice' tells the target almost exactly" in told
 
 

@@ -48,7 +48,7 @@ def test_columns_tell_what_the_text_does_not(model: Classifier) -> None:
         assert found.baselines[alone] > 0.8
     text = Classifier(**SMALL).fit(films(200), text="review", label="stars").evaluate(test)
     assert text.scores["accuracy"].high < 0.75
-    assert "price, country beside the text" in model.summary()
+    assert "price, country next to the text" in model.summary()
 
 
 def test_frames_rows_and_files_are_answered_alike(model: Classifier, tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_explanations_leave_the_columns_as_they_are(model: Classifier) -> None:
     good = list(model.learned.target.labels.tokens).index("good")
     assert linear.output == pytest.approx(float(scores[good] - scores[1 - good]), rel=1e-5)
     assert linear.output == pytest.approx(linear.bias + sum(linear.scores))
-    with pytest.raises(DataError, match="expected price, country beside the text"):
+    with pytest.raises(DataError, match="expected price, country next to the text"):
         model.explain("the film was long")
 
 
@@ -128,7 +128,7 @@ def test_a_sequence_of_vectors_can_have_columns_beside_it() -> None:
         (["prize"], "unknown column 'prize': did you mean 'price'?"),
         (["note"], "columns=: 'note' holds texts, 4 words on average: one text is read"),
         (["day"], "columns=: 'day' holds dates: write what matters of them"),
-        (["nick"], "columns: 'nick' has hardly two rows alike"),
+        (["nick"], "columns: 'nick' has a different value in almost"),
     ],
 )
 def test_columns_that_cannot_be_read_beside_a_text(columns: list[str], told: str) -> None:
@@ -143,11 +143,11 @@ def test_columns_that_cannot_be_read_beside_a_text(columns: list[str], told: str
 
 
 def test_questions_without_the_columns_are_told_which(model: Classifier, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="expected price, country beside the text, as in training"):
+    with pytest.raises(DataError, match="expected price, country next to the text, as in training"):
         model.predict(["a film"])
     with pytest.raises(DataError, match="unknown column 'country'"):
         model.predict(films(3).drop(columns="country"))
-    with pytest.raises(DataError, match="row:1: expected a column 'country' beside the text"):
+    with pytest.raises(DataError, match="row:1: expected a column 'country' next to the text"):
         model.predict([{"review": "a film", "price": 3}])
     (tmp_path / "new.txt").write_text("a film\n")
     with pytest.raises(DataError, match="unknown column 'price'"):

@@ -284,7 +284,7 @@ def test_how_a_base_learns_is_not_said_without_a_base() -> None:
     with pytest.raises(ConfigError) as caught:
         Classifier(base={"recipe": "frozen", "freeze": 1})
     assert str(caught.value) == (
-        "base: recipe, freeze: expected a base beside it, got none; name one, --base RUN"
+        "base: recipe, freeze: expected a base as well, got none; name one, --base RUN"
     )
     assert BaseSettings.of(BaseSettings().table(), "base") == BaseSettings()
 

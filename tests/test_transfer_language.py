@@ -155,7 +155,7 @@ def test_it_is_a_base_itself_and_goes_on_without_its_own(lm: Path, tmp_path: Pat
 
 
 def test_what_does_not_fit_is_refused(lm: Path, tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="goes on with all layers of its base"):
+    with pytest.raises(OptionError, match="continues with all layers of its base"):
         going_on(lm, base={"layers": 1})
     with pytest.raises(OptionError, match=r"model\.hidden_size: the base has 5, got 7"):
         going_on(lm, model={"hidden_size": 7})

@@ -1,4 +1,4 @@
-"""A character language model as base of a labeller of words: its states stand beside the words."""
+"""A character language model as base of a labeller: its states are read next to the words."""
 
 from __future__ import annotations
 
@@ -164,12 +164,12 @@ def test_the_command_reads_words_beside_a_base_of_letters(
     assert ensue("evaluate", "run", "--validation")[0] == 0
     code, _, told = ensue("export", "run", "tagger.onnx")
     assert code != 0
-    assert "a character language model beside the words of a labeller cannot be exported" in told
+    assert "a character language model next to the words of a labeller cannot be exported" in told
 
 
 def test_layers_of_letters_are_neither_dropped_nor_added(letters: tuple[Path, Path]) -> None:
     for given in ({"layers": 1}, {"added": 1}):
-        with pytest.raises(OptionError, match=r"stand beside the words; .*leave these settings"):
+        with pytest.raises(OptionError, match=r"next to the words; .*leave these settings"):
             Labeller(base={"path": [str(own) for own in letters], **given}, **OWN).fit(TAGGED)
 
 

@@ -160,7 +160,7 @@ def test_without_what_was_learned_beside_the_weights_there_is_no_model(
     stopped(ensue, monkeypatch)
     os.rename("run/learned", "learned")
     assert ensue("predict", "run", "--best-so-far")[2] == (
-        "RunError: run: there are no best weights so far: expected learned/ beside the "
+        "RunError: run: there are no best weights so far: expected learned/ next to the "
         "checkpoints, which is written when training begins. Next: `ensue train --run run`\n"
     )
     os.rename("learned", "run/learned")

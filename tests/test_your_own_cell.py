@@ -68,5 +68,5 @@ def test_a_cell_for_a_model_without_one_of_its_own_is_refused(tmp_path: Path) ->
     small = {"hidden_size": 3, "embedding_size": 3}
     rows = [("a b", "x"), ("c d", "y")] * 6
     Classifier(model=small, train={"epochs": 1}).fit(rows).save(tmp_path / "model")
-    with pytest.raises(OptionError, match="this model has no cell of one's own"):
+    with pytest.raises(OptionError, match="this model has no custom cell"):
         Classifier.load(tmp_path / "model", cell=GRU)

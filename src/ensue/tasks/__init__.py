@@ -1,4 +1,4 @@
-"""Tasks: each in a room of its own, a folder here. This is the only place that lists them."""
+"""The registry of tasks. Each task is a folder here, and only this file lists them."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ensue.tasks.evaluation.report import Evaluation
     from ensue.tasks.reader import QuestionFiles, Questions
 
-Asked = Mapping[str, Any]  # what a question says beside its inputs: beam, n_best, future, …
+Asked = Mapping[str, Any]  # options of a request: beam, n_best, future, …
 NOTHING: Asked = {}
 
 
@@ -55,11 +55,11 @@ class Draws(Protocol):
     """Answers as a picture: an ability of some tasks."""
 
     def answers(self, model: Any, part: Any, options: Asked) -> str:
-        """What was asked for, as SVG."""
+        """The requested picture, as SVG."""
         ...
 
     def evaluated(self, model: Any, part: Any) -> str:
-        """The end of a part beside what came, as SVG."""
+        """Forecasts of the last steps of a part next to the actual values, as SVG."""
         ...
 
 
@@ -85,7 +85,7 @@ class Averages(ABC):
     whatever they read of it; `model` may be any of them."""
 
     def alone(self, model: Any) -> bool:
-        """Whether one network answers, and nothing beside it."""
+        """Whether answers come from a single network alone."""
         return len(model.networks) == 1 and model.learned.mixture is None
 
     @abstractmethod
@@ -161,7 +161,7 @@ def input_tables(
         return joins.tables(data, tables_of_inputs, shared)
     if tables_of_inputs:
         raise ConfigError(
-            "inputs: expected no tables of inputs where one is read alone, got "
+            "inputs: expected no tables of inputs for a single input, got "
             f"{', '.join(f'[inputs.{name}]' for name in tables_of_inputs)}; several are named by "
             "a list "
             "in data.text, by data.image or data.tree"
@@ -170,15 +170,15 @@ def input_tables(
 
 
 class Unlabelled(Protocol):
-    """Learning from inputs whose labels nobody knows: an ability of some tasks."""
+    """Learning from unlabelled inputs: an ability of some tasks."""
 
     def refused(self, model: Any) -> str:
         """Why a model with these settings cannot; "" where it can."""
         ...
 
     def learned(self, unlabelled: Any, train: Any, validation: Any, model: Any) -> tuple[Any, str]:
-        """What a trained model has learned with these rows as well, and a line that says what they
-        were worth."""
+        """The learned part of a trained model after learning from these rows as well, and a line on
+        what they were worth."""
         ...
 
 
@@ -191,7 +191,7 @@ class Suggestion(NamedTuple):
 class Choice:
     """How the next token is chosen: drawn with a temperature, from the top_k most probable or
     from those that make up top_p; width > 1 searches for the most probable text instead. on:
-    whether a text that is drawn goes on over ends, line after line, to most_tokens."""
+    whether a drawn text continues after the end of a line, up to most_tokens."""
 
     temperature: float = 1.0
     top_k: int | None = None
@@ -298,7 +298,7 @@ class Counts(Protocol):
 
 
 class Abilities:
-    """What a task, or a model, can do beside what all can; None for what it cannot."""
+    """Abilities that only some tasks and models have; None for those that are missing."""
 
     explains: Explains | None = None
     heads: Explains | None = None  # where the heads of a Transformer look

@@ -39,7 +39,7 @@ def answer_columns(answers: Sequence[Any], label_type: str = "") -> dict[str, li
 
 
 def _typed(labels: list[Any], label_type: str) -> list[Any]:
-    """Labels, or lists of them, of another type; as they are where one of them is not of it."""
+    """Labels, or lists of them, converted to another type; unchanged if one of them cannot be."""
     read = TYPES[label_type]
 
     def typed(label: Any) -> Any:
@@ -109,7 +109,7 @@ class Answer(ABC):
 
     @classmethod
     def as_columns(cls, answers: Sequence[Self]) -> Columns:
-        """Several of them, a column for each thing there is to say."""
+        """Several answers, with a column for each of their fields."""
         return field_columns(answers)
 
     def _repr_html_(self) -> str:
@@ -186,7 +186,7 @@ def share_bar(share: float) -> Bar:
 
 
 def columns_of(answers: Sequence[Any]) -> Columns:
-    """As their class says, where they are of one class that does."""
+    """Columns by the class of the answers, if all share one; else by their fields."""
     kind = type(answers[0])
     if issubclass(kind, Answer) and all(type(answer) is kind for answer in answers):
         return kind.as_columns(answers)

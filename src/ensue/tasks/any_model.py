@@ -22,7 +22,7 @@ else:  # for annotations alone: what is written with it, a model imports
 
 class ModelView(Protocol):
     """A model, or a model as one of its inputs sees it. model: the [model] settings; learned:
-    everything that was learned beside the weights; roles: columns by the keys of [data]."""
+    everything learned except the weights; roles: columns by the keys of [data]."""
 
     @property
     def task(self) -> Any: ...

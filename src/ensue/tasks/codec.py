@@ -1,11 +1,11 @@
-"""What a model folder holds of what was learned, declared once: by the fields of its dataclasses.
+"""The learned part of a model folder, declared once: by the fields of its dataclasses.
 
-Values of JSON stand among the facts, vocabularies and arrays in files of their own, each under the
-name of its field; what a nested dataclass holds stands below the name of its field. `Annotated`
-declares limits, shapes and other names. `packed` writes a value by these declarations, `unpacked`
-reads it and checks all of it: its digests may be right, and its content all the same not what Ensue
-writes. A value that does not fit is an `Unfit`, which `saved.loading` turns into one error of ours.
-Shapes are compared, and counts capped, before anything of that size is made.
+JSON values are stored among the facts, vocabularies and arrays in separate files, each under the
+name of its field; the fields of a nested dataclass are stored below the name of their parent.
+`Annotated` declares limits, shapes and other names. `packed` writes a value by these declarations.
+`unpacked` reads it and checks all of it, because a file with valid digests may still have content
+that Ensue never writes. A value that does not fit raises `Unfit`, which `saved.loading` turns into
+one Ensue error. Shapes are compared, and counts capped, before anything of that size is allocated.
 
 >>> class Column(NamedTuple):
 ...     name: str
@@ -355,7 +355,7 @@ def _read_field(of_field: Field, at: Place, scope: Scope) -> Any:
 
 
 def _raw(of_field: Field, at: Place) -> Any:
-    """What stands in the file for a field; None for nothing."""
+    """The stored form of a field; None for nothing."""
     kind, key = of_field.kind, at.key(of_field)
     if kind.is_array:
         at.names.add(f"{at.prefix}{key}")
@@ -375,7 +375,7 @@ def _raw(of_field: Field, at: Place) -> Any:
 
 
 def _read(kind: Kind, raw: Any, at: Place, scope: Scope) -> Any:
-    """A value that fits its declarations. at: where what stands below it is."""
+    """A value that fits its declarations. at: the place of the values below it."""
     result = kind.reader(kind, raw, at, scope)
     if (same := kind.note(Equal)) and result != (value := referred(same.value, scope)):
         raise expected(repr(value), result)

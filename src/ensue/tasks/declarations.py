@@ -29,7 +29,7 @@ class Unfit(ValueError):
         self.problem, self.name, self.whole = problem, name, whole
 
     def below(self, key: str, whole: bool = False) -> Unfit:
-        """The same, where the value stands below this key."""
+        """The same problem, with this key in front of its name."""
         if self.whole:
             return self
         return Unfit(self.problem, ".".join(filter(None, [cut(key), self.name])), whole)
@@ -165,13 +165,13 @@ class Check(NamedTuple):
 
 
 class Kinds(NamedTuple):
-    """A value of one of these classes, or of those that are referred to, which its `kind` says."""
+    """A value of one of these classes, or of the referenced ones, chosen by its `kind`."""
 
     classes: Mapping[str, type[Any]] | Reference
 
 
 class OfClass(NamedTuple):
-    """A value of the class that is referred to; of None there is none."""
+    """A value of the referenced class; no value if the reference is None."""
 
     record: Reference
 

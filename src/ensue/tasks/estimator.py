@@ -1,4 +1,4 @@
-"""`Estimator`: what every task model can be asked to do, with the same signatures."""
+"""`Estimator`: the methods of every task model, with the same signatures."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ A_co = TypeVar("A_co", covariant=True)  # an answer
 
 
 class Estimator(Protocol[A_co]):
-    """Fitted, evaluated, asked, saved and loaded: what all task models have in common."""
+    """Base class of all task models: fit, evaluate, predict, save and load."""
 
     def fit(
         self,

@@ -1,26 +1,26 @@
-"""What a task hands to an export: networks with named inputs and outputs, and what is done to a
-question before them and to an answer after them, as steps of a closed table.
+"""What a task gives to an export: networks with named inputs and outputs, and the steps of
+preprocessing and postprocessing, from a closed table.
 
 A step is a table of plain values with its name under "step". It reads and writes values by name:
-a question begins as "question", and in the end every input of the network has a value. Beside each
-step below stands what it writes.
+an input begins as "question", and at the end every input of the network has a value. The steps
+before the network, and what each of them writes:
 
-    tokenise, join, pair              a text as tokens; tokens as a text; two texts apart
-    look up, cut, count               tokens as numbers; at most so many; how many there are
-    ngrams                            the columns and values of a linear model
-    word parts, chain features        what the spelling of words tells
-    vectors, scale                    numbers as they are, or scaled
-    series                            the last steps of a series, and what solved members say of it
-    row, picture                      of a table; bytes of a picture
-    begin                             the word and the state before a text
-    stream                            the states before all that is read
-    brackets                          the nodes of a tree, and the inputs of its first leaf
-    climb                             the vectors of a tree's root, by a graph that goes up it
-    input                             one of several inputs, with steps among values of its own
+    tokenise, join, pair              tokens of a text; text of tokens; two separate texts.
+    look up, cut, count               token numbers; a limited number of tokens; their count.
+    ngrams                            columns and values of a linear model.
+    word parts, chain features        features of the spelling of words.
+    vectors, scale                    numbers as they are; scaled numbers.
+    series                            last steps of a series, forecasts of the solved members.
+    row, picture                      row of a table; bytes of a picture.
+    begin                             word and state before a text.
+    stream                            states before everything that is read.
+    brackets                          nodes of a tree, and inputs of its first leaf.
+    climb                             vectors of a tree's root, by a graph that goes up the tree.
+    input                             one of several inputs, with steps on separate values.
 
-and after the network: labels, number, chain (the best labels together), surprise (of each word),
-search (for the best text), steps ahead (in the units of the data), nodes (from the leaves of a
-tree to its root).
+The steps after the network: labels, number, chain (the best sequence of labels), surprise (of each
+word), search (for the best text), steps ahead (in the units of the data), nodes (from the leaves of
+a tree to its root).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ Rounding = Callable[[NDArray[np.float32]], NDArray[np.float32]]  # of a matrix t
 
 @runtime_checkable
 class Rounds(Protocol):
-    """What was learned, with matrices that an export stores beside the networks."""
+    """Learned values with matrices that an export stores next to the networks."""
 
     def rounded(self, rounding: Rounding) -> Self: ...
 
@@ -63,7 +63,7 @@ L = TypeVar("L")
 
 
 def rounded(learned: L, rounding: Rounding) -> L:
-    """What was learned with these matrices rounded; as it is where there are none."""
+    """The learned values with these matrices rounded; unchanged without such matrices."""
     return learned.rounded(rounding) if isinstance(learned, Rounds) else learned
 
 
@@ -152,13 +152,13 @@ class Graph:
         return tensors
 
     def example(self) -> dict[str, Tensor]:
-        """What the network is traced with: every free axis has a size of its own."""
+        """Example tensors for tracing the network: every free axis has a different size."""
         return self.drawn(5, [5, 2, 3], seed=-1)
 
 
 class Piecewise(NamedTuple):
-    """That a model can be fed piece by piece. joined: outputs that have steps, which are put
-    together; already: its states go in and come out as it is."""
+    """A model that can be fed piece by piece. joined: outputs with steps, which are concatenated;
+    already: the networks pass their states in and out as they are."""
 
     joined: tuple[str, ...] = ()
     already: bool = False
@@ -235,7 +235,7 @@ def _merges(subwords: Subwords) -> dict[str, Any]:
 
 
 def joining(tokeniser: Tokeniser) -> dict[str, Any]:
-    """How tokens become a text: what stands between them; of subwords, what begins a word."""
+    """How tokens are joined to a text: the string between them; for subwords, the mark of words."""
     kind = TOKENISERS[tokeniser.name]
     return {"between": "", "word": WORD} if kind is None else {"between": kind.between, "word": ""}
 
@@ -293,7 +293,7 @@ REFUSED: dict[str, tuple[str, str]] = {
         "export one of them, a trial of the selection",
     ),
     "ngrams": (
-        "n-grams of words beside the network (model.ngrams)",
+        "n-grams of words next to the network (model.ngrams)",
         "train with --set model.linear=mixed",
     ),
     "previous label": (
@@ -301,7 +301,7 @@ REFUSED: dict[str, tuple[str, str]] = {
         "train with --set model.output=crf",
     ),
     "letter context": (
-        "a character language model beside the words of a labeller",
+        "a character language model next to the words of a labeller",
         "train without that base",
     ),
     "counted": (

@@ -56,8 +56,8 @@ def all_finite(value: Any) -> bool:
 
 
 def _finite_together(answers: Sequence[Any]) -> bool:
-    """Whether nothing is to be found, by few sums over all answers; False where these cannot tell:
-    answers of several classes, fields that must be gone through, sums that are too large."""
+    """Whether no value can be NaN or infinite, by few sums over all answers; False if these cannot
+    tell: answers of several classes, fields that must be searched, sums that are too large."""
     kind: Any = type(answers[0]) if answers else None
     checks = _checks(kind) if answers and {*map(type, answers)} == {kind} else None
     return checks is not None and all(
@@ -67,7 +67,7 @@ def _finite_together(answers: Sequence[Any]) -> bool:
 
 
 def _sum_is_finite(values: Collection[float]) -> bool:
-    """Of numbers alone: one sum tells in most cases."""
+    """For numbers alone, where one sum is usually enough."""
     return math.isfinite(sum(values)) or all(map(math.isfinite, values))
 
 

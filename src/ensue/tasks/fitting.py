@@ -1,4 +1,4 @@
-"""How a model is fitted: what is kept, who is told, what may have changed."""
+"""How a model is fitted: what is saved, callbacks, and settings that may have changed."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ MOST_PLACES = 3  # named of rows that are left out
 
 @dataclass(frozen=True)
 class AnsweredValidation:
-    """How the validation part was answered as training ended. scores: of what answers, where that
-    is no network alone; outputs: of each network, where they are kept."""
+    """Validation results at the end of training. scores: of the combined model, empty for a
+    single network; outputs: of each network, if they are kept."""
 
     scores: Mapping[str, float] = field(default_factory=dict)
     outputs: Outputs = ()
@@ -50,13 +50,13 @@ class AnsweredValidation:
 
 @dataclass(frozen=True)
 class Fitting:
-    """How a model is fitted. folder: keeps the run, None leaves it in memory; watchers: callbacks
-    for the rows of a training; config: what must be the same when it goes on, None the model's own
-    settings; allow: what of it may have changed; seal: the files of the run that this follows
-    from, which are kept with what is learned; members_first: trains so many networks elsewhere, so
-    that each is found finished in its folder; outputs: keeps those of the validation part, so that
-    its answers can be averaged with others; unlabelled: a part without labels that is learned from
-    at the end, None where there is none."""
+    """How a model is fitted. folder: of the run, None keeps it in memory; watchers: callbacks for
+    the rows of the training history; config: settings that must be the same when training
+    continues, None for the model's settings; allow: those of them that may have changed; seal: the
+    files of the run that the model follows from, saved with it; members_first: trains this number
+    of networks elsewhere, and each is then read finished from its folder; outputs: keeps those of
+    the validation part, for averaging with other models; unlabelled: a part without labels, learned
+    from at the end, or None."""
 
     folder: RunFolder | None = None
     watchers: Sequence[Watcher] = ()
@@ -88,8 +88,8 @@ class Fitting:
 
     @contextmanager
     def attempt(self) -> Iterator[Fitting]:
-        """What is done inside is fitting in this way. If it fails before anything was learned, the
-        folder is as it was before; if later, it says why, and can be resumed."""
+        """Context for fitting. If it fails before anything is learned, the folder is restored; if
+        it fails later, the error gives the reason, and training can be resumed."""
         if self.folder is None or not processes.team().first:
             yield self
             return
@@ -183,7 +183,7 @@ def refuse_members(model: AnyModel) -> None:
 def trained(
     model: AnyModel, train: P, validation: P, how: Fitting
 ) -> tuple[list[nn.Module], list[Outcome]]:
-    """Each member with a seed of its own; a family that is solved has one."""
+    """Fit each member with its own seed; a solved family has one member."""
     if is_solved(model.task, model.model):
         solved = _solved(model, train, validation)
         return solved.networks, [Outcome(0, 0, solved.reason, solved.scores, None)]
@@ -206,8 +206,8 @@ def _solved(model: AnyModel, train: P, validation: P) -> Solved:
 def trained_member(
     model: AnyModel, member: int, train: P, validation: P, how: Fitting
 ) -> tuple[nn.Module, Outcome]:
-    """member: the first is 0, and its folder that of the run, where it keeps what was learned
-    beside the weights."""
+    """member: the first is 0; its folder is that of the run, where it saves everything learned
+    except the weights."""
     settings = model.train.model_copy(update={"seed": model.train.seed + member})
     network = model.fresh(settings.seed)
     place, watchers = how.folder, [*how.watchers, model.curves.watch(member)]
@@ -232,8 +232,8 @@ def trained_again(
     outcomes: Sequence[Outcome],
     how: Fitting,
 ) -> list[nn.Module] | None:
-    """All again on both parts, for as many updates as were best; nothing is left to stop by. What
-    was learned and calibrated stays as it is. None where the networks stay, too."""
+    """Train again on both parts, for the best number of updates, without early stopping. The
+    learned values and the calibration stay the same. None if the networks stay, too."""
     refits = model.task.refits
     whole = None if refits is None else refits.part(train, validation, model)
     if whole is None:
@@ -256,7 +256,7 @@ def trained_again(
 
 
 def _keep_base(model: AnyModel, how: Fitting) -> None:
-    """A copy of what the training begins from, in its folder: it goes on without the base."""
+    """A copy of the base in the folder of the run, so that training can continue without it."""
     base, folder = model.pretrained, how.folder
     if base is None or folder is None or folder.base.is_dir() or not processes.team().first:
         return

@@ -66,13 +66,13 @@ class TableGiven:
         return None
 
     def settings(self, roles: Mapping[str, Any]) -> DataSettings:
-        """All rows, whichever part they are wanted for. roles: keys of [data]."""
+        """All rows, whichever part they are for. roles: keys of [data]."""
         parts = {part: [self.name] for part in ("train", "validation", "test")}
         return DataSettings.of({**parts, **roles}, "data")
 
     @property
     def known(self) -> list[str]:
-        """The columns, where no file must be opened to tell."""
+        """The columns, if they are known without opening a file."""
         return [] if self.frame is None else self.frame.names
 
     def names(self) -> list[str]:
@@ -106,8 +106,8 @@ def fit_parts_of(
     columns: Mapping[str, Any],
     say: Callable[[str], None],
 ) -> tuple[Any, Any]:
-    """What is trained on, and what is validated on; the model takes over what the columns are, and
-    the settings that they tell. say: told what was guessed."""
+    """The training and validation parts; the model takes over the roles of columns, and the
+    settings that follow from them. say: callback for what was inferred."""
     task = model.task
     refuse_labels(task, data, validation)
     table = TableGiven.of(data, task)
@@ -136,7 +136,7 @@ def _guessed(
     columns: Mapping[str, Any],
     say: Callable[[str], None],
 ) -> Tables:
-    """The roles that were told, and those that the data tell, as settings by table and key."""
+    """The given roles, and those inferred from the data, as settings by table and key."""
     task = model.task
     roles = named_roles(task, columns, source.known)
     _require(source, roles)
@@ -205,7 +205,7 @@ def part_to_evaluate(model: AnyModel, data: Any, columns: Mapping[str, Any]) -> 
 
 
 def _asked_roles(model: AnyModel, table: TableGiven, columns: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of [data], as fit was told but for what is told now."""
+    """The keys of [data]: those given to `fit`, except where this call gives others."""
     roles = named_roles(model.task, columns, table.known)
     _require(table, roles)
     for key, value in roles.get("model", {}).items():
@@ -282,7 +282,7 @@ def answered(model: AnyModel, inputs: Any, options: Mapping[str, Any]) -> Any:
 def question_roles(
     model: AnyModel, table: TableGiven, columns: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The columns that questions are read from: as fit was told, or the only one there is."""
+    """The columns that inputs are read from: those given to `fit`, or the only one there is."""
     roles = _asked_roles(model, table, columns)
     whole = roles.get("sequence") or roles.get("image") or roles.get("tree")
     keys = () if whole else model.reader.question_keys(table.origin)
@@ -310,7 +310,7 @@ def check_words(task: Task[Any, Any, Any], words: Mapping[str, Any], verb: str) 
 
 
 def _listed(inputs: Any) -> Any:
-    """A column of Arrow as a list of its values; all else as it is."""
+    """A column of Arrow as a list of its values; anything else unchanged."""
     return inputs.to_pylist() if is_a(inputs, "pyarrow", "_PandasConvertible") else inputs
 
 
@@ -323,7 +323,7 @@ def _must_be_rows(data: Any, verb: str) -> None:
 
 
 def refuse_labels(task: Task[Any, Any, Any], data: Any, validation: Any) -> None:
-    """fit(X, y) is scikit-learn's: an error that says how rows are given here."""
+    """Reject fit(X, y), scikit-learn's form, with an error that shows how to give rows here."""
     labelled = any(key.endswith((".label", ".targets")) for key in task.columns.values())
     labelled = labelled and not task.inputs_alone
     if validation is None or not labelled or not _are_labels(validation, data):

@@ -35,7 +35,7 @@ class ImageSettings(ThresholdSettings, NumberSettings, PictureInputSettings):
     """
 
     target: Annotated[str, OneOf(lambda: (AUTO, *TARGETS), "target")] = Field(
-        ClassTarget.kind, description="What is predicted; auto: what the labels look like."
+        ClassTarget.kind, description="Kind of target; auto: inferred from the labels."
     )
 
 

@@ -1,4 +1,4 @@
-"""Cells of one's own in a model folder: kept with their digest, never run unasked."""
+"""Custom cells in a model folder: saved with their digest, never run without permission."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class CellFile:
 
 @dataclass(frozen=True)
 class Trust:
-    """What may be run or taken for the cells of a model folder. files: whether its Python files may
-    run, or the sha256 of those that may; cell: the cell, or its class, that is handed over instead;
-    command: the option that says so, where the caller is a command; instead: how to hand over a
-    cell, where that is not by `load`; announce: is told of each file before it runs."""
+    """Permission to run the cells of a model folder. files: whether its Python files may run, or
+    the sha256 of those that may; cell: a cell, or its class, to use instead; command: the option
+    that grants the permission, if the caller is a command; instead: how to pass a cell, if not by
+    `load`; announce: callback for each file before it runs."""
 
     files: bool | str | Sequence[str] = False
     cell: Cell | type[Cell] | None = None
@@ -113,7 +113,7 @@ class Trust:
         )
 
     def handed(self, name: str) -> str:
-        """How the class of a cell that has no file is handed over, as a message says it."""
+        """How to pass the class of a cell that has no file, for messages."""
         return self.instead or f"hand the class over: load(folder, cell={name})"
 
 
@@ -121,7 +121,7 @@ NO_TRUST = Trust()
 
 
 def cell_facts(settings: Table) -> dict[str, dict[str, str]]:
-    """What a model folder says of each cell of one's own, by the settings' key."""
+    """The facts of each custom cell in a model folder, by the settings' key."""
     facts = {}
     for key, reference in cell_references(settings).items():
         cell = reference.ready()
@@ -167,8 +167,8 @@ def with_kept_cells(settings: S, saved: Saved, trust: Trust) -> S:
     references, files, where = cell_references(settings), cell_files(saved, settings), saved.place
     if trust.cell is not None and not references:
         raise OptionError(
-            f"{where}: cell: this model has no cell of one's own that another could take the place "
-            "of; leave it out"
+            f"{where}: cell: this model has no custom cell that another could replace; leave the "
+            "argument out"
         )
     if trust.cell is None:
         for key, reference in references.items():

@@ -36,7 +36,7 @@ class MatcherSettings(ThresholdSettings, NumberSettings, PairInputSettings, Labe
     """
 
     target: Annotated[str, OneOf(lambda: (AUTO, *TARGETS), "target")] = Field(
-        AUTO, description="What is predicted; auto: what the labels look like."
+        AUTO, description="Kind of target; auto: inferred from the labels."
     )
 
 

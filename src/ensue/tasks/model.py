@@ -1,4 +1,4 @@
-"""`Model`: fitted, evaluated, asked, saved and loaded — written once, for every task."""
+"""`Model`: fit, evaluate, predict, save and load — written once, for every task."""
 
 from __future__ import annotations
 
@@ -89,11 +89,11 @@ A = TypeVar("A", default=Any)  # an answer
 
 
 class Model(Generic[S, P, L, A]):
-    """A model of a task. text, model, train: settings, or tables of those that are not as
-    usual: Classifier(model={"cell": "GRU"}, train={"epochs": 5}). inputs: a table for each of
-    several inputs, {"title": {"hidden_size": 64}}; base: what its training begins from, the folder
-    of a run or model, or a table with its `path`; members: how many networks,
-    whose mean answers; recipe: "quick", about a minute of training, or "best", hours.
+    """A model of a task. text, model, train: settings, or tables of those that differ from the
+    defaults: Classifier(model={"cell": "GRU"}, train={"epochs": 5}). inputs: a table for each of
+    several inputs, {"title": {"hidden_size": 64}}; base: pretrained model to begin from, the folder
+    of a run or model, or a table with its `path`; members: ensemble size, predictions are averaged;
+    recipe: "quick", about a minute of training, or "best", hours.
 
     >>> Classifier(model={"cell": "GRU"}, members=3).model.cell
     'GRU'
@@ -195,7 +195,7 @@ class Model(Generic[S, P, L, A]):
     # ------------------------------------------------------------- learning
     @property
     def learned(self) -> L:
-        """Everything that was learned beside the weights."""
+        """Everything learned except the weights."""
         self.must_be_fitted()
         assert self._learned is not None
         return self._learned
@@ -267,7 +267,7 @@ class Model(Generic[S, P, L, A]):
         }
 
     def settle(self, tables: Tables) -> None:
-        """Takes over settings that the data tell; the next fit begins without them."""
+        """Take over settings that follow from the data; the next fit begins without them."""
         self.defaults_taken.undo(self)
         self.defaults_taken = Settled(self, tables)
 
@@ -326,7 +326,7 @@ class Model(Generic[S, P, L, A]):
         return network.to(device)
 
     def run_settings(self, network: nn.Module, how: Fitting) -> RunSettings:
-        """What must be the same when the training of a network goes on."""
+        """Settings that must be the same when the training of a network continues."""
         return run_settings(self, how, rates_of(network, self))
 
     def to(self, device: str) -> Self:
@@ -368,9 +368,9 @@ class Model(Generic[S, P, L, A]):
             return answered(self, inputs, options)
 
     def evaluate(self, data: Any, **options: Any) -> Evaluation:
-        """Scores with intervals, baselines, classes, the surest mistakes. options: roles of
-        columns, where a data frame does not have those of `fit`, and the task's own words. How
-        often the rows have been evaluated is counted, for a model of a run in a file beside it."""
+        """Scores with intervals, baselines, classes, the most confident mistakes. options: roles of
+        columns, if a data frame differs from that of `fit`, and options of the task. Repeated
+        evaluations of the same rows are counted; for a model of a run, in a file next to it."""
         self.must_be_fitted()
         with enough_memory():
             return evaluated(self, data, options)
@@ -420,17 +420,17 @@ class Model(Generic[S, P, L, A]):
         cell: Cell | type[Cell] | None = None,
         device: str = "auto",
     ) -> Self:
-        """A model that was saved, or that of a run by the run's folder. A cell of one's own is
-        never run unasked: trust runs the files that the folder keeps, or only those with these
-        sha256; cell takes their place.
-        device: where it answers, auto, cpu or cuda."""
+        """A saved model, or the model of a run by the run's folder. A custom cell never runs
+        without permission. trust: run the Python files of the folder, or only those with these
+        sha256; cell: used instead of them.
+        device: where the model runs, auto, cpu or cuda."""
         run = RunFolder(folder)
         in_run = run.model.is_dir()
         saved = read_model(run.model if in_run else run.path)
         if saved.kind != cls.task.name:
             raise OptionError(
                 f"{folder}: expected a {cls.task.name} model, got a {saved.kind} model; "
-                "load it with the class of its own"
+                "load it with the class of that task"
             )
         if saved.ensemble:
             raise OptionError(f"{folder}: this is an ensemble of models: ensue.load loads it")

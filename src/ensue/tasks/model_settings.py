@@ -1,4 +1,4 @@
-"""The settings of a model: those it was made with, and those that its data tell."""
+"""The settings of a model: those it was made with, and those that follow from its data."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ BASED_INPUTS = (
 
 
 def settings_of(kind: type[Any], table: Any, defaults: Given, where: str) -> Any:
-    """Settings as they are, or made of a table."""
+    """Settings unchanged, or made of a table."""
     if isinstance(table, kind):
         return table
     return kind.of({**defaults, **(table or {})}, where)
@@ -103,7 +103,7 @@ def explicit_keys(table: Table | Given | None) -> frozenset[str]:
 
 
 def misplaced(task: Task[Any, Any, Any], tables_given: Given) -> OptionError:
-    """The error for what stands beside the tables that it belongs in: Classifier(epochs=3)."""
+    """The error for settings given outside their table: Classifier(epochs=3)."""
     called = task.model_class.__name__
     name, value = next(iter(tables_given.items()))
     if name in task.columns:
@@ -146,8 +146,8 @@ def config_of(model: AnyModel) -> dict[str, Any]:
 
 
 def run_settings(model: AnyModel, how: Fitting, layers: LayerRates = ALL_LEARN) -> RunSettings:
-    """What must be the same when a training goes on: every setting, and the equations of cells of
-    one's own, wherever their files are. layers: those that begin from a base."""
+    """What must be the same when training continues: every setting, and the equations of custom
+    cells, wherever their files are. layers: those that begin from a base."""
     facts = dict(config_of(model) if how.config is None else how.config)
     for key, cell in cell_facts(model.model).items():
         facts[f"model.{key}"] = f"{cell['name']}@{cell['equations']}"
@@ -156,7 +156,7 @@ def run_settings(model: AnyModel, how: Fitting, layers: LayerRates = ALL_LEARN) 
 
 
 class Settled:
-    """Settings that a fit has taken from its data or its columns, in place of those before."""
+    """Settings that a fit takes from its data or its columns, instead of those before."""
 
     def __init__(self, model: AnyModel, tables: Tables) -> None:
         self._before: dict[str, Any] = {}
@@ -176,8 +176,8 @@ class Settled:
 
 
 def adapt(model: AnyModel, train: P, say: Callable[[str], None]) -> Tables:
-    """The model takes over the task's defaults for this training part, but for what a person
-    gave; the next fit begins without them. say: told what was chosen, and why."""
+    """The model takes over the task's defaults for this training part, except where the user gave
+    a value; the next fit begins without them. say: callback for what was chosen, and why."""
     recipe, explicit = model.task.fitted_settings(train, model), explicit_of_base(model)
     tables: dict[str, Given] = {
         name: new

@@ -37,8 +37,8 @@ DECISIONS = (
     Option(
         "--threshold",
         "threshold",
-        "Probability from which a label is answered: 0.7 for the rarer of two classes or for every "
-        "one of several labels; spam=0.7 for one label.",
+        "Lowest probability for predicting a label: 0.7 for the minority class of two, or for each "
+        "of several labels; spam=0.7 for one label.",
         verbs=(PREDICT, EVALUATE),
     ),
     Option(
@@ -58,6 +58,6 @@ UNLABELLED = Option(
 COLUMNS = Option(
     "--columns",
     "data.columns",
-    "Columns of numbers or categories to read beside the text.",
+    "Columns of numbers or categories to read next to the text.",
     kind="names",
 )

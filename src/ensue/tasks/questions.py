@@ -71,7 +71,7 @@ def _by_command(sample: Sample) -> bool:
 
 
 def _keys(sample: Sample, guess: Guess) -> dict[str, Any]:
-    """The settings that nobody said and that name columns."""
+    """The inferred settings that name columns."""
     keys = {f"data.{key}": value for key, value in guess.data.items()}
     for table, values in guess.tables.items():
         keys |= {f"{table}.{key}": value for key, value in values.items()}
@@ -92,7 +92,7 @@ def _is_set(sample: Sample, key: str) -> bool:
 
 
 def _flag(task: Task[Any, Any, Any], key: str) -> str:
-    """The option that stands for a setting; "" where there is none."""
+    """The command-line option of a setting; "" if it has none."""
     for option in task.options:
         if option.key == key and TRAIN in option.verbs:
             return option.flag

@@ -1,4 +1,4 @@
-"""How much effort a training makes beside the default: a quick one, or the best."""
+"""Training recipes other than the default: quick and best."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def with_recipe(
     members: int | None,
     based: bool = False,
 ) -> tuple[list[Any], int]:
-    """The tables that a model is made with, each as it was given, and the number of its networks:
-    what was not given is as the recipe says. based: whether it begins from a base."""
+    """The tables that a model is made with, and the number of its networks: given values as they
+    are, all others from the recipe. based: whether it begins from a base."""
     combined, recipe = dict(tables), recipe_of(task, name, tables["model"], based)
     for key, value in recipe.items():
         table, _, name_of_key = key.rpartition(".")

@@ -44,7 +44,7 @@ class RegressorSettings(
     """
 
     target: Annotated[str, OneOf(lambda: numeric_kinds(), "target")] = Field(
-        NumberTarget.kind, description="What is predicted: a number, or a target of your own."
+        NumberTarget.kind, description="Kind of target: a number, or a custom target."
     )
 
     @model_validator(mode="after")

@@ -19,8 +19,8 @@ SHOWN = 40  # characters of what was given
 def named_roles(
     task: Task[Any, Any, Any], columns: Mapping[str, Any], known: Collection[str] = ()
 ) -> Tables:
-    """The settings that roles stand for: text="review" is data.text, target="a,b" the two
-    model.targets of a forecaster. known: the columns that there are."""
+    """The settings of roles: text="review" is data.text, target="a,b" the two model.targets of a
+    forecaster. known: the existing columns."""
     roles: Tables = {}
     for role, column in columns.items():
         if role not in task.columns:

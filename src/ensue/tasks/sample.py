@@ -1,4 +1,4 @@
-"""What a task is recognised by: the files that were given, their first rows, and what was said."""
+"""The input of task recognition: the given files, their first rows, and the given options."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ from ensue.errors import DataError
 LOOKED_AT = 200  # rows
 LOOKED_THROUGH = 100_000  # rows of a file that may be sorted
 MOST_CLASSES = 50  # of numbers that are names of classes
-FEW_CLASSES = 20  # whole numbers that are hardly anything else
+FEW_CLASSES = 20  # at most, for whole numbers to be read as classes
 FEW_DECIMALS = 10  # numbers with decimals that may be classes: 1, 1.5, 2, …
 CLASS_DIGITS = 2  # decimals at most of numbers that may be classes
 CAPTION = "caption"  # the name of a column that tells the task by itself
-FEWEST_BESIDE = 2  # columns beside a short text that are a table
+FEWEST_BESIDE = 2  # other columns next to a short text, for a table
 
 
 class NumberKind(Enum):
@@ -59,9 +59,9 @@ class NumberKind(Enum):
 
 @dataclass(frozen=True)
 class Guess:
-    """One reading of the data. why: the reason, for the person who reads it; data: keys of [data]
-    that were found out; tables: keys of other tables; sure: whether nothing else is as plausible;
-    others: readings by the same task that are as plausible, so that somebody must choose."""
+    """One reading of the data. why: the reason, for the user; data: inferred keys of [data];
+    tables: keys of other tables; sure: whether nothing else is as plausible; others: equally
+    plausible readings by the same task, among which the user must choose."""
 
     why: str
     data: Mapping[str, Any] = field(default_factory=dict)
@@ -98,7 +98,7 @@ class Sample:
 
     @cached_property
     def _rows_or_error(self) -> list[Row] | DataError:
-        """Read once, also where there are none."""
+        """The rows, read once, even if there are no rows."""
         data = self.data
         named = [
             *data.texts,
@@ -122,8 +122,8 @@ class Sample:
         return self._decimal_commas(rows) or rows
 
     def _decimal_commas(self, rows: Sequence[Row]) -> DataError | None:
-        """An error where columns hold numbers with a decimal comma and nobody said what they
-        are: read as texts, each would be a class or a category."""
+        """An error if columns hold numbers with a decimal comma and no setting says what they
+        are: read as texts, each number would be a class or a category."""
         data = self.data
         if "decimal" in data.model_fields_set or data.separator == ",":
             return None
@@ -184,8 +184,8 @@ class Sample:
         return all(map(is_number, self.values(column)))
 
     def number_kind(self, column: str) -> NumberKind:
-        """What the numbers of a column are, if it is to be predicted: few whole ones are classes,
-        those that hardly repeat or have many decimals are a quantity."""
+        """What the numbers of a target column are: a few whole numbers are classes, numbers that
+        rarely repeat or have many decimals are a quantity."""
         kinds = self.kinds[column]
         if not all(is_number(value) for value in self.values(column)):
             return NumberKind.CLASSES
@@ -207,8 +207,8 @@ class Sample:
             raise DataError("\n".join([str(error), *self.header_lines()])) from None
 
     def table_instead(self, text: str) -> bool:
-        """Whether a text that nobody named may be one column of a table among others: it is short,
-        and there are several columns to learn from beside it."""
+        """Whether a text column that no option names may be one column of a table among others: it
+        is short, and there are several other columns to learn from."""
         column = self.kinds.get(text)
         if self.data.text_column or self.data.sequence or column is None or text in TEXTS:
             return False
@@ -218,7 +218,7 @@ class Sample:
 
     def features(self, used: Collection[str] = ()) -> list[str]:
         """The columns that a table can be learned from: numbers, and values that repeat. Numbers
-        that only count the rows are for want of others."""
+        that only count the rows are used if there are no others."""
         left = [kind for kind in self.kinds.values() if kind.name not in {*used, self.data.group}]
         names = [column.name for column in left if column.kind in VALUES]
         counts = (column for column in left if column.kind is Kind.IDENTIFIER and column.whole)
@@ -230,14 +230,14 @@ class Sample:
         return [header_hint(self.columns)] if are_data else []
 
     def _names_in_first_line(self) -> bool:
-        """Whether the columns are called what the first line of the file says."""
+        """Whether the column names come from the first line of the file."""
         if parallel(self.data.train) or not self.origin.files or self.data.header:
             return False
         return format_named(format_of(Path(self.rows[0].place.file), self.data.format)).header
 
     def without_header(self) -> Sample:
-        """The same data with names for columns that no line names, and a note that says so; as it
-        is where the first line has the names, or somebody said."""
+        """The same data with generated column names and a note about them; unchanged if the first
+        line holds the names, or `header` is set."""
         if "header" in self.data.model_fields_set or not self.has_rows:
             return self
         names = unnamed_columns(self.columns, self.rows) if self._names_in_first_line() else None
@@ -279,9 +279,9 @@ class Sample:
         return self._with({"marked": list(marks), "decimal": decimal}, notes)
 
     def with_pictures(self) -> Sample:
-        """The same data with the column that names pictures as its image, where it would be read as
-        a text: the files are there, and nothing else is plausible. Beside a text, or numbers that
-        make a table, a note says how to read it."""
+        """The same data with the column that names pictures as its image, if the files exist and
+        nothing else is plausible. If there is also a text, or numbers that make a table, a note
+        says how to read the pictures."""
         data = self.data
         named = [*data.texts, data.image, data.tree, data.second, data.sequence, *data.features]
         if any(named) or not self.has_rows:
@@ -302,7 +302,7 @@ class Sample:
         return replace(self, data=DataSettings.of({**table_of_data, "image": image}, "data"))
 
     def _names_files(self, column: str) -> bool:
-        """Whether nearly all cells of a column name pictures that are there, beside the table."""
+        """Whether nearly all cells of a column name existing pictures, next to the table."""
         cells = [
             (Path(row.place.file).parent, value.strip())
             for row in self.rows
@@ -325,7 +325,7 @@ class Sample:
         return numbers
 
     def _with(self, data: Mapping[str, Any], note: str) -> Sample:
-        """The same with more said of [data]."""
+        """The same sample with more keys of [data]."""
         dump = self.data.model_dump(exclude_unset=True)
         settings = DataSettings.of({**dump, **data}, "data")
         return replace(self, data=settings, notes=(*self.notes, note))
@@ -355,7 +355,7 @@ class Sample:
 def first_rows(
     paths: Sequence[str], options: ReadOptions, count: int, origin: Origin = FILES
 ) -> list[Row]:
-    """The first rows that are sound; a file without any is an error that says why."""
+    """The first valid rows; an error with the reason if a file has none."""
     rows = chain.from_iterable(
         iter(Gathered({path: partial(origin.read, path, options)}, skip_bad=True)) for path in paths
     )
@@ -375,7 +375,7 @@ def _sorted(rows: Sequence[Row]) -> bool:
 
 
 def _spread(rows: Iterable[Row], most: int) -> list[Row]:
-    """At most so many rows, evenly over all."""
+    """At most `most` rows, evenly spread over all."""
     spread: list[Row] = []
     apart = 1
     for number, row in enumerate(rows):

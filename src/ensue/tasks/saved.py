@@ -68,10 +68,10 @@ class _Heading(NamedTuple):
 @dataclass(frozen=True)
 class Saved:
     """facts: settings and other plain values; vocabularies and arrays by name; networks: the
-    weights of each member; cells: the Python files of cells of one's own, by the settings' key;
-    seal: the files of the run that it follows from; place: the folder that it was read from;
-    digest: of all of it, as it was read; ensemble: the models that answer together in its place,
-    each with how often it counts; prefix: begins the names of its files, of one of an ensemble."""
+    weights of each member; cells: the Python files of custom cells, by the settings' key;
+    seal: the files of the run that the model follows from; place: the folder it was read from;
+    digest: of all its files; ensemble: the models of an ensemble, each with its weight;
+    prefix: of its file names, for a model of an ensemble."""
 
     kind: str
     facts: Mapping[str, Any]
@@ -130,7 +130,7 @@ def _files(folder: Path, saved: Saved) -> dict[str, bytes]:
 
 
 def read_model(folder: Path) -> Saved:
-    """The model in a folder; RunError where there is none, or where it is not whole."""
+    """The model in a folder; RunError if it is missing or incomplete."""
     try:
         recover(folder)
     except OSError as error:
@@ -182,8 +182,8 @@ def _of_files(folder: Path, files: Mapping[str, bytes]) -> Saved:
 
 @contextmanager
 def loading(place: Path | str) -> Iterator[None]:
-    """Turns every fault of what a folder holds into one error of ours: its digests may be right
-    and its content all the same not what Ensue writes."""
+    """Turns every fault in the content of a folder into one Ensue error: its digests may be valid
+    although Ensue never writes such content."""
     try:
         yield
     except EnsueError:
@@ -218,7 +218,7 @@ def network_files(networks: Sequence[nn.Module]) -> list[dict[str, Tensor]]:
 
 
 class _Unfilled(TorchFunctionMode):
-    """Leaves tensors without memory as they are: to fill them, torch would import its compiler,
+    """Leave tensors without memory uninitialised: to fill them, torch would import its compiler,
     which takes a second."""
 
     def __torch_function__(

@@ -20,9 +20,9 @@ class TextSettings(Table):
 
     level: Literal["auto", "words", "pieces", "spaces", "characters", "subwords"] = Field(
         "words",
-        description="What a token is: words (apostrophes inside, punctuation one by one), pieces "
-        "(runs of letters, runs of digits), what stands between spaces, characters, or subwords "
-        "learned from the training part; auto: characters of short texts whose words are nearly "
+        description="Unit of tokens: words (apostrophes inside, punctuation one by one), pieces "
+        "(runs of letters, runs of digits), text between spaces, characters, or subwords "
+        "learned from the training part; auto: characters for short texts whose words are nearly "
         "all different, such as names, else words.",
     )
     lower: bool = Field(True, description="Read capital letters as small ones.")
@@ -42,7 +42,7 @@ class TextSettings(Table):
         None, description="Longer texts are cut to this many tokens; off cuts none."
     )
     cut: Literal["end", "start"] = Field(
-        "end", description="Where a text that is too long loses tokens."
+        "end", description="Side at which a text that is too long is cut."
     )
     subword_count: Size = Field(8000, description="Number of subwords, with level subwords.")
 
@@ -77,7 +77,7 @@ class NetworkSettings(SequenceSettings):
 
 
 class LinearSettings(Table):
-    """The linear model beside a network of texts."""
+    """The linear model next to a network of texts."""
 
     linear: Literal["alone", "mixed"] = Field(
         "alone",
@@ -88,16 +88,16 @@ class LinearSettings(Table):
 
 
 class BesideSettings(Table):
-    """The columns that are read beside a text, `data.columns`."""
+    """The columns that are read next to a text, `data.columns`."""
 
     numeric: list[str] = Field(
-        [], description="Columns of numbers beside the text, where their values do not tell."
+        [], description="Columns next to the text to read as numbers, if their values are unclear."
     )
     categorical: list[str] = Field(
-        [], description="Columns of categories beside the text, though they look like numbers."
+        [], description="Columns next to the text to read as categories, even if they hold numbers."
     )
     column_units: Annotated[int, Field(ge=0)] = Field(
-        32, description="Hidden units that read the columns beside the text; 0 joins them as are."
+        32, description="Hidden units for the columns next to the text; 0 uses them directly."
     )
 
 
@@ -135,7 +135,7 @@ class SearchSettings(Table):
 
 
 class DecoderSettings(CellSettings):
-    """What recurrent decoders are made of that say one word after another, looking at a memory."""
+    """Settings of recurrent decoders that generate word by word, with attention to a memory."""
 
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {"dropout": DROPOUT}
 
@@ -149,10 +149,10 @@ class DecoderSettings(CellSettings):
         False, description="Project the memory to the decoder's width, which `dot` may need."
     )
     input_feeding: bool = Field(
-        False, description="Feed what was attended to into the decoder's next step."
+        False, description="Feed the attention's result into the decoder's next step."
     )
     first_word: Literal["learned", "zero"] = Field(
-        "learned", description="What the decoder reads before its first word: a vector, or zero."
+        "learned", description="Input of the decoder before its first word: a vector, or zero."
     )
     tied: bool = Field(True, description="The output layer has the weights of the embedding.")
     dropout_input: Rate = Field(0.0, description="Dropout of the inputs.")

@@ -40,7 +40,7 @@ class TableSettings(ThresholdSettings, NumberSettings, ColumnsSettings):
     """
 
     target: Annotated[str, OneOf(lambda: (AUTO, *TARGETS), "target")] = Field(
-        AUTO, description="What is predicted; auto: what the label's column looks like."
+        AUTO, description="Kind of target; auto: inferred from the label's column."
     )
 
 

@@ -1,4 +1,4 @@
-"""`Task`: what a task says of itself. Every verb is written once, over this."""
+"""`Task`: the description of a task. Every command is written once, over this."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from ensue.tasks.model import Model
 
 S = TypeVar("S", bound=Table)  # the [model] table
-L = TypeVar("L")  # what was learned beside the weights
+L = TypeVar("L")  # everything learned except the weights
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Defaults that follow from the training part, by table and key; why: a line that says what
-    was chosen and for which reason, "" where nobody need know."""
+    """Defaults that follow from the training part, by table and key; why: a line with the choice
+    and its reason; empty: not logged."""
 
     tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     why: str = ""
@@ -100,11 +100,11 @@ class Task(Abilities, ABC, Generic[S, P, L]):
     columns: ClassVar[Mapping[str, str]] = {"text": "data.text", "label": "data.label"}
     estimators: ClassVar[tuple[str, ...]] = ()
     compared_on: ClassVar[tuple[str, ...]] = ("data",)  # tables and keys that must be the same
-    ranges: ClassVar[Space] = {}  # that `select` searches, beside those that tasks share
+    ranges: ClassVar[Space] = {}  # that `select` searches, besides those that tasks share
     # What `select` tries right after the default: settings that did well on other data, by key.
     favourites: ClassVar[tuple[Mapping[str, Any], ...]] = ()
     ranked_by: ClassVar[str] = ""  # what models are ranked by; "": the score that they watch
-    # Settings of recipes beside `quick` and `best`, by the recipe's name.
+    # Settings of recipes other than `quick` and `best`, by the recipe's name.
     more_recipes: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     split: ClassVar[Split] = HashSplit()
     adapts: ClassVar[bool] = False  # whether `fitted_settings` says anything
@@ -122,13 +122,13 @@ class Task(Abilities, ABC, Generic[S, P, L]):
 
     # ------------------------------------------------------------- recognised
     def recognise(self, sample: Sample) -> Guess | DataError | None:
-        """Whether the data look like this task, and why; what keeps data from it that are hardly
-        for any other; None where they do not."""
+        """A reading of the data by this task, and why; an error for data that fit only this task
+        but have a fault; None for data of other tasks."""
         return None
 
     @abstractmethod
     def infer(self, sample: Sample) -> Guess:
-        """The task was named: what the data tell of its settings; an error names what is not."""
+        """Settings from the data, for a task named by the user; an error names what is missing."""
 
     # ------------------------------------------------------------- read
     @abstractmethod
@@ -136,8 +136,8 @@ class Task(Abilities, ABC, Generic[S, P, L]):
         """What reads the rows of a model."""
 
     def fitted_settings(self, train: P, model: Model[S, P, L]) -> Recipe:
-        """Defaults for a training part like this one: of its size, its lengths, its classes. What
-        a person gave stays as it is; the rest is taken over, and stands in the configuration."""
+        """Defaults for a training part of this size, lengths and classes. Values that the user gave
+        stay; the rest is taken over and written to the configuration."""
         return Recipe()
 
     def search_space(self, train: P, model: Model[S, P, L]) -> Space:
@@ -146,7 +146,7 @@ class Task(Abilities, ABC, Generic[S, P, L]):
 
     # ------------------------------------------------------------- learned
     def announcement(self, step: str, settings: S) -> str:
-        """Said before `learn` or `calibrate`, where it may take long. step: which of them."""
+        """A note before `learn` or `calibrate`, if it may take long. step: which of them."""
         return ""
 
     @abstractmethod
@@ -196,8 +196,8 @@ class Task(Abilities, ABC, Generic[S, P, L]):
         return unpacked(self.learned_class, saved, settings=model.model)
 
     def exported(self, model: Model[S, P, L]) -> Exported:
-        """The network with named inputs and outputs, and what stands around it; an error names
-        what cannot be exported."""
+        """The network with named inputs and outputs, and the steps around it; an error names what
+        cannot be exported."""
         raise refuse("task", self.name)
 
     def describe(self, model: Model[S, P, L]) -> str:

@@ -78,5 +78,5 @@ class Translator(Model[PairSettings, Part, LearnedPairs, Translated]):
         return explained
 
     def attention(self, text: str, layer: int | None = None) -> HeadMaps:
-        """Where every head of a Transformer looks, in the source and in what is said."""
+        """Attention of every head of a Transformer, to the source and to the target so far."""
         return TASK.heads.explain(self, text, {"layer": layer})

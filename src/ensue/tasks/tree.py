@@ -1,4 +1,4 @@
-"""What a tree in brackets says: its class and that of each node, several labels, or a number."""
+"""Predictions for trees in brackets: their class and those of nodes, several labels, a number."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class TreeSettings(ThresholdSettings, NumberSettings, TreeInputSettings):
 
     target: Annotated[str, OneOf(lambda: (AUTO, *TARGETS), "target")] = Field(
         ClassTarget.kind,
-        description="What is predicted; auto: what the labels look like. Labels at the nodes are "
+        description="Kind of target; auto: inferred from the labels. Labels at the nodes are "
         "classes.",
     )
 

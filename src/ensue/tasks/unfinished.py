@@ -1,5 +1,5 @@
-"""A training that has not come to its end: what was learned beside the weights is kept from the
-first update on, so that its best checkpoint is a model too."""
+"""Unfinished training: everything learned except the weights is saved from the first update on,
+so that the best checkpoint can be loaded as a model."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ TRIES = 3  # of reading, while a training exchanges its checkpoints
 
 
 class KeepsLearned:
-    """A watcher that writes what was learned beside the weights, once training goes on: the folder
-    is locked then, and its checkpoints are known to belong to the same data and settings."""
+    """A callback that saves everything learned except the weights when training begins or
+    continues: by then the folder is locked, and its checkpoints match the data and settings."""
 
     def __init__(self, folder: RunFolder, learned: Callable[[], Saved]) -> None:
         self.folder, self.learned = folder, learned
@@ -53,7 +53,7 @@ class BestSoFar:
     members: int
 
     def line(self) -> str:
-        """For the person who asked for it."""
+        """A line for the user who asked for the best weights so far."""
         lines = []
         for update, scores in zip(self.updates, self.scores, strict=True):
             listed = ", ".join(f"{name} {value:.4f}" for name, value in (scores or {}).items())
@@ -70,7 +70,7 @@ def best_so_far(folder: RunFolder) -> BestSoFar:
     if not folder.learned.is_dir():
         raise RunError(
             f"{folder.path}: there are no best weights so far: expected {folder.learned.name}/ "
-            f"beside the checkpoints, which is written when training begins. Next: `ensue train "
+            f"next to the checkpoints, which is written when training begins. Next: `ensue train "
             f"--run {in_shell(folder.path)}`"
         )
     saved = read_model(folder.learned)

@@ -30,8 +30,8 @@ Floats = NDArray[np.float64]
 
 
 class Found(NamedTuple):
-    """A place where a feature stands. column: of the weights; first, words: which words it is made
-    of; text: as it is spelled."""
+    """An occurrence of a feature. column: of the weights; first, words: the words it consists of;
+    text: as it is spelled."""
 
     column: int
     first: int
@@ -132,7 +132,7 @@ def _letter_places(block: Block, texts: Texts, begin: int) -> Iterator[Found]:
 
 
 def _places(hashes: NDArray[np.uint64], known: NDArray[np.uint64]) -> list[int]:
-    """Where each hash stands among those that are known, rising; −1 for the others."""
+    """The position of each hash among the known ones, in rising order; −1 for others."""
     if not len(known):
         return [-1] * len(hashes)
     at = np.minimum(np.searchsorted(known, hashes), len(known) - 1)

@@ -1,11 +1,11 @@
 """The linear n-gram model: the baseline that a network must beat.
 
-z_k = b_k + Σ r_nk·w_nk over the n-grams n that a row has, r_nk the naive-Bayes log-count ratio
+z_k = b_k + Σ r_nk·w_nk, over the n-grams n of a row. r_nk is the naive-Bayes log-count ratio;
 
-r_nk = log( (α + rows of k with n)/norm ) − log( (α + other rows with n)/norm )
+r_nk = log( (α + rows of k with n)/norm ) − log( (α + other rows with n)/norm ).
 
-and w by logistic regression with ½·strength·‖w‖² (after Wang & Manning 2012). Two classes are
-one z, of class 1 against class 0; more are a softmax; several labels at once are σ(z_k) each.
+w is fitted by logistic regression with ½·strength·‖w‖² (after Wang & Manning 2012). Two classes
+have one z, of class 1 against class 0; more have a softmax; several labels have σ(z_k) each.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ LONGEST = 8  # words of an n-gram in a file
 
 @dataclass(frozen=True)
 class Ngrams:
-    """hashes (count,): those of 1 word in rising order, then those of 2, …; the k-th n's stand at
-    starts[k] … starts[k + 1]. words (count, longest): the words of each, −1 behind the last."""
+    """hashes (count,): those of 1 word in rising order, then those of 2, …; those of the k-th n are
+    at starts[k] … starts[k + 1]. words (count, longest): the words of each, −1 after the last."""
 
     hashes: Annotated[Hashes, Shape(None)]
     starts: Annotated[NDArray[np.int64], Shape(None), Range(low=0, high="hashes")]
@@ -65,8 +65,8 @@ class Ngrams:
 
     @classmethod
     def listed(cls, texts: Ragged, longest: int, min_rows: int = 1) -> tuple[Ngrams, Ragged]:
-        """All n-grams of 1 … `longest` words that stand in at least `min_rows` rows, and which
-        of them each row has (as `present` gives them)."""
+        """All n-grams of 1 … `longest` words that occur in at least `min_rows` rows, and the
+        n-grams of each row (as `present` gives them)."""
         if longest < 1 or min_rows < 1:
             raise OptionError(
                 f"expected longest ≥ 1 and min_rows ≥ 1, got {longest} and {min_rows}"
@@ -127,7 +127,7 @@ def changes(v: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _columns(words: NDArray[Any], at: NDArray[np.int64], n: int, longest: int) -> NDArray[np.int32]:
-    """(n-grams, longest): the n words from each place on, −1 behind them."""
+    """(n-grams, longest): the n words from each place on, then −1."""
     columns = np.full((len(at), longest), -1, np.int32)
     columns[:, :n] = words[at[:, None] + np.arange(n)]
     return columns

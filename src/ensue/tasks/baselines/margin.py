@@ -1,7 +1,7 @@
 """Linear models with a margin: what a support-vector machine is, for any number of classes.
 
 f = X·w + b, and w, b minimise ½·Σ w² + C·Σ_i max(0, 1 − y_ik·f_ik)² for each class k by itself,
-y = ±1; by L-BFGS for all classes at once. Of few rows margin_newton.py solves the same.
+y = ±1; by L-BFGS for all classes at once. For small data, Newton's method below solves the same.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ STEPS, HALVINGS = 60, 30
 
 
 # -------------------------------------------------------------------------------------------------
-# Linear models with a margin, of few rows: Newton's method in the space of rows.
+# Linear models with a margin, for small data: Newton's method in the space of rows.
 #
 # The cost of margin.py with w = Xᵀ·β and G = X·Xᵀ. It is quadratic as long as the rows A inside of
 # the margin, y·f < 1, stay the same; its minimum there solves

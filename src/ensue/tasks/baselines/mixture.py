@@ -50,8 +50,8 @@ class FirstGuess(NamedTuple):
     doubt: float = DOUBT
 
 
-# Of few texts: the rows that weights are fitted to have chosen when the network stops, and it looks
-# better on them than it is; the linear model has been scored on rows that chose nothing.
+# For small sets of texts: the rows that weights are fitted to also chose when the network stops, so
+# it looks better on them than it is; the rows that score the linear model chose nothing.
 FEW_TEXTS = FirstGuess(BaselineMixture(0.15, 0.85), 5.0)
 FIRST = FirstGuess()
 
@@ -68,12 +68,12 @@ def _mixed(
 def fitted_mixture(
     networks: Sequence[Tensor], ngrams: Tensor, targets: Tensor, first: FirstGuess = FIRST
 ) -> BaselineMixture:
-    """a, b > 0 for which the mean answer of the members has the lowest cost Σ −log p on rows that
-    were not trained on, with doubt·((log a/a₀)² + (log b/b₀)²) beside it, so that few rows move it
-    little from the first guess.
+    """a, b > 0 with the lowest cost of the members' mean prediction, Σ −log p on rows outside the
+    training part, plus doubt·((log a/a₀)² + (log b/b₀)²): few rows move them little from the first
+    guess.
 
     networks: the scores (rows, classes) of each member, float64; targets: classes (rows,), or
-    zeros and ones (rows, labels). Scores that are no numbers have no best mixture: EQUAL."""
+    zeros and ones (rows, labels). With NaN or infinite scores there is no best mixture: EQUAL."""
     several = targets.ndim == 2
     if not all(scores.isfinite().all() for scores in (*networks, ngrams)):
         return EQUAL
@@ -102,7 +102,7 @@ def fitted_mixture(
 
 
 class NumberMixture(NamedTuple):
-    """Of a Gaussian N(μ, σ²) and a number m beside it: N(a·μ + b·m + shift, (spread·σ)²)."""
+    """Mixture of a Gaussian N(μ, σ²) and a number m: N(a·μ + b·m + shift, (spread·σ)²)."""
 
     network: Weight
     linear: Weight
@@ -129,13 +129,13 @@ def _moved(
 
 
 def fitted_numbers(networks: Sequence[Tensor], linear: Tensor, values: Tensor) -> NumberMixture:
-    """The mixture with the lowest cost Σ −log p on rows that were not trained on, the mean over the
-    members; 2·(log 2a)² + 2·(log 2b)² + 2·(log spread)² beside it, so that few rows move it little.
-    With n rows the spread found is √((n − 4)/n) of the true one, that of new rows, whose mean has
-    the error of 4 numbers fitted, √((n + 4)/n): it is widened by the ratio of both.
+    """The mixture with the lowest cost on rows outside the training part: Σ −log p, the mean over
+    the members, plus 2·(log 2a)² + 2·(log 2b)² + 2·(log spread)²; few rows move it little. With n
+    rows the fitted spread is √((n − 4)/n) of the true one. That of new rows is √((n + 4)/n) of it,
+    as 4 numbers are fitted. So the spread is widened by the ratio of both.
 
-    networks: z (rows, 2) of each member; linear, values: (rows, 1). Scores that are no numbers have
-    no best mixture: EVEN."""
+    networks: z (rows, 2) of each member; linear, values: (rows, 1). With NaN or infinite scores
+    there is no best mixture: EVEN."""
     if not all(scores.isfinite().all() for scores in (*networks, linear)):
         return EVEN
     members, linear, values = [z.double() for z in networks], linear.double(), values.double()

@@ -117,7 +117,7 @@ class Regression(nn.Module):
 
     @torch.no_grad()
     def solve(self, x: Tensor, y: Tensor, ridge: float = 0.0) -> Regression:
-        """The minimum itself: in closed form where there is one, else by L-BFGS."""
+        """The exact minimum: in closed form if there is one, else by L-BFGS."""
         if self.kind != "linear":
             return self._minimise(x, y, ridge)
         if self.features is not None and any(True for _ in self.features.parameters()):

@@ -38,7 +38,7 @@ class Texts:
 
 
 def joined(train: Texts, texts: Texts) -> Texts:
-    """The rows of both, which number words alike."""
+    """The rows of both, which share word numbers."""
     values = np.concatenate([train.rows.values, texts.rows.values])
     starts = np.concatenate([train.rows.starts, train.rows.starts[-1] + texts.rows.starts[1:]])
     return Texts(texts.words, Ragged(values, starts))

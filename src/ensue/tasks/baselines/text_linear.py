@@ -1,8 +1,8 @@
 """A linear model of texts as strong as one gets by hand: TF-IDF of words and letters, a margin.
 
-Which n-grams, and how strong the penalty is, is what has the lowest cost on rows that were not
-learned from: the validation part, or of few rows five folds of all. Scores are scaled so that
-their softmax (or σ, of several labels) are probabilities. In the end it learns from all rows.
+The n-grams and the strength of the penalty are those with the lowest cost on held-out rows: the
+validation part, or for small data five folds of all rows. Scores are scaled so that their softmax
+(or σ, for several labels) gives probabilities. At the end the model learns from all rows.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ SCALES = tuple(np.exp(np.linspace(np.log(0.3), np.log(20), 40)))
 FEW_ROWS, HARDLY_ANY = 3_000, 200  # below, folds; below, fewer of them and no choice of n-grams
 BY_ROWS = 1_200  # rows up to which solving over rows is quicker than over columns
 FOLDS, SEED = 5, 1
-SHARES = (0.0, 1.0, 4.0, 16.0)  # of topics, beside n-grams of size 1
+SHARES = (0.0, 1.0, 4.0, 16.0)  # of topics, relative to n-grams of size 1
 LEAST_SIZE = 1e-6  # that topics are divided by
 TELLING = 50  # n-grams that are kept as words
 SURE = 2.0  # standard errors that a gain by topics is above nothing
@@ -144,7 +144,7 @@ class TextLinear:
         return times.double()
 
     def without_text(self, beside: SparseMatrix | None = None) -> NDArray[np.float64]:
-        """(k,): what one row's score is but for its text: the bias, and its other columns."""
+        """(k,): the score of a row without its text: the bias, and its other columns."""
         text = self.bias.astype(np.float64)
         if beside is None:
             return text
@@ -160,8 +160,8 @@ class FittedLinear(NamedTuple):
 
 
 class FittedTopics(NamedTuple):
-    """share: what topics count for beside the n-grams, 0 where they do not help; without, best: the
-    mean costs of rows that were not learned from, without topics and at that share."""
+    """share: weight of topics relative to n-grams, 0 if they do not help; without, best: the
+    mean costs of held-out rows, without topics and with that share."""
 
     linear: FittedLinear
     share: float
@@ -195,9 +195,9 @@ def fit_with_topics(
     kinds: Sequence[str],
     beside: SparseMatrix | None = None,
 ) -> FittedTopics:
-    """With what texts without labels tell of words: a row's topics stand beside its n-grams, and
-    how much they count is chosen as the strength is. Topics are sums over words: in the end each
-    word has a weight, as in any other model. texts number words alike; targets: of the training
+    """Fit with topics from unlabelled texts: a row's topics are added to its n-grams, with a weight
+    that is chosen like the strength. Topics are sums over words, so in the end each word has a
+    weight, as in any other model. texts share word numbers; targets: of the training
     rows and then the validation rows; kinds: of n-grams; beside: other columns of these rows."""
     problem = _Classes(torch.from_numpy(np.asarray(targets, np.int64)), classes)
     labelled = joined(train, texts)
@@ -238,7 +238,7 @@ def fit_text_ridge(
 
 
 def most_telling(model: TextLinear, texts: Texts, labels: Sequence[str]) -> dict[str, list[str]]:
-    """The n-grams of words that speak most for each label, as they are spelled in these texts."""
+    """The n-grams of words with the highest weight for each label, as spelled in the texts."""
     words = next((block for block in model.features.blocks if block.kind == WORDS), None)
     if words is None:
         return {label: [] for label in labels}
@@ -380,8 +380,8 @@ def _cheapest(path: Iterator[_Candidate]) -> _Candidate:
 
 
 def _clearly_lower(one: _Candidate, other: _Candidate, problem: _Classes, folds: Folds) -> bool:
-    """Whether the cost of one is lower by a hundredth, and by more than chance would have it: that
-    of few rows differs by as much between any two models."""
+    """Whether the cost of one is lower by a hundredth, and by more than chance: on few rows the
+    costs of any two models differ that much."""
     rows = np.concatenate([fold for _, fold in folds])
     mine, others = (
         problem.row_costs(candidate.scale * candidate.scores, rows) for candidate in (one, other)
@@ -416,7 +416,7 @@ def _solved_whole(
     folds: Folds,
     validation_rows: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Weights and bias by all rows, and the scores of the last rows, so many as are held, by models
+    """Weights and bias fitted to all rows, and the scores of the last `validation_rows`, by models
     that did not learn from them."""
     (whole,) = problem.path(x, np.arange(len(x)), [chosen.strength])
     order = np.argsort(np.concatenate([fold for _, fold in folds]), kind="stable")

@@ -1,5 +1,5 @@
-"""A recurrent decoder that says words while it looks at a memory: of a sentence, of a picture, or
-of nothing but the state that it begins in."""
+"""A recurrent decoder that generates words with attention to a memory: of a sentence, of a picture,
+or of nothing but its initial state."""
 
 from __future__ import annotations
 
@@ -110,9 +110,9 @@ class AttentionDecoder(nn.Module):
     def begin(
         self, rows: int, cells: Sequence[State] | None, memory: Tensor | None, real: Tensor | None
     ) -> DecoderState:
-        """Before the first step of so many rows. cells: the states to begin with, layer by layer,
-        None as the cells begin; memory (rows, positions, width) and which positions are real
-        (rows, positions), None without attention."""
+        """State before the first step. cells: initial states, layer by layer, None for those of
+        the cells; memory (rows, positions, width) and which positions are real (rows, positions),
+        None without attention."""
         like = self.output.bias
         if cells is None:
             cells = [way.start(like.new_zeros(1, rows, 0)) for way in self.recurrent.ways]
@@ -132,12 +132,12 @@ class AttentionDecoder(nn.Module):
         lengths: Tensor | None = None,
         sampling: float = 0.0,
     ) -> tuple[Tensor, DecoderState]:
-        """before (time, rows), the word before each that is to be said → r (time, rows, width)
+        """before (time, rows), the previous word of each word to generate → r (time, rows, width)
         and the state after the last step.
 
-        sampling: the share of the words before, but for the first, in whose place stands the most
-        probable word of the step before. With lengths (rows,), what is beyond a row's end means
-        nothing, and nor does the state."""
+        sampling: the share of the previous words, except the first, that are replaced by the most
+        probable word of the previous step. With lengths (rows,), outputs after a row's end and the
+        final state are undefined."""
         none = None
         if self.training and self.dropout_input:
             size = (before.shape[1], self.table.embedding_dim)
@@ -213,14 +213,14 @@ class AttentionDecoder(nn.Module):
 
     # ------------------------------------------------------------- words
     def cost(self, r: Tensor, targets: Tensor, lengths: Tensor) -> Tensor:
-        """Σ −log p over the real ones among the wanted words (time, rows), smoothed."""
+        """Σ −log p over the target words (time, rows) without padding, smoothed."""
         if self.training and self.dropout_output:
             r = r * dropout(r.new_ones(1, *r.shape[1:]), self.dropout_output)
         real = step_mask(lengths.to(r.device), len(r))
         return self.output.cost(r, targets, real, self.smoothing)
 
     def costs(self, r: Tensor, targets: Tensor, lengths: Tensor) -> Tensor:
-        """−log p (time, rows) of each wanted word, 0 on padding."""
+        """−log p (time, rows) of each target word, 0 on padding."""
         real = step_mask(lengths.to(r.device), len(r))
         return self.output.costs(r, targets).masked_fill(~real, 0)
 

@@ -1,16 +1,16 @@
-"""Output distributions: what a network's numbers z say of the targets y.
+"""Output distributions p(y | z) of the targets y, given a network's outputs z.
 
-The last axis of z are a network's outputs, `width(targets)` of them; that of y the targets. All
-axes before are rows (batch, or time and batch). The cost of a row is −log p(y | z), natural
+The last axis of z holds the `width(targets)` outputs of a network, the last axis of y the targets.
+All axes before are rows (batch, or time and batch). The cost of a row is −log p(y | z), natural
 logarithm, constants included, summed over its targets.
 
-    bernoulli    p_k = σ(z_k), each of k labels there or not
-    categorical  p = softmax(z), one class of many; y holds class numbers and has no last axis
-    gaussian     mean μ_k = z_k and its own σ_k = floor + softplus(z_{targets + k})
-    mixture      for each target Σ_j π_j·N(μ_j, σ_j²), π = softmax
+    bernoulli    p_k = σ(z_k), for each of k labels independently.
+    categorical  p = softmax(z), one class of many; y holds class numbers and has no last axis.
+    gaussian     mean μ_k = z_k, standard deviation σ_k = floor + softplus(z_{targets + k}).
+    mixture      for each target Σ_j π_j·N(μ_j, σ_j²), π = softmax.
 
-σ comes from softplus rather than exp, so that a far output moves it in proportion, and it never
-falls below `floor`: a point that is fitted exactly would otherwise be worth an infinite density.
+σ comes from softplus rather than exp, so that a large output moves it only in proportion. It never
+falls below `floor`: a point that is fitted exactly would otherwise have an infinite density.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Distribution(Protocol):
     name: ClassVar[str]
 
     def width(self, targets: int) -> int:
-        """How many numbers of z so many targets take; of a categorical, so many classes."""
+        """The number of outputs z for this number of targets (categorical: of classes)."""
         ...
 
     def cost(self, z: Tensor, y: Tensor) -> Tensor:

@@ -47,7 +47,7 @@ class Encoder(nn.Module, ABC):
     @classmethod
     @abstractmethod
     def of(cls, settings: EncoderSettings, input_size: int) -> Encoder:
-        """As the settings say, with fresh weights, for steps of that width."""
+        """An encoder of these settings, with fresh weights, for steps of that width."""
 
     @staticmethod
     @abstractmethod
@@ -197,7 +197,7 @@ class TwoWayEncoder(Encoder):
 
 
 class PlainEncoder(Encoder):
-    """The steps as they are; final is the last real one, zero for an empty row."""
+    """The steps unchanged; final is the last real one, zero for an empty row."""
 
     def __init__(self, input_size: int) -> None:
         super().__init__()

@@ -114,7 +114,7 @@ HEADS: dict[str, type[CategoricalHead] | type[BernoulliHead]] = {
 
 
 def balanced(counts: Tensor) -> Tensor:
-    """Class weights total/(classes·count), so that every class counts alike; a class that does
+    """Class weights total/(classes·count), so that every class counts equally; a class that does
     not occur has 1."""
     present = counts > 0
     even = counts.sum() / (len(counts) * counts.clamp(min=1))

@@ -51,7 +51,7 @@ OptionalCell = Annotated[
 
 
 def cell_references(settings: Table) -> dict[str, CellReference]:
-    """The cells of one's own among settings, by their keys."""
+    """The custom cells among settings, by their keys."""
     values = {key: getattr(settings, key) for key in type(settings).model_fields}
     return {key: value for key, value in values.items() if isinstance(value, CellReference)}
 
@@ -63,7 +63,8 @@ def named_cells(settings: Table) -> CellPermission:
 
 
 def with_loaded_cells(settings: TableType, permission: CellPermission) -> TableType:
-    """The settings with every cell loaded: files of one's own are imported, so their code runs."""
+    """The settings with every cell loaded: files of custom cells are imported, so their code
+    runs."""
     cells = {key: cell.loaded(permission) for key, cell in cell_references(settings).items()}
     return settings.model_copy(update=cells) if cells else settings
 
@@ -73,14 +74,14 @@ def built_in_cells_only(settings: TableType, where: str) -> TableType:
     for key, cell in cell_references(settings).items():
         raise RunError(
             f"{where}.{key}: expected the name of a built-in cell, got {cell}. Nothing was run; "
-            "take the model from somebody you trust, or train it again"
+            "take the model from a source you trust, or train it again"
         )
     return settings
 
 
 DROPOUT = ("dropout_input", "dropout_layers", "dropout_output")  # what `--dropout` sets
 BACKWARD_START = (
-    "Where the backward direction begins: from zero, from the forward end state, or with the "
+    "Start of the backward direction: from zero, from the forward end state, or with the "
     "forward end state as its state at the last step."
 )
 BackwardStart = Literal["zero", "forward_end", "shared_end"]
@@ -149,12 +150,12 @@ class EncoderSettings(LayerSettings):
     directions: Literal["joined", "apart"] = Field(
         "joined",
         description="Layers of a recurrent encoder that reads in both directions: joined, each "
-        "reads both directions of the one below; apart, each direction has layers of its own, over "
-        "its own half of a step's numbers, as two language models have.",
+        "reads both directions of the one below; apart, each direction has separate layers, over "
+        "one half of a step's numbers, like two language models.",
     )
     final_states: Literal["top", "all"] = Field(
         "top",
-        description="What pooling `last` takes of a recurrent encoder: the end states of the top "
+        description="End states of a recurrent encoder that pooling `last` takes: those of the top "
         "layer, or of all layers.",
     )
 

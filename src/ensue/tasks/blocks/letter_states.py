@@ -15,8 +15,8 @@ AFTER = "sentence.after"
 
 class LetterStates(Feature):
     """The states of a character language model that reads the row's words with spaces between
-    them: e_t = l at the space after word t, beside r at the space before it, where layers read
-    from the right too; (time, batch, width).
+    them: e_t = l at the space after word t, and r at the space before it if layers also read
+    from the right; (time, batch, width).
 
         </s> t h e _ d o g </s>      l of "the" is at _, r of "dog" too
 

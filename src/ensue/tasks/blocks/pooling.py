@@ -130,7 +130,7 @@ POOLED = "How the steps of a sequence become one vector."
 
 
 ROWS = 512  # that means and spreads are taken from
-LEAST_SPREAD = 1e-3  # of a feature that hardly varies
+LEAST_SPREAD = 1e-3  # of a nearly constant feature
 STANDARDISED = (
     "The pooled vector is standardised by its mean and spread over training rows, as the network "
     "begins; a training that begins from a base does so."

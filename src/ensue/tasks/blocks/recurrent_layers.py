@@ -1,5 +1,5 @@
-"""Layers of cells as settings say: the cell with its options and wrappers, where it starts, what
-stands between the layers."""
+"""Layers of cells from settings: the cell with its options and wrappers, its initial state, and
+what is between the layers."""
 
 from __future__ import annotations
 

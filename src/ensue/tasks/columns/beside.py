@@ -1,4 +1,4 @@
-"""Columns beside a text: what is learned of them, for the network and for the linear model."""
+"""Columns next to a text: what is learned of them, for the network and for the linear model."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Category(nn.Module):
 
 
 class ColumnVector(nn.Module):
-    """What is known of a row beside its sequence, as one vector: c = [u, relu(A·u + a)], with u the
+    """The columns of a row next to its sequence, as one vector: c = [u, relu(A·u + a)], with u the
     numbers (rows, n) and the vectors of the categories (rows, k) side by side.
 
     counts: how many categories each column has; units: rows of A, 0 for u alone."""
@@ -91,7 +91,7 @@ class _Reading:
 
 @dataclass(frozen=True)
 class ColumnsBeside:
-    """The columns that a model reads beside a text, with their scales and categories."""
+    """The columns that a model reads next to a text, with their scales and categories."""
 
     columns: Annotated[TableColumns, NEXT_TO]
     settings: Annotated[BesideSettings, Given("settings")]
@@ -106,13 +106,13 @@ class ColumnsBeside:
         return columns
 
     def _refuse_names(self, train: Part) -> None:
-        """Categories that hardly two rows share are names or texts, and tell nothing of others."""
+        """Reject categories that rarely repeat: names or texts, useless for other rows."""
         _, ids = self.encode(train)
         for k, column in enumerate(self.columns.categories):
             if not column.categories or (ids[:, k] == 0).mean() > MANY:
                 raise DataError(
-                    f"columns: {column.name!r} has hardly two rows alike: a text or an identifier "
-                    "is no category; take it out of the columns"
+                    f"columns: {column.name!r} has a different value in almost every row: a text "
+                    "or an identifier is not a category; take it out of the columns"
                 )
 
     @property
@@ -121,7 +121,7 @@ class ColumnsBeside:
         return numbers + [column.name for column in self.columns.categories]
 
     def joined(self, columns: Columns, part: Part) -> Columns:
-        """A part as the networks see it, with the numbers and categories beside."""
+        """A part as the networks see it, with the numbers and categories of the columns."""
         numbers, ids = self.encode(part)
         return replace(columns, column_numbers=numbers, column_categories=ids)
 
@@ -132,8 +132,8 @@ class ColumnsBeside:
             listed = ", ".join(self.names)
             example = ", ".join(f'"{name}": …' for name in self.names)
             raise DataError(
-                f"{part.names[0]}: expected {listed} beside the text, as in training, got the text "
-                f"alone; give rows by column name, {{…, {example}}}"
+                f"{part.names[0]}: expected {listed} next to the text, as in training, got the "
+                f"text alone; give rows by column name, {{…, {example}}}"
             )
         if not len(part):
             kinds = len(self.columns.categories)
@@ -147,7 +147,7 @@ class ColumnsBeside:
         return ColumnVector(self.columns.width, counts, self.settings.column_units)
 
     def matrix(self, *parts: Part) -> SparseMatrix:
-        """Rows of the parts, behind one another, as the linear model sees them: scaled numbers, and
+        """Rows of the parts, one after another, as the linear model sees them: scaled numbers, and
         the most frequent categories as zeros and ones."""
         dense = np.concatenate([self._dense(part) for part in parts])
         rows, columns = np.nonzero(dense)
@@ -157,7 +157,7 @@ class ColumnsBeside:
 
     @property
     def dense_width(self) -> int:
-        """Of the rows that the linear model sees."""
+        """Number of columns in the rows that the linear model sees."""
         return self.columns.dense_width(MOST_CATEGORIES)
 
     def _dense(self, part: Part) -> NDArray[np.float64]:
@@ -165,7 +165,7 @@ class ColumnsBeside:
         return self.columns.dense({"numbers": numbers, "categories": ids}, MOST_CATEGORIES)
 
     def describe(self) -> str:
-        return f"{', '.join(self.names)} beside the text"
+        return f"{', '.join(self.names)} next to the text"
 
 
 def _grid(part: Part) -> Grid:

@@ -1,7 +1,7 @@
 """Rows of a table as cells, and cells as columns again.
 
-A part holds the rows of a table, or the columns beside a text, as it holds texts: as lists of
-tokens, here one for each cell, the name of its column and its text with a tab between. `Grid` puts
+A part holds the rows of a table, or the columns next to a text, in the same way as texts: as lists
+of tokens, one for each cell, the name of its column and its text with a tab between. `Grid` turns
 them back into columns.
 """
 
@@ -25,7 +25,7 @@ Rows = Sequence[Mapping[str, Any]] | Mapping[str, Sequence[Any]]
 
 
 class ShownRow(dict[str, Any]):
-    """A row by the names of its columns, as it is shown beside its answer."""
+    """A row by the names of its columns, as it is shown next to its answer."""
 
     @classmethod
     def of(cls, cells: Iterable[str]) -> ShownRow:
@@ -38,7 +38,7 @@ class ShownRow(dict[str, Any]):
 
 
 def cells_of(fields: Mapping[str, Any], place: str, without: Collection[str] = ()) -> list[str]:
-    """The cells of a row, but for some columns."""
+    """The cells of a row, except those of some columns."""
     return [
         f"{name}{BETWEEN}{cell_text(value, name, place)}"
         for name, value in fields.items()
@@ -57,7 +57,7 @@ def _shown_cell(name: str, value: object) -> str:
 
 
 def cell_text(value: Any, name: str, place: str) -> str:
-    """ "" where there is nothing: None and NaN."""
+    """The text of a cell; "" for a missing value, None or NaN."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or value != value:

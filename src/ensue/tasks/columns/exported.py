@@ -18,8 +18,8 @@ READ, WEEKDAYS, GONE = "feature_numbers", "feature_weekdays", "feature_gone"
 
 
 def column_inputs(columns: TableColumns) -> tuple[Input, ...]:
-    """Of a network that reads these columns; days of the week are whole numbers, and stand apart
-    from what else features read."""
+    """Inputs of a network that reads these columns; days of the week are whole numbers, separate
+    from the other inputs of features."""
     least = min((len(category.categories) + 1 for category in columns.categories), default=1)
     days = sum(map(is_weekday, columns.features.readings))
     others = len(columns.features.readings) - days

@@ -38,9 +38,9 @@ from ensue.tasks.declarations import OneOf, Positive
 
 
 class ColumnSettings(Protocol):
-    """How columns are read. numeric, categorical: those whose values do not tell; leave_out: not
-    read; missing: of empty cells, "error" or "indicator"; min_count: categories that are rarer
-    are unknown; features: made by hand from columns."""
+    """How columns are read. numeric, categorical: columns with unclear values; leave_out: not read;
+    missing: of empty cells, "error" or "indicator"; min_count: rarer categories are unknown;
+    features: hand-made from columns."""
 
     @property
     def numeric(self) -> Sequence[str]: ...
@@ -82,7 +82,7 @@ Options = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Option:
-    """What a feature can be told beside its columns."""
+    """An option of a feature, in addition to its columns."""
 
     default: Any
     expected: str
@@ -193,7 +193,7 @@ def _column(node: ast.expr, text: str) -> str:
         return node.value
     got = ast.get_source_segment(text.strip(), node)
     raise OptionError(
-        f"expected the name of a column, in quotes where it is no word, got {got} in {text!r}"
+        f"expected the name of a column, in quotes if it is not a word, got {got} in {text!r}"
     )
 
 
@@ -371,9 +371,8 @@ QUARTERS = (1, 4)  # months whose distances tell all twelve apart
 
 
 def date_features(column: Column) -> list[str]:
-    """What a column of dates is read as where nobody says: its days, its place in the year and the
-    day of the week, as far as they differ; none where it holds no dates, or day and month could be
-    either."""
+    """Default features of a column of dates: its days, its place in the year and the day of the
+    week, if they vary; none if it holds no dates, or if day and month cannot be told apart."""
     present = [text for text in column.texts if text.lower() not in MISSING]
     spellings = spellings_of(present, column.name)
     if len(spellings) != 1 or spellings[0] is NUMBER:
@@ -397,7 +396,8 @@ class FeatureColumns:
 
     @classmethod
     def learn(cls, grid: Grid, settings: ColumnSettings) -> FeatureColumns:
-        """Of a column that is read as dates, an order that one feature is told holds for all."""
+        """Learn the features. An order of day and month given to one feature of a column of dates
+        holds for all features of that column."""
         features, readings = features_of(settings.features), dict[tuple[str, str], Reading]()
         orders = {
             name: feature.order
@@ -421,7 +421,7 @@ class FeatureColumns:
         return np.stack([np.zeros(len(grid)), *columns], 1)[:, 1:].astype(np.float32)
 
     def layer(self) -> TableFeatures | None:
-        """With fresh weights; None where there are no features."""
+        """The features with fresh weights; None without features."""
         if not self.texts:
             return None
         places = {(reading.column, reading.how): k for k, reading in enumerate(self.readings)}

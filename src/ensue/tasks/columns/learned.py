@@ -24,7 +24,7 @@ from ensue.tasks.declarations import DISTINCT, Positive
 from ensue.tasks.rows.fixed_width import Arrays
 
 MOST_NAMED = 10  # problems of one message
-MANY = 0.5  # rows of a category that is theirs alone: more are hardly categories
+MANY = 0.5  # share of rows with a category of their own: with more, a column is not categorical
 FEW = 0.05  # cells of a column of numbers that are no numbers
 ALIKE = 0.999  # correlation with the target that is too good to be true
 
@@ -113,13 +113,13 @@ class TableColumns:
         _raise(wrong)
         if not numbers and not categories and not features:
             raise DataError(
-                f"{grid.places[0]}: expected columns to learn from beside the target, got none"
+                f"{grid.places[0]}: expected columns to learn from besides the target, got none"
             )
         return cls(tuple(numbers), tuple(categories), FeatureColumns.learn(grid, settings))
 
     @property
     def width(self) -> int:
-        """How many numbers a row is encoded as, beside its categories."""
+        """The number of numeric inputs of a row; categories are separate."""
         return len(self.numbers) + sum(column.indicator for column in self.numbers)
 
     def encode(self, grid: Grid, settings: ColumnSettings) -> dict[str, NDArray[Any]]:
@@ -150,8 +150,8 @@ class TableColumns:
             rare = float((arrays["categories"][:, k] == 0).mean())
             if rare > MANY or len(column.categories) > MANY * rows:
                 lines.append(
-                    f"column {column.name!r} has hardly two rows alike: if it is a name or a text, "
-                    "leave it out (model.leave_out)"
+                    f"column {column.name!r} has a different value in almost every row: if it is "
+                    "a name or a text, leave it out (model.leave_out)"
                 )
         if targets is None or rows < 3 or targets.std() == 0:
             return lines
@@ -204,7 +204,7 @@ def _number(text: str) -> float:
 
 
 def empty_cells(texts: Sequence[str]) -> NDArray[np.bool_]:
-    """Which of them say that there is no value."""
+    """Which of the texts are missing values."""
     return np.array([text.lower() in MISSING for text in texts])
 
 
@@ -232,7 +232,7 @@ def almost_numbers(grid: Grid, columns: TableColumns, settings: ColumnSettings) 
         place, text = column.first(odd)
         numbers.append(
             f"column {name!r} is read as categories: most of its cells are numbers, but not all "
-            f"({place}: {text!r}). Mend those cells, or say model.categorical if they are right"
+            f"({place}: {text!r}). Fix those cells, or set model.categorical if they are right"
         )
     return numbers
 

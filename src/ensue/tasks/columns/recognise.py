@@ -21,8 +21,8 @@ Read = Callable[[Sample, str], Guess]
 
 
 def table_guess(sample: Sample, read: Read) -> Guess | None:
-    """A column is to be predicted from others that are no texts. Where nobody said which one, all
-    that may be meant are readings, unless one is called a label."""
+    """A column to be predicted from columns that are not texts. If no option names it, each
+    plausible target is a reading, unless one column is called a label."""
     data = sample.data
     if data.sequence or data.texts or data.second:
         return None
@@ -50,7 +50,7 @@ def _unnamed(sample: Sample, read: Read) -> Guess | None:
 
 
 def targets_of(sample: Sample) -> list[str]:
-    """The columns that may be meant; an error where there is none."""
+    """The plausible target columns; an error without any."""
     targets = _targets(sample)
     if not targets:
         raise sample.no_label()
@@ -70,7 +70,7 @@ def _targets(sample: Sample) -> list[str]:
 
 
 def _in_time(sample: Sample, label: str) -> bool:
-    """Whether the rows may be steps of a series of this column: numbers beside dates that rise."""
+    """Whether the rows may be steps of a series of this column: numbers, and dates that rise."""
     dates = [kind.name for kind in sample.kinds.values() if kind.kind is Kind.DATE]
     if sample.number_kind(label) is NumberKind.CLASSES and not _numbers(sample, label):
         return False
@@ -82,7 +82,7 @@ def _numbers(sample: Sample, label: str) -> bool:
 
 
 def _rising(sample: Sample, name: str) -> bool:
-    """Whether no two dates are the same, and they are in order as they are written."""
+    """Whether all dates differ and are in order."""
     values = [str(value) for value in sample.values(name)]
     return len({*values}) == len(values) and values in (sorted(values), sorted(values)[::-1])
 
@@ -114,7 +114,7 @@ def table_recipe(grid: Grid, kind: str, settings: Any, explicit: Collection[str]
     if gaps:
         listed = ", ".join(f"{name} ({count:,})" for name, count in gaps.items())
         why.append(
-            f"empty cells in {listed}: numbers as their column's mean beside a mark, categories as "
+            f"empty cells in {listed}: numbers as their column's mean with a mark, categories as "
             "one of their own (--set model.missing=error refuses them)"
         )
     if kind != NumberTarget.kind:

@@ -1,4 +1,4 @@
-"""`EnsembleModel`: models of one task with settings of their own, whose mean answers."""
+"""`EnsembleModel`: models of one task with different settings, whose predictions are averaged."""
 
 from __future__ import annotations
 
@@ -150,7 +150,8 @@ def _outputs(part: EnsemblePart, model: Any, of_model: Callable[[Any, Any], Outp
         shapes = sorted({" × ".join(map(str, output.shape)) for output in outputs})
         raise DataError(
             f"{part.names[0]}: the models of this ensemble see different rows of it "
-            f"({', '.join(shapes)}), as where some look back further: give more rows before it"
+            f"({', '.join(shapes)}), for example if some look back further: give more rows before "
+            "it"
         )
     return outputs
 

@@ -128,7 +128,7 @@ def paired_bootstrap(
 ) -> Interval:
     """The difference other − one of the scores of two models on the same rows, with its
     percentile interval: each draw of rows scores both, so that what is hard for both cancels. An
-    interval without 0 is a difference beyond chance; where a score is infinite there is none, and
+    interval without 0 is a difference beyond chance. With an infinite score there is no interval:
     its ends are NaN."""
     flat = [_flat(row_sums.values) for row_sums in (one, other)]
     if len(flat[0]) != len(flat[1]):

@@ -1,4 +1,4 @@
-"""Whether probabilities and intervals keep their word."""
+"""Calibration of probabilities and intervals."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Bin(NamedTuple):
 def reliability(
     right: NDArray[Any], confidence: NDArray[np.float64], bins: int = BINS
 ) -> list[Bin]:
-    """right, confidence (answers,): bins of equal width, a bin's upper end its own; empty ones
-    left out. Of probabilities that keep their word, accuracy = confidence in every bin."""
+    """Reliability in bins of equal width, each with its upper end; empty bins are left out. For
+    calibrated probabilities, accuracy = confidence in every bin. right, confidence (answers,)."""
     sure = np.asarray(confidence, np.float64)
     which = np.clip(np.ceil(sure * bins).astype(np.int64) - 1, 0, bins - 1)
     result = []

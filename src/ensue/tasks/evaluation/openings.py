@@ -1,5 +1,5 @@
-"""How often a held-out part has been evaluated: of runs in test-openings.jsonl beside them, each
-use a line of a chain; of models in memory for as long as the process lives."""
+"""Counts of evaluations of a held-out part: for runs in test-openings.jsonl next to them, a line of
+a hash chain for each use; for models in memory, as long as the process lives."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ IN_THIS_PROCESS: Counter[str] = Counter()  # evaluations of rows by their digest
 
 
 class Openings:
-    """The evaluations of one model. folder: of its run, beside which they are written down;
-    learned_from: digests of what it was trained and validated with, which is nothing to open."""
+    """The evaluations of one model. folder: of its run, next to which they are recorded;
+    learned_from: digests of its training and validation parts, which are not counted."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Openings:
         self._by_model: Counter[str] = Counter()
 
     def count(self, digest: str, evaluation: Evaluation) -> Evaluation:
-        """The same evaluation, which knows how often these rows have been evaluated."""
+        """The same evaluation, with the number of times these rows have been evaluated."""
         if digest in self._learned_from():
             return evaluation
         self._by_model[digest] += 1
@@ -50,7 +50,7 @@ class Openings:
     def _written_down(
         self, folder: RunFolder, digest: str, evaluation: Evaluation
     ) -> tuple[int, int] | None:
-        """A folder that cannot be written to is told, and no reason to withhold the scores."""
+        """Record the evaluation. If the folder is not writable, warn and still give the scores."""
         log = logging.getLogger("ensue")
         try:
             opening = record_opening(folder, digest, evaluation, ())
@@ -64,8 +64,8 @@ class Openings:
 
 @dataclass(frozen=True)
 class Opening:
-    """How often a test part has been looked at, by this run and by any run beside; digest: of the
-    line of the last time; doubts: what is wrong with the file, a line each."""
+    """Counts of evaluations of a test part, by this run and by all runs next to it; digest: of the
+    last line; doubts: problems of the file, a line each."""
 
     by_this_run: int
     by_all: int
@@ -76,8 +76,8 @@ class Opening:
 def record_opening(
     folder: RunFolder, test: str, evaluation: Evaluation, known: Collection[str]
 ) -> Opening:
-    """One more line, and what the file then says of this test part. test: its digest; known: those
-    of the lines that this run has written of it before, as far as it remembers."""
+    """Add a line, and count what the file then has about this test part. test: its digest; known:
+    digests of the lines that this run wrote about it before, as far as it remembers."""
     place = folder.path.resolve().parent / OPENINGS
     run = folder.path.resolve().name
     line = {
@@ -93,7 +93,7 @@ def record_opening(
 
 
 def _doubts(place: Path, lines: Lines, lost: Collection[str]) -> Iterator[str]:
-    """Nothing of this changes a score, and nothing of it is left unsaid."""
+    """Problems of the file. They change no score, and all of them are reported."""
     doubts = {
         "cut off by a kill, and not counted": lines.torn,
         "not as written: changed, or lines before it are missing; the count may be too low": (
@@ -105,6 +105,6 @@ def _doubts(place: Path, lines: Lines, lost: Collection[str]) -> Iterator[str]:
             yield f"{place}:{number}: {what}"
     if lost:
         yield (
-            f"{place}: this run has opened this test part before, and the line that says so is not "
-            "there: it was removed, or the run was moved; the count is too low"
+            f"{place}: this run has opened this test part before, and the line about it is "
+            "missing: it was removed, or the run was moved; the count is too low"
         )

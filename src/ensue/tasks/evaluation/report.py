@@ -52,7 +52,7 @@ class Error(NamedTuple):
 
 class TimesOpened(NamedTuple):
     """How often a held-out part has been evaluated, and how many of those times by other models;
-    0 where nobody counted."""
+    0 if that is not counted."""
 
     times: int = 0
     by_others: int = 0
@@ -155,12 +155,12 @@ class Evaluation(Printed):
         return replace(self, opened=opened)
 
     def opened_line(self) -> str:
-        """ "" for the first time, and where nobody counted."""
+        """A warning about repeated evaluations; "" for the first one, or without counts."""
         line = self.opened.line("These rows have been evaluated")
         return f"{line} Scores that choices follow are too good." if self.opened.times > 1 else ""
 
     def document(self) -> Document:
-        """Scores as bars beside the baselines, then what this kind of evaluation has."""
+        """Scores as bars next to the baselines, then the sections of this kind of evaluation."""
         head = Beside([self._scores(), *self._baselines()])
         opened = Paragraph(self.opened_line(), quiet=True)
         return Document("Evaluation", "", [head, *self.sections(), opened])
@@ -174,15 +174,14 @@ class Evaluation(Printed):
         return f"{self.rows:,} rows{unit}"
 
     def unknown_line(self) -> str:
-        """How many rows have labels that no answer can be; "" where there are none."""
+        """The number of rows with labels that training does not have; "" without such rows."""
         if not self.unknown:
             return ""
         many = "1 row has" if self.unknown == 1 else f"{self.unknown:,} rows have"
         return f"{many} labels that the training part does not have: counted as mistakes"
 
     def beaten_line(self) -> str:
-        """Which baseline does as well, or better beyond the interval of the score; "" where none
-        does."""
+        """Which baseline is as good, or better beyond the interval of the score; "" if none is."""
         sign, main = (1 if self.higher_is_better else -1), self.scores[self.main]
         winner = max(self.baselines, key=lambda name: sign * self.baselines[name], default="")
         if not winner or sign * self.baselines[winner] < sign * main.value:

@@ -82,7 +82,7 @@ class Attribution:
 
 @dataclass(frozen=True)
 class Phrase:
-    """What one of the linear model's features counts for: words or letters as they are spelled."""
+    """The score of one feature of the linear model: words or letters as they are spelled."""
 
     text: str
     score: float
@@ -90,9 +90,9 @@ class Phrase:
 
 @dataclass(frozen=True)
 class LinearAttribution:
-    """What the linear model says of an answer: output = bias + Σ scores, exactly. bias: what
-    no token says, of columns beside the text too; tokens: as the linear model cuts them; phrases:
-    the features that count most."""
+    """The linear model's part in an answer: output = bias + Σ scores, exactly. bias: what does not
+    come from a token, including columns next to the text; tokens: as the linear model cuts them;
+    phrases: the features that count most."""
 
     answer: str
     step: int | None
@@ -105,8 +105,8 @@ class LinearAttribution:
 
 @dataclass(frozen=True)
 class Attributions(Drawn):
-    """tokens: of the input, of a pair both sides behind one another, `sides` saying how many each
-    has. inputs: of several inputs their names: each is a side, and begins the names of its tokens.
+    """tokens: of the input; of a pair both sides in turn, with `sides` the number of tokens of
+    each. inputs: names of several inputs: each is a side, and begins the names of its tokens.
     method, baseline: how it was found; measure: what the scores are parts of; of: whose
     output it is, all that answers or the networks alone; points: of the integral. linear: the
     linear model's own part, where it answers too and `of` leaves it out.
@@ -146,7 +146,7 @@ class Attributions(Drawn):
 
 
 class LabelRows(NamedTuple):
-    """A row for each answer: at which step, its label, what is said of it, scores by token."""
+    """A row for each answer: its step, its label, its text, and scores by token."""
 
     steps: Sequence[int]
     labels: Sequence[str]
@@ -296,7 +296,7 @@ def _tokens(sided: SidedTokens, scores: Sequence[float], width: int, colour: boo
 
 
 def _coloured(tokens: Sequence[str], values: Sequence[float], width: int) -> str:
-    """Tokens behind one another, in lines as wide as the terminal."""
+    """Tokens one after another, in lines as wide as the terminal."""
     between = "" if all(len(token) == 1 for token in tokens) else " "
     lines, line, used = [], "", 2
     for token, value in zip(tokens, values, strict=True):

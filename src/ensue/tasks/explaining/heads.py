@@ -1,4 +1,4 @@
-"""Where the heads of a Transformer look."""
+"""Attention of the heads of a Transformer, as text and pictures."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def heads_picture(maps: HeadMaps) -> str:
         top, right = _layer(drawing, head_map, top + 40)
         wide = max(wide, right + MARGIN)
     weight_key(drawing, (MARGIN, top + 14))
-    return drawing.svg(wide, top + 40, "Where the heads of a Transformer look")
+    return drawing.svg(wide, top + 40, "Attention of the heads of a Transformer")
 
 
 def _layer(drawing: Drawing, head_map: HeadMap, top: float) -> tuple[float, float]:
@@ -155,7 +155,7 @@ def _weights(
 
 
 def _side(wide: float, cells: int) -> float:
-    """Of a square, so that so many of them are about that wide."""
+    """Cell size in pixels for `cells` cells that are together about `wide`."""
     return min(max(wide / cells, SMALLEST), LARGEST)
 
 

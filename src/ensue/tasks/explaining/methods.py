@@ -6,8 +6,8 @@ outputs (rows, n). For each output f_k and each step t:
     gradient × input       x_t · ∂f_k/∂x_t
     integrated gradients   (x_t − x̄_t) · ∫₀¹ ∂f_k/∂x_t (x̄ + a·(x − x̄)) da
 
-The second (Sundararajan et al. 2017) sum up to f_k(x) − f_k(x̄), x̄ a baseline, but for the error
-of the integral.
+Integrated gradients (Sundararajan et al. 2017) sum to f_k(x) − f_k(x̄), x̄ a baseline, except for
+the error of the integral.
 """
 
 from __future__ import annotations
@@ -126,11 +126,11 @@ def all_replaced(part: Part, step: Any) -> Part:
 
 
 def with_rows(part: Part, rows: Sequence[Sequence[Steps]]) -> Part:
-    """These rows in place of the only one, under its name."""
+    """The part with these rows instead of its only one, under the same name."""
     values = part.inputs.values
     sides = [Ragged.of(side, values.dtype, values.shape[1:]) for side in zip(*rows, strict=True)]
     second = sides[1] if len(sides) > 1 else None
-    again = part.take(np.zeros(len(rows), np.int64))  # what stands beside the steps stays
+    again = part.take(np.zeros(len(rows), np.int64))  # other columns stay
     return replace(again, inputs=sides[0], second=second, labels=None)
 
 
@@ -143,7 +143,7 @@ AT_ONCE = 16_000  # steps of the points that are computed together
 
 
 class Shares(NamedTuple):
-    """scores (outputs, steps), those of all sides behind one another; output f(x) (outputs,)."""
+    """scores (outputs, steps), one side after another; output f(x) (outputs,)."""
 
     scores: Tensor
     output: Tensor

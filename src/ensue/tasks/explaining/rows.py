@@ -1,4 +1,4 @@
-"""Answers of sequences explained: what the rooms share, and what each says of itself."""
+"""Explanations of answers for sequences: the shared part, and the interface of each task."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class RowExplainer(ABC):
 
     @abstractmethod
     def whole(self, part: Part) -> Floats:
-        """(rows, answers): the measure of the wanted answers, by all that answers together."""
+        """(rows, answers): the measure of the explained answers, by the combined model."""
 
     @abstractmethod
     def embedded(self, network: nn.Module, part: Part) -> Sides:
@@ -65,10 +65,10 @@ class RowExplainer(ABC):
 
     @abstractmethod
     def outputs(self, network: nn.Module, sides: Sides) -> Tensor:
-        """(rows, answers): the measure of the wanted answers, by one network."""
+        """(rows, answers): the measure of the explained answers, by one network."""
 
     def answerers(self) -> str:
-        """Who answers, beside the networks; "" for nobody."""
+        """What contributes to the answer besides the networks; "" for nothing."""
         return ""
 
     def linear(self) -> tuple[LinearAttribution, ...]:
@@ -92,7 +92,7 @@ class RowExplainer(ABC):
         return tuple(labels)
 
     def networks_alone(self) -> str:
-        """Whose output gradients are of."""
+        """A phrase for the part of the model whose output the gradients explain."""
         count = len(self.model.networks)
         several = f"the mean of the {count} networks" if count > 1 else "the network"
         beside = self.answerers()
@@ -109,8 +109,8 @@ def explained_row(model: AnyModel, inputs: Any) -> Part:
 
 
 class ExplainRows(ABC):
-    """What the answer to a row rests on, by one of three methods. question: the row, of what is
-    given and asked."""
+    """Attributions of the answer to a row, by one of three methods. question: the row and its
+    options."""
 
     option = EXPLAINED
 

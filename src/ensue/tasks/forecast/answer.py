@@ -30,7 +30,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class ExpectedQuantiles(Expected):
-    """The same, with the quantiles that were asked for, by their level: "0.1"."""
+    """The same, with the requested quantiles by their level: "0.1"."""
 
     quantiles: Mapping[str, float]
 

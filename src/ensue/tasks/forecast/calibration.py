@@ -1,5 +1,5 @@
-"""What the validation part says of a fitted model: how far its bounds and quantiles are off, and
-how much of a mixed forecast's correction counts."""
+"""Calibration of a fitted forecaster on the validation part: errors of its bounds and quantiles,
+and the share of a mixed forecast's correction."""
 
 from __future__ import annotations
 

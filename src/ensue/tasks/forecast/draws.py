@@ -1,4 +1,4 @@
-"""Forecasts of a model as pictures: of the steps ahead, or of a part's end beside what came."""
+"""Plots of forecasts: of the steps ahead, or of the end of a part next to the actual values."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ MODEL, BASELINE = COLOURS[:2]
 
 @dataclass(frozen=True)
 class View:
-    """Of one series. before (steps, targets), NaN where a value is missing; point, low, high,
-    baseline (horizon, targets); actual too, if it is known. times: of all steps, as words; time:
-    what they are; targets: what stands above each panel."""
+    """The data of one plot. before (steps, targets), NaN where a value is missing; point, low,
+    high, baseline (horizon, targets); actual too, if it is known. times: of all steps, as text;
+    time: the name of their axis; targets: titles of the panels."""
 
     targets: Sequence[str]
     time: str
@@ -120,7 +120,7 @@ def _pieces(line: Array) -> list[list[tuple[float, float]]]:
 
 
 def _ticks(times: Sequence[str], x: Axis) -> Iterator[tuple[float, str]]:
-    """As many times as fit beside each other, and on the paper."""
+    """As many times as fit next to each other, and on the page."""
     wide = max(text_width(time, 11) for time in times)
     every = max(1, math.ceil(len(times) * (wide + 24) / (x.end - x.start)))
     for step in range(0, len(times), every):
@@ -133,7 +133,7 @@ MOST_PANELS = 60  # of one picture
 
 
 class ForecastDraws:
-    """Every target of every series, as SVG; asked: `series` names those of a panel to draw."""
+    """Every target of every series, as SVG; asked: `series` names those of a panel to plot."""
 
     def answers(self, model: ForecastModel, part: SeriesPart, options: Asked) -> str:
         return drawn_ahead(model, _chosen(part.series, options.get("series")))
@@ -233,7 +233,7 @@ def _drawn(
 
 
 def _label(series: str, target: str, targets: int) -> str:
-    """What stands above a panel: the series, and its target where there are several."""
+    """The title of a panel: the series, and its target if there are several."""
     if not series:
         return target
     return series if targets == 1 else f"{series}: {target}"

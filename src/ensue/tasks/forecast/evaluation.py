@@ -1,5 +1,5 @@
-"""Errors of forecasts, and a backtest evaluated: errors beside those of the baselines, by step
-ahead, and the intervals."""
+"""Errors of forecasts, and the evaluation of a backtest: errors next to those of the baselines, by
+step ahead, and the intervals."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Units(NamedTuple):
 
 
 def mean_of(values: Array, axis: int | tuple[int, ...] | None = None) -> Array:
-    """Of the numbers that are there; NaN where there are none."""
+    """Mean of the values that are not missing; NaN if all are."""
     known = np.isfinite(values)
     if known.all():
         return np.asarray(values.mean(axis))
@@ -72,13 +72,13 @@ def errors(truth: Array, point: Array, units: Units) -> dict[str, float]:
 
 
 def inside(truth: Array, low: Array, high: Array) -> Array:
-    """1 where an interval holds what came, else 0; NaN where nothing is known."""
+    """1 if an interval contains the actual value, else 0; NaN without an actual value."""
     covered = ((low <= truth) & (truth <= high)).astype(np.float64)
     return np.where(np.isfinite(truth), covered, np.nan)
 
 
 class Ahead(NamedTuple):
-    """One step ahead, over all windows: scaled by the spread of each target where there are
+    """Errors one step ahead, over all windows: scaled by the spread of each target if there are
     several."""
 
     step: int
@@ -232,7 +232,7 @@ class ForecastEvaluation(Evaluation):
         return [row for row in self.ahead if row.step % every == 0 or row.step == 1]
 
     def _series(self) -> list[Section]:
-        """The worst series, beside the best baseline of each."""
+        """The worst series, next to the best baseline of each."""
         if not self.series:
             return []
         beaten = sum(row.mae < row.baseline for row in self.series)

@@ -1,4 +1,4 @@
-"""The families of forecasters by the value of `model.family`: networks, and how they are told."""
+"""The families of forecasters by the value of `model.family`: networks, and their descriptions."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from ensue.tasks.search.usual import TRIED_CELLS
 from ensue.tasks.task import Family, Solved
 
 # -------------------------------------------------------------------------------------------------
-# The network of a mixed forecast: what the solved members leave of each step ahead.
+# The network of a mixed forecast: it predicts the residuals of the solved members, by step ahead.
 #
-# Each target is read by itself with the same weights, in segments of the window: its values off the
-# last one, whether they were there, and all that stands beside them. It begins as no correction at
-# all.
+# Each target is read by itself with the same weights, in segments of the window: its values minus
+# the last one, whether they are present, and all other columns. Before training the correction is
+# zero.
 
 MOST_SEGMENTS = 24
 

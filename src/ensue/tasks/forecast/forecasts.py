@@ -202,13 +202,13 @@ def _forecast_all(
 
 
 def truth_of(series: Series, origins: Origins, settings: ForecastSettings) -> Array:
-    """What came after each origin, (horizon, windows, targets); NaN where it is not known."""
+    """The actual values after each origin, (horizon, windows, targets); NaN if not known."""
     values = series.values[:, : len(settings.targets)]
     return np.asarray(values[origins[None] + np.arange(settings.horizon)[:, None]])
 
 
 def baselines_of(model: ForecastModel, series: Series, origins: Origins) -> dict[str, Array]:
-    """Beside the usual ones the solved members of a mixed forecast, each alone."""
+    """The usual baselines and the solved members of a mixed forecast, each alone."""
     baselines = model.learned.baselines.forecasts(series, origins)
     mixture = model.learned.mixture
     if mixture is None:

@@ -1,4 +1,4 @@
-"""What a forecaster learns from its training part, beside the weights of its networks."""
+"""What a forecaster learns from its training part, except the weights of its networks."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ class LearnedSeries:
         return cls(scale, baselines, units, widening, static, mixture, selected)
 
     def history(self, settings: ForecastSettings) -> int:
-        """Steps that must stand before the first forecast."""
+        """Number of steps needed before the first forecast."""
         spaced = 2 if settings.time else 1  # two steps tell how far steps are apart
         look_back = settings.look_back if settings.family in MIXED else settings.history
         return max(look_back, self.baselines.season, spaced)

@@ -81,8 +81,8 @@ def normalisation_of(y: Tensor, how: str) -> Normalisation:
 
 
 class ForecastNetwork(nn.Module):
-    """What all have in common. columns: numbers of a step of the past. static: numbers that are
-    known of a series, which stand beside those known ahead."""
+    """Base class of the forecasting networks. columns: numbers of a past step. static: number of
+    static values of a series, which are read with those known ahead."""
 
     def __init__(self, settings: ForecastSettings, static: int = 0) -> None:
         super().__init__()
@@ -154,7 +154,7 @@ class RecurrentForecast(ForecastNetwork):
     """One step ahead at each step: z_{t+1} = V·h_t, h_t = cell(y_t, known_{t+1}; h_{t−1}).
 
     Trained on the true steps before (teacher forcing); rolled forward on its own. A drawn path
-    goes on from what was drawn, so that its steps belong together."""
+    continues from its own drawn values, so that its steps belong together."""
 
     def __init__(self, settings: ForecastSettings, static: int = 0) -> None:
         super().__init__(settings, static)

@@ -24,7 +24,7 @@ from ensue.tasks.forecast.settings import ForecastSettings
 
 
 def calendar(moments: Sequence[Moment], names: Sequence[str]) -> NDArray[np.float64]:
-    """(steps, 2·names): sine and cosine of each phase, so that December stands beside January."""
+    """(steps, 2·names): sine and cosine of each phase, so that December is next to January."""
     phases = np.array([[_phase(moment, name) for name in names] for moment in moments])
     turns = 2 * np.pi * phases.reshape(len(moments), len(names))
     return np.stack([np.sin(turns), np.cos(turns)], -1).reshape(len(moments), -1)
@@ -134,7 +134,7 @@ class ForecastScale:
         return np.asarray(np.log(y) if self.transform == "log" else np.log1p(y))
 
     def differences(self, levels: Array, series: Series) -> Array:
-        """NaN where there is no step so far back."""
+        """Differenced levels; NaN without a step so far back."""
         levels_differenced = self._differenced(levels)
         if self.lag:
             levels_differenced[

@@ -17,7 +17,7 @@ MOST_LOOKED_AT = 100  # series of a panel
 
 def season_of(values: Array) -> int:
     """Steps of a season of values (steps, targets): the first high peak of the autocorrelation of
-    their differences, taken as a mean over the targets; 1 where there is none.
+    their differences, taken as a mean over the targets; 1 without a peak.
 
     >>> season_of(np.sin(2 * np.pi * np.arange(60) / 12)[:, None])
     12
@@ -46,8 +46,8 @@ def season_of(values: Array) -> int:
 
 
 def season_of_series(series: Series, targets: int) -> int:
-    """Steps of a season of one series or of those of a panel, of which the longest are looked at.
-    A season of the calendar counts where values a season apart are alike, too."""
+    """Season length in steps of one series, or of the longest series of a panel. A season of the
+    calendar also counts, if changes a season apart are correlated."""
     order = np.argsort(-series.lengths, kind="stable")[:MOST_LOOKED_AT]
     values = [
         _whole(series.values[series.bounds[k] : series.bounds[k + 1], :targets]) for k in order
@@ -74,7 +74,7 @@ def _whole(values: Array) -> Array:
 
 
 def _alike(values: Array, season: int) -> bool:
-    """Whether changes a season apart are surely correlated, in the middle of the columns."""
+    """Whether changes a season apart are significantly correlated, in the median over columns."""
     changes = np.diff(values, axis=0)
     one, two = changes[season:], changes[:-season]
     spread = one.std(0) * two.std(0)

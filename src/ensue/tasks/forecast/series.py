@@ -25,9 +25,9 @@ class Series:
 
     values (steps, columns) in the order of the settings, all series one after another; NaN where a
     value is missing or still ahead. bounds (series + 1): where each begins; ids: of each; static:
-    what is known of each, in the order of the settings. times: as written, and as moments; ()
-    where there are none. names: where each step comes from. spacing: None where rows count as
-    steps."""
+    the static columns of each, in the order of the settings. times, moments: as written, and
+    parsed; () without a time column. names: where each step comes from. spacing: None if rows count
+    as steps."""
 
     values: NDArray[np.float64]
     names: Names
@@ -91,7 +91,7 @@ class Series:
         return replace(series, ids=tuple(ids), static=tuple(static))
 
     def lengthened(self, steps: int | Steps) -> Series:
-        """With steps after the end of each series of which nothing is known but their times."""
+        """The series with steps added after their ends; only the times of these steps are known."""
         many = np.broadcast_to(np.asarray(steps, np.int64), (self.count,))
         bounds = self.bounds + np.concatenate([[0], np.cumsum(many)])
         values = np.full((int(bounds[-1]), self.values.shape[1]), np.nan)
@@ -117,8 +117,8 @@ class Series:
         return [self.spacing.after(self.moments[end - 1], j) for j in range(1, steps + 1)]
 
     def times_after(self, k: int, steps: int) -> list[str]:
-        """The times of the steps after the last of a series, written as that one; +1, +2, … where
-        there are none."""
+        """The times of the steps after the last of a series, written in the same format; +1, +2, …
+        without times."""
         if not self.times or self.spacing is None:
             return [f"+{j}" for j in range(1, steps + 1)]
         like = self.times[int(self.bounds[k + 1]) - 1]
@@ -140,8 +140,8 @@ F = TypeVar("F", np.float32, np.float64)
 
 
 def carried_forward(values: NDArray[F], starts: Steps | None = None) -> NDArray[F]:
-    """With the last value that was there in the place of a missing one, 0 where there was none;
-    the same array where nothing is missing. starts: where the series of each step begins."""
+    """Each missing value replaced by the last one before it, 0 without any; the same array if
+    nothing is missing. starts: where the series of each step begins."""
     known = np.isfinite(values)
     if known.all():
         return values

@@ -35,7 +35,7 @@ class ForecastSettings(CellSettings):
     targets: list[str] = Field([], description="Columns that are forecast.")
     covariates: list[str] = Field([], description="Columns that are known up to now.")
     known: list[str] = Field([], description="Columns that are known for the steps ahead as well.")
-    ids: list[str] = Field([], description="Columns that tell the series of a panel apart.")
+    ids: list[str] = Field([], description="Columns that identify the series of a panel.")
     static: list[str] = Field(
         [], description="Columns that are the same at all steps of a series: numbers or names."
     )
@@ -43,10 +43,10 @@ class ForecastSettings(CellSettings):
         "", description="Column of the time, or several: year,month,day,hour. None: rows are steps."
     )
     dates: Literal["auto", "day-first", "month-first"] = Field(
-        "auto", description="How 01/02/2021 is read, where the column does not tell by itself."
+        "auto", description="How to read 01/02/2021, if the column leaves it open."
     )
     calendar: Annotated[list[str], Expected(f"a list of {', '.join(CALENDAR)}")] = Field(
-        [], description="What of the time is read, each as a point on a circle."
+        [], description="Features of the time, each read as a point on a circle."
     )
     split: Annotated[
         list[Annotated[float, Field(gt=0, strict=False)]],
@@ -65,8 +65,8 @@ class ForecastSettings(CellSettings):
     )
     normalise: Literal["none", "last", "mean", "instance"] = Field(
         "last",
-        description="What is taken off each window: nothing, its last value, its mean, or its "
-        "mean with division by its deviation.",
+        description="Normalisation of each window: none, minus its last value, minus its mean, or "
+        "minus its mean and divided by its deviation.",
     )
     family: Literal["mixed", "recurrent", "direct", "segment", "linear"] = Field(
         "mixed",
@@ -88,7 +88,7 @@ class ForecastSettings(CellSettings):
     )
     batch_windows: Size = Field(32, description="Windows of a batch.")
     epoch_windows: Annotated[Size | None, OFF] = Field(
-        None, description="Most windows of an epoch, drawn anew for each; off takes all."
+        None, description="Most windows of an epoch, drawn again for each epoch; off takes all."
     )
     stride: Size = Field(1, description="Steps between two origins of a backtest.")
     paths: Draws = Field(200, description="Sampled paths that intervals are taken from.")
@@ -98,14 +98,14 @@ class ForecastSettings(CellSettings):
     quantiles: Annotated[
         list[Annotated[float, Field(gt=0, lt=1, strict=False)]],
         Expected("a list of numbers between 0 and 1"),
-    ] = Field([], description="Quantiles that forecasts have beside their interval.")
+    ] = Field([], description="Quantiles of forecasts, in addition to their interval.")
     calibrated: bool = Field(
         True, description="Widen or narrow intervals by the errors on the validation part."
     )
     refit: bool = Field(
         False,
-        description="Learn the weights anew at the end, from training and validation part, for "
-        "as many updates as were best.",
+        description="Train again at the end, on training and validation part together, for the "
+        "best number of updates.",
     )
 
     @field_validator("split")
@@ -142,8 +142,8 @@ class ForecastSettings(CellSettings):
         others = [*self.covariates, *self.known, *self.calendar, *self.static]
         if self.family in TARGETS_ONLY and others:
             raise ValueError(
-                f"family: {self.family} reads the targets alone, got {', '.join(others)} beside "
-                "them; leave these out, or take mixed, direct or recurrent"
+                f"family: {self.family} reads only the targets, got also {', '.join(others)}; "
+                "leave these out, or choose mixed, direct or recurrent"
             )
         return self
 
@@ -154,7 +154,7 @@ class ForecastSettings(CellSettings):
         clashing = {"transform": self.transform != "none", "difference": self.difference > 0}
         if names := [name for name, clashes in clashing.items() if clashes]:
             raise ValueError(
-                f"{', '.join(names)}: family mixed finds out by itself what to do to the numbers; "
+                f"{', '.join(names)}: family mixed chooses transformations of the numbers itself; "
                 "leave it out, or take another family, such as direct"
             )
         if self.output in ("gaussian", "mixture"):
@@ -201,7 +201,7 @@ class ForecastSettings(CellSettings):
 
     @property
     def history(self) -> int:
-        """Steps that must stand before the first forecast."""
+        """Number of steps needed before the first forecast."""
         return 2 if self.family in MIXED else self.look_back + self.difference
 
     @property

@@ -160,7 +160,7 @@ class SeriesReader(DatasetReader[SeriesPart]):
     def question_files(
         self, files: QuestionFiles, options: Asked = NOTHING
     ) -> Iterator[Questions[SeriesPart]]:
-        """The series that the files continue, or, where there are none, those of the run."""
+        """The series that the files continue; without files, those of the run."""
         settings, future, data = self.model.model, options.get("future"), files.data
         series = SeriesFiles(data, settings, files.origin, files.on_bad_row)
         part = series.read(files.paths or [*data.train, *data.validation, *data.test])
@@ -295,7 +295,7 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
     def evaluate(
         self, part: SeriesPart, model: ForecastModel, options: Asked = NOTHING
     ) -> Evaluation:
-        """A backtest with rolling origin beside the baselines."""
+        """A backtest with rolling origin, next to the baselines."""
         return evaluation_of(backtest(model, part), model.learned.units, model.train.seed)
 
     # ------------------------------------------------------------- kept, looked at
@@ -354,7 +354,7 @@ class Forecaster(Model[ForecastSettings, SeriesPart, LearnedSeries, ForecastStep
 
     @property
     def history(self) -> int:
-        """Steps that must stand before the first forecast."""
+        """Number of steps needed before the first forecast."""
         return self.learned.history(self.model)
 
     def backtest(self, table: SeriesTable) -> Backtest:

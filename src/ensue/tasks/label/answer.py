@@ -25,7 +25,7 @@ class Labelled(Answer):
     spans: tuple[Span, ...] | None
 
     def as_line(self, inputs: object) -> str:
-        """token/LABEL for each step, or the labels alone where there are no tokens."""
+        """token/LABEL for each step, or only the labels without tokens."""
         if not self.tokens:
             return tabbed(" ".join(self.labels))
         pairs = zip(self.tokens, self.labels, strict=True)
@@ -56,7 +56,7 @@ class Labelled(Answer):
         return [Span(k, k + 1, label) for k, label in enumerate(self.labels) if label != OUTSIDE]
 
     def _marked(self, known: Sequence[str]) -> Words:
-        """Each span on the colour of its label, which stands beside it."""
+        """Each span on the colour of its label, with the label next to it."""
         words, at = self.tokens or ("·",) * len(self.labels), 0
         pieces: list[Piece] = []
         for begin, end, kind in self._marked_spans():

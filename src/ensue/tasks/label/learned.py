@@ -1,4 +1,4 @@
-"""What a labeller learns from its training part, beside the weights of its networks."""
+"""What a labeller learns from its training part, except the weights of its networks."""
 
 from __future__ import annotations
 
@@ -107,10 +107,10 @@ MOST_STEPS = 400_000  # that the linear chain learns from; of more, every second
 
 @dataclass(frozen=True)
 class LearnedLabels:
-    """parts: what words are made of, empty in a model of vectors; majority: the most frequent
-    label of each word, a baseline; linear, mixture: the linear chain of a model of text, and how it
-    is mixed with the network, where both answer; context: the character language model whose states
-    stand beside the words."""
+    """parts: features of words, empty in a model of vectors; majority: the most frequent label of
+    each word, a baseline; linear, mixture: the linear chain of a model of text, and its mixture
+    with the network, if both answer; context: the character language model whose states are read
+    next to the words."""
 
     inputs: Annotated[LearnedInputs, NEXT_TO]
     labels: Labels
@@ -128,7 +128,7 @@ class LearnedLabels:
 
     def check_saved(self) -> None:
         if self.mixture is not None and self.linear is None:
-            raise Unfit("expected the linear chain that answers beside the network", "chain")
+            raise Unfit("expected the linear chain that is mixed with the network", "chain")
         if self.mixture is not None and self.mixture.outside and OUTSIDE not in self.labels:
             raise Unfit(f"expected 0 without the label {OUTSIDE}", "mixture.outside")
 
@@ -183,7 +183,7 @@ class LearnedLabels:
         return Columns(surfaces=surfaces, table=table, targets=targets)
 
     def words(self, part: Part, text: TextSettings) -> Ragged:
-        """The vocabulary's number of every step; of vectors all the same one."""
+        """The vocabulary's number of every step; for vectors one number for all."""
         if self.inputs.words is None:
             return same_word(part.inputs)
         return word_numbers(part, self.inputs.words, text)
@@ -227,7 +227,7 @@ def step_targets(part: Part, labels: Sequence[str]) -> Ragged:
 
 
 def folding(text: TextSettings) -> Callable[[str], str]:
-    """How a word is written in the vocabulary: case and numbers folded as the settings say."""
+    """The spelling of a word in the vocabulary: case and numbers folded as in the settings."""
     tokeniser = Tokeniser("spaces", lower=text.lower, numbers=text.numbers)
 
     def fold(word: str) -> str:
@@ -244,5 +244,5 @@ def word_numbers(part: Part, words: Vocabulary, text: TextSettings) -> Ragged:
 
 
 def same_word(steps: Ragged) -> Ragged:
-    """For steps without words: all the same one."""
+    """A single number for all steps, which have no words."""
     return Ragged(np.zeros(len(steps.values), np.int64), steps.starts)

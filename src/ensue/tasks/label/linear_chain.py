@@ -1,11 +1,11 @@
 """The linear chain: a conditional random field of the usual features, without a network.
 
-    score(l) = first[l_1] + Σ_t e_t[l_t] + Σ_t follow[l_{t−1}, l_t] + last[l_T]
-    e_t = Σ_o Σ_f w_o[f], over the words o = −2 … 2 steps from t and the features f of each
+    score(l) = first[l_1] + Σ_t e_t[l_t] + Σ_t follow[l_{t−1}, l_t] + last[l_T],
+    e_t = Σ_o Σ_f w_o[f], over the words o = −2 … 2 steps from t and the features f of each.
 
-w by L-BFGS on the negative log-likelihood of the training part + strength·‖w‖² (Lafferty et al.
-2001). It is convex and has no seed. A word's features are summed once for each distinct word, then
-looked up at every step: the work is that of the vocabulary, not of the text.
+w is fitted by L-BFGS on the negative log-likelihood of the training part + strength·‖w‖² (Lafferty
+et al. 2001). The problem is convex and needs no seed. Features are summed once for each distinct
+word, then looked up at every step: the cost grows with the vocabulary, not with the text.
 """
 
 from __future__ import annotations
@@ -79,9 +79,9 @@ KIND_OF = {0: "own", -1: "near", 1: "near", -2: "far", 2: "far"}
 
 @dataclass(frozen=True)
 class ChainFeatures:
-    """known: a vocabulary for each of KINDS. Every offset has rows of its own in the table of
-    weights, one behind another in the order of OFFSETS; after each kind's features come two rows
-    for what stands before and after a row."""
+    """known: a vocabulary for each of KINDS. Every offset has its own rows in the table of weights,
+    one offset after another in the order of OFFSETS; after each kind's features come two rows for
+    the positions before and after a row."""
 
     known: Annotated[Mapping[str, Words], SavedAs("chain "), Keys(lambda _: KINDS)]
 
@@ -100,12 +100,12 @@ class ChainFeatures:
 
     @property
     def rows(self) -> int:
-        """Of the table of weights."""
+        """Number of rows in the table of weights."""
         return sum(self._sizes())
 
     def tables(self, surfaces: Sequence[str]) -> list[Ragged]:
-        """For each of OFFSETS the rows of weights of every word, and of ENDS behind them; features
-        that training has not are left out."""
+        """For each of OFFSETS the rows of weights of every word, then those of ENDS; features not
+        seen in training are left out."""
         by_kind = {name: _numbers(self.known[name], KINDS[name], surfaces) for name in KINDS}
         begins = np.concatenate([[0], np.cumsum(self._sizes())])
         rows = []
@@ -339,7 +339,7 @@ class ChainOfWords:
 
 
 class SeenWords:
-    """The words of a text: which features each distinct one has, and which stands where."""
+    """The words of a text: the features of each distinct word, and the word at each step."""
 
     def __init__(self, features: ChainFeatures, words: Sequence[str], steps: Ragged) -> None:
         self.rows = features.rows
@@ -460,7 +460,7 @@ class ChainCost:
 
 
 def gold_counts(rows: PackedRows, labels_of_rows: Tensor, labels: int) -> list[Tensor]:
-    """How often each label stands first, after which, and last."""
+    """Counts of each label in first place, after each other label, and in last place."""
     first = torch.bincount(labels_of_rows[rows.first], minlength=labels).double()
     last = torch.bincount(labels_of_rows[rows.last], minlength=labels).double()
     pairs = labels_of_rows[rows.before] * labels + labels_of_rows[rows.after]

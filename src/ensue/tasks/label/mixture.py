@@ -80,9 +80,9 @@ class ScoredChains(NamedTuple):
 
 
 def fitted_weights(batches: Sequence[ScoredChains]) -> ChainMixture:
-    """Both weights > 0 for which the gold labels are the most likely, with 2·(log 2a)² +
-    2·(log 2b)² beside the cost, so that few rows move them little. Of several networks the mean
-    cost."""
+    """Both weights a, b > 0 with the highest likelihood of the gold labels, with the penalty
+    2·(log 2a)² + 2·(log 2b)², so that few rows move them little. For several networks the mean
+    cost counts."""
     from_equal = torch.zeros(2, dtype=torch.float64, requires_grad=True)
     search = LBFGS([from_equal], max_iter=ITERATIONS, line_search_fn="strong_wolfe")
 

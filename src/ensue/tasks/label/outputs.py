@@ -62,8 +62,8 @@ class LabelOutput(nn.Module, ABC):
 
 
 class Constraint(nn.Module):
-    """Which labels may stand first, after which, and last, as scores to be added: 0 or
-    IMPOSSIBLE; all may where nothing is given."""
+    """Scores to be added for labels in first place, after each other label, and in last place: 0 if
+    legal, else IMPOSSIBLE; all are legal by default."""
 
     first: Tensor
     follow: Tensor

@@ -42,20 +42,20 @@ class LabellerSettings(LabelSettings):
         "", description='Cell that reads the previous labels; "" is a layer. Of output previous.'
     )
     previous_start: Literal["learned", "zero"] = Field(
-        "learned", description="What stands for the label before the first. Of output previous."
+        "learned", description="Vector of the label before the first. Only for output=previous."
     )
     search: Literal["auto", "exact", "beam", "greedy"] = Field(
         "auto",
         validate_default=True,
-        description="Search for the best labels; auto: exact, or beam where a cell reads them.",
+        description="Search for the best labels; auto: exact, or beam if a cell reads labels.",
     )
     beam: Width = Field(8, description="Width of the beam, with search beam.")
     linear_share: Annotated[
         Literal["fitted"] | Rate, Expected('"fitted", or a number ≥ 0 and < 1')
     ] = Field(
         0.0,
-        description="Weight of the linear chain of word features in the answer of a model of text, "
-        "beside the network; fitted: to the validation part, with how ready it is to find spans.",
+        description="Weight of the linear chain of word features next to the network, in a model "
+        "of text; fitted: to the validation part, together with a bias for spans.",
     )
     legal_only: bool = Field(
         False, description="Answer only sequences of span tags (BIO and its kin) that are legal."

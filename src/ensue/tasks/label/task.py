@@ -127,7 +127,7 @@ def evaluated(
     model: LabellerModel,
     others: Mapping[str, Ragged] = NOBODY,
 ) -> Evaluation:
-    """others: labels by name that are compared, beside those of the baselines."""
+    """others: labels by name to compare with, in addition to those of the baselines."""
     from ensue.tasks.label.learned import step_targets  # of which much is made that has no answer
 
     learned = model.learned
@@ -180,7 +180,7 @@ class StepContent(Content):
 
 
 def step_labels(value: Any, separator: str, steps: int) -> list[str]:
-    """The labels of so many steps; `Unfit` where it is another number of them."""
+    """The labels of a row, one for each of its `steps`; `Unfit` if their number differs."""
     written = isinstance(value, str) and not separator
     labels = value.split() if written else label_of(value, separator)
     if isinstance(labels, str):
@@ -196,8 +196,8 @@ def step_labels(value: Any, separator: str, steps: int) -> list[str]:
 # Chosen on samples of 1,000, 3,400 and 12,500 sentences, by parts that were not trained on
 # (docs/evidence/defaults.md).
 
-SEARCH = {"search", "beam"}  # where these are told, the network answers alone, by that search
-NOT_OF_CRF = {*SEARCH, "class_weights", "smoothing"}  # and where these are, it is no CRF
+SEARCH = {"search", "beam"}  # if one of these is set, only the network answers, by that search
+NOT_OF_CRF = {*SEARCH, "class_weights", "smoothing"}  # if one of these is set, there is no CRF
 
 
 class BySize(NamedTuple):
@@ -269,15 +269,15 @@ def _tags_of_rows(train: Part) -> list[list[str]]:
     return [[names[k] for k in labels.row(row)] for row in range(len(labels))]
 
 
-# What a labeller reads of a word beside its vector: the layers of a base have no weights for it.
+# Inputs of a labeller in addition to word vectors: the layers of a base have no weights for them.
 WORDS_ALONE = {"character_size": 0, "affixes": 0, "shapes": False}
 LETTERS = "characters"  # the level of a base that reads letters
 
 
 class LabelTransfers(RowTransfers):
-    """The layers of a base of words read words alone; the letters of words are left to the linear
-    chain that answers beside the network. The states of a base of letters stand beside all that a
-    labeller of words reads."""
+    """The layers of a base of words read only words; the letters of words are left to the linear
+    chain that is mixed with the network. The states of a base of letters are read next to all other
+    inputs of a labeller of words."""
 
     def adapted(self, pretrained: Pretrained, model: AnyModel) -> Pretrained:
         pretrained = super().adapted(pretrained, model)
@@ -290,8 +290,8 @@ class LabelTransfers(RowTransfers):
         if model.base.layers is not None or model.base.added:
             raise OptionError(
                 f"base.layers, base.added: {pretrained.called} reads letters, and its states "
-                "stand beside "
-                "the words; all of its layers are used, leave these settings out"
+                "are read next to the "
+                "words; all of its layers are used, leave these settings out"
             )
         return Pretrained(pretrained.called, pretrained.digest, context=pretrained)
 
@@ -338,8 +338,8 @@ class LabelReader(RowReader[Part]):
     classes = True
 
     def tokenisers(self, rows: Rows) -> Tokenisers:
-        """A text is cut into words as they are written: their letters and shapes are features.
-        Only the vocabulary of words folds case and numbers."""
+        """A text is cut into words with their original spelling: their letters and shapes are
+        features. Only the vocabulary of words folds case and numbers."""
         text = text_of(self.model)
         if text.level == "subwords" or text.max_length is not None:
             raise OptionError(

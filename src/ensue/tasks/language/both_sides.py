@@ -1,4 +1,4 @@
-"""Cells from the left and cells from the right that say which word stands between."""
+"""Language models with cells from the left and from the right, for the word between."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class BothSidesLanguage(RecurrentLanguage):
         return ahead + between, carried
 
     def _joined(self, y: Tensor, batch: StreamBatch) -> Tensor:
-        """What stands before each target with what stands after it, (time, batch, width)."""
+        """States before each target with those after it, (time, batch, width)."""
         after = batch.targets[1:]
         if batch.ahead is not None:
             after = torch.cat([after, batch.ahead])

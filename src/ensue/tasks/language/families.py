@@ -301,7 +301,7 @@ class FromTheRight:
 
     def score(self, rows: Ragged) -> Ragged:
         """log p of every token of rows, given those after it, and of the border before each row,
-        which stands last."""
+        which comes last."""
         stream = read_from(stream_of(rows, END_NUMBER), "backward")
         scores = self.network.score_stream(stream, scored_columns(rows))
         values = scores[::-1]  # the border before a row, then the row
@@ -312,8 +312,8 @@ class FromTheRight:
 
 
 class NextToken(Protocol):
-    """What n-grams and networks have in common: a text begins with `begin` and the token `first`,
-    and goes on by `step`."""
+    """The interface of n-grams and networks: a text begins with `begin` and the token `first`, and
+    continues by `step`."""
 
     @property
     def first(self) -> int:
@@ -370,8 +370,8 @@ BASELINE = NgramDesign(3, "kneser-ney")  # what networks are compared with
 
 
 class LanguageFamily(Family[LanguageSettings]):
-    """A kind of model that says what comes next. looks_ahead: in training it reads what comes
-    after a piece of the text too."""
+    """A kind of model that predicts the next token. looks_ahead: in training it also reads the
+    tokens after a piece of the text."""
 
     looks_ahead: bool = False
 

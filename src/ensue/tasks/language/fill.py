@@ -1,4 +1,4 @@
-"""Words for a blank, from what stands on both sides of it."""
+"""Fill in blanks, from the words on both sides."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ensue.tasks.language.streams import Tokens
 
 BLANK = re.compile(r"_{2,}")
 WORD_LEVELS = ("words", "pieces", "spaces")
-TOP = 5  # among so many fillers the true word is looked for
+TOP = 5  # fillers among which the true word counts as found
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,8 @@ def both_sided(model: AnyLanguageModel) -> list[BothSidesLanguage]:
 
 
 def filling_scores(networks: Sequence[LanguageNetwork], stream: Tokens) -> Mapping[str, float]:
-    """How well the words of a text are filled in, ends of texts aside: by what stands before alone,
-    and by both sides, of networks that read from both."""
+    """Evaluation of filling in the words of a text, except its ends: from the words before alone,
+    and for networks that read from both sides, from both."""
     words = stream[1:] != END_NUMBER
     if not words.any():
         return {}

@@ -37,7 +37,7 @@ class Letters:
 
 @dataclass(frozen=True)
 class WordSpelling:
-    """mark: what a token that begins a word begins with; "" where white space stands between."""
+    """mark: how a token at the beginning of a word begins; "" if white space separates words."""
 
     mark: str
 

@@ -1,4 +1,4 @@
-"""What a language model learns from its training part, beside the weights of its networks."""
+"""What a language model learns from its training part, except the weights of its networks."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What all networks that say what comes next have in common.
+"""The interface of networks that predict the next token.
 
-They read streams: tokens (time, batch), each column a text that goes on in the next batch.
-`forward` is the cost of the tokens that follow, summed; what a network remembers is carried.
+They read streams: tokens (time, batch), each column a text that continues in the next batch.
+`forward` is the summed cost of the next tokens; the state of a network is carried over.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from ensue.training.processes import device_of_weights, moved
 
 @dataclass(frozen=True)
 class DropoutRates:
-    """word: of a word of the vocabulary, zero wherever it stands in a batch; input: of
+    """word: of a word of the vocabulary, zero at all its places in a batch; input: of
     embeddings; layers: of the outputs of layers; recurrent: of the states of cells; attention: of
-    its weights; output: of what the scores are made of; carried: of all that a column remembers,
-    so that it begins anew. A network has no use for some of them."""
+    its weights; output: of the inputs of the scores; carried: of the whole state of a column, which
+    then starts fresh. Networks do not use all of them."""
 
     word: float = 0.0
     input: float = 0.0
@@ -75,7 +75,7 @@ class LanguageNetwork(nn.Module, ABC):
     @classmethod
     @abstractmethod
     def of(cls, settings: LanguageSettings, words: int) -> Self:
-        """With fresh weights, for a vocabulary of so many words."""
+        """A network with fresh weights, for a vocabulary of `words` words."""
 
     @staticmethod
     @abstractmethod
@@ -119,8 +119,8 @@ class LanguageNetwork(nn.Module, ABC):
         return Ragged(values, rows.starts + np.arange(len(rows) + 1))
 
     def score_stream(self, stream: Tokens, columns: int = COLUMNS) -> NDArray[np.float64]:
-        """log p of every token but the first, given all before it — in so many columns, each of
-        which begins anew, unless the text is short."""
+        """log p of every token except the first, given all before it in its column. The text is
+        cut into `columns` columns, each with a fresh state, unless it is short."""
         columns = 1 if len(stream) < columns * STEPS else columns
         bits = np.zeros(len(stream) - 1)
         carried: Carried = {}

@@ -1,4 +1,4 @@
-"""Cells that say what comes next, from all that they have read."""
+"""Cells that predict the next token, from all that they have read."""
 
 from __future__ import annotations
 

@@ -30,8 +30,8 @@ class LanguageSettings(LayerSettings):
     )
     direction: Literal["forward", "backward"] = Field(
         "forward",
-        description="End that a text is read from; backward: from its last token to its first, for "
-        "a base beside a forward model.",
+        description="Direction of reading; backward: from the last token of a text to its first, "
+        "for a base together with a forward model.",
     )
     order: Annotated[int, Field(ge=1, le=10)] = Field(
         5, description="n of the n-grams: the tokens before and the one that follows."
@@ -71,8 +71,8 @@ class LanguageSettings(LayerSettings):
     )
     dropout_carried: Rate = Field(
         0.02,
-        description="Share of the columns that begin a piece of the text anew, with nothing "
-        "remembered, as every text does that is read by itself; of families recurrent and both.",
+        description="Share of the columns that begin a piece of the text with a fresh state, as "
+        "every separate text does; of families recurrent and both.",
     )
     columns: Size = Field(
         20, description="Rows of a batch: streams of the text that are read side by side."

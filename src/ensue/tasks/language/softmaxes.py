@@ -241,7 +241,7 @@ SOFTMAXES: dict[str, Callable[[tuple[int, ...], int], Softmax]] = {
 
 
 def softmax_of(name: str, cuts: Sequence[int], words: int) -> Softmax:
-    """As `model.softmax` and `model.softmax_cuts` say, for a vocabulary of so many words."""
+    """The softmax of `model.softmax` and `model.softmax_cuts`. words: size of the vocabulary."""
     return SOFTMAXES[name](tuple(cuts), words)
 
 

@@ -48,13 +48,13 @@ def stream_of(rows: Ragged, end: int) -> Tokens:
 
 def read_from(tokens: Tokens, direction: str) -> Tokens:
     """A text as a model of that direction reads it: a backward one from its last token to its
-    first. Between texts stands their end, so that it is the start of the one before as well."""
+    first. Their end token separates texts, so that it also is the start of the one before."""
     return tokens[::-1].copy() if direction == "backward" else tokens
 
 
 def scored_columns(rows: Ragged) -> int:
-    """How many columns a text that is scored may be cut into, each of which begins anew. A text by
-    itself is read as a whole: each of its tokens after all that stand before it."""
+    """How many columns, each with a fresh state, a scored text may be cut into. A single text is
+    read as a whole: each of its tokens given all tokens before it."""
     return 1 if len(rows) == 1 else COLUMNS
 
 

@@ -352,7 +352,7 @@ def _unigram_perplexity(words: Vocabulary, rows: Ragged) -> float:
 
 
 def _characters(part: Part, learned: LearnedLanguage) -> int:
-    """Of the text, with one for what stands between tokens and rows."""
+    """Number of characters of the text, with one for each separator of tokens and rows."""
     between = 0 if learned.tokeniser.name == "characters" else 1
     lengths = np.array([len(token) for token in part.numbers.tokens], np.int64)
     inside = int(lengths[part.inputs.values].sum())

@@ -1,5 +1,5 @@
-"""The encoder of a language model, as other tasks take it over, and all of it, as another language
-model goes on with it."""
+"""Transfer from a language model: its encoder for other tasks, all of it for another language
+model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ensue.tasks.transfer.two_ways import TWO_WAYS
 if TYPE_CHECKING:
     from ensue.tasks.any_model import AnyModel
 
-# What the encoder of a language model is beside its settings: it sees nothing of what comes next.
+# Settings that follow from a language model's encoder being causal.
 ONE_WAY = {
     "bidirectional": False,
     "backward_start": "zero",
@@ -108,7 +108,7 @@ class LanguageTransfers(Transfers):
             )
         if model.base.layers is not None or model.base.added:
             raise OptionError(
-                "base.layers, base.added: a language model goes on with all layers of its base; "
+                "base.layers, base.added: a language model continues with all layers of its base; "
                 "leave these settings out"
             )
         return dict(pretrained.language)

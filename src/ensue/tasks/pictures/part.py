@@ -143,8 +143,8 @@ def collect_pictures(
     shape: Shape | None = None,
     tokenisers: Tokenisers | None = None,
 ) -> PicturePart:
-    """numbers: those of the other parts of the data set; None begins anew. shape: what all
-    pictures are brought to; None as the settings say."""
+    """numbers: those of the other parts of the data set; None for new ones. shape: target shape of
+    all pictures; None for that of the settings."""
     known = Numbers() if numbers is None else numbers
     collector = PictureCollector(settings, known, shape, tokenisers)
     for example in examples:

@@ -49,7 +49,7 @@ class NamedPictures(Content):
 
 
 def with_picture(example: Example, column: str) -> Example:
-    """The picture in place of the name of its file."""
+    """The example with its picture instead of the name of its file."""
     try:
         return example._replace(value=picture_beside(example.place, example.value))
     except Unfit as unfit:
@@ -57,7 +57,7 @@ def with_picture(example: Example, column: str) -> Example:
 
 
 def picture_beside(place: Place, name: Any) -> Picture:
-    """The picture of a file, whose path is told from the folder of the table."""
+    """The picture of a file, with a path relative to the folder of the table."""
     if not isinstance(name, str):
         raise Unfit(f"expected the name of a picture's file, got {name!r}")
     try:
@@ -77,14 +77,14 @@ def read_pictures(path: Path | str, tell: Tell, labelled: bool = True) -> Iterat
     if labelled:
         raise DataError(
             f"{path}: expected a folder with a folder of pictures for each class, or an idx file "
-            "(…-images-idx3-ubyte) with its labels beside; a table that names pictures is read "
-            "with --image COLUMN --label COLUMN without --task image"
+            "(…-images-idx3-ubyte) with its labels file next to it; a table that names pictures is "
+            "read with --image COLUMN --label COLUMN without --task image"
         )
     return image_row(path, None, tell)
 
 
 def _inside(path: Path, tell: Tell) -> Iterator[Row]:
-    """The pictures of a folder and of the folders in it, by name; hidden files are passed over."""
+    """The pictures of a folder and of its subfolders, by name; hidden files are skipped."""
     for file in sorted(child for child in path.rglob("*") if child.is_file()):
         if not any(name.startswith(".") for name in file.relative_to(path).parts):
             yield from image_row(file, None, tell)
@@ -202,7 +202,7 @@ def refuse_columns(data: DataSettings) -> None:
     if flags:
         raise OptionError(
             f"{', '.join(flags)}: pictures have no columns: a picture's class is its folder, or "
-            "stands in the file of labels beside an idx file. Leave the option out; a table that "
+            "is in the labels file next to an idx file. Leave the option out; a table that "
             "names pictures, with any label, is read with --image COLUMN --label COLUMN without "
             "--task image"
         )
@@ -233,8 +233,8 @@ class PictureReader(RowReader[PicturePart]):
         return pictures_asked(inputs)
 
     def collected(self, rows: Rows, like: PicturePart | None = None) -> PicturePart:
-        """Pictures of the shape of a fitted model, or of the part that they are like; else as the
-        settings say."""
+        """Pictures of the shape of a fitted model, or of the part that they are like; else of the
+        settings' shape."""
         shape, numbers = (None, None) if like is None else (like.shape, like.numbers)
         if self.model.fitted:
             shape = self.learned_shape()

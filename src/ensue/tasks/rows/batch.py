@@ -30,8 +30,8 @@ class SequenceBatch:
       with characters.lengths (distinct) and characters.index (time, batch), which of them a
       step holds; sentence (letters, batch), the row as a character language model reads it, with
       sentence.after (time, batch), where the space after each word stands; ngrams (total), all
-      rows behind one another, with ngrams.starts (batch);
-      column_numbers (batch, n) and column_categories (batch, k) of the columns beside the steps.
+      rows one after another, with ngrams.starts (batch);
+      column_numbers (batch, n) and column_categories (batch, k) of the columns next to the steps.
     targets: (batch,) classes, (batch, labels) zeros and ones, or (time, batch) labels."""
 
     inputs: dict[str, Tensor]
@@ -44,9 +44,9 @@ class SequenceBatch:
 
 @dataclass(frozen=True)
 class Columns:
-    """Encoded rows. Words come as their ids, or as numbers of surfaces with what the table knows
-    of each; targets (rows,) classes, (rows, labels) or one label for each step. column_numbers,
-    column_categories: (rows, n) and (rows, k), of the columns beside."""
+    """Encoded rows. Words come as their ids, or as numbers of surfaces with a table of features of
+    each; targets (rows,) classes, (rows, labels) or one label for each step. column_numbers,
+    column_categories: (rows, n) and (rows, k), of the columns next to the steps."""
 
     words: Ragged | None = None
     surfaces: Ragged | None = None
@@ -146,7 +146,7 @@ def collate(columns: Columns, rows: Rows) -> SequenceBatch:
 
 
 def batch_of(columns: Columns, rows: int = 1) -> SequenceBatch:
-    """The only row of columns, so many times, with its real numbers in float64."""
+    """The only row of columns, repeated `rows` times, with its real numbers in float64."""
     batch = collate(columns, [0] * rows)
     pairs = batch.inputs.items()
     inputs = {

@@ -39,7 +39,7 @@ class Content:
         return sequence(row.fields.get("features" if data.sequence else data.text_column))
 
     def second(self, row: Row, data: DataSettings) -> Any:
-        """What the value is matched with; None where there is no such thing."""
+        """The second input that the value is matched with; None without one."""
         return None
 
     def label(self, row: Row, data: DataSettings, value: Any) -> Any:
@@ -50,17 +50,17 @@ class Content:
         return written(example.value)
 
     def looked_up(self, example: Example, data: DataSettings) -> Example:
-        """With what the value stands for, such as the picture of a file's name: only rows of the
-        part at hand are looked up."""
+        """The example with its value resolved, such as a picture instead of its file name: only for
+        rows of the part in use."""
         return example
 
 
 def cells_beside(row: Row, data: DataSettings) -> list[str] | None:
-    """Those of the columns that are read beside the text; None where there are none."""
+    """The cells of the columns that are read next to the text; None without such columns."""
     if not data.columns:
         return None
     if missing := [name for name in data.columns if name not in row.fields]:
-        raise Unfit(f"expected a column {missing[0]!r} beside the text, got none")
+        raise Unfit(f"expected a column {missing[0]!r} next to the text, got none")
     try:
         return cells_of({name: row.fields[name] for name in data.columns}, "")
     except DataError as error:
@@ -88,8 +88,8 @@ def sequence(value: Any) -> Input:
 
 
 def label_of(value: Any, separator: str) -> str | list[str]:
-    """A label, or the list of all where a row may have several; `Unfit` where there is none.
-    Numbers are the names of classes."""
+    """A label, or the list of all if a row may have several; `Unfit` if it is missing. Numbers are
+    names of classes."""
     if isinstance(value, list):
         return value
     if isinstance(value, np.ndarray) and value.ndim == 1:
@@ -146,9 +146,9 @@ IN_MEMORY = "row"  # the name of rows that come from no file
 
 
 class Example(NamedTuple):
-    """What is learned from a row: a text, tokens, or vectors (steps, n); a label, several, or a
-    number. A label of None is not known. second: what the value is matched with; cells: those of
-    the columns beside it, as `cells_of` writes them."""
+    """The input and target of a row: a text, tokens, or vectors (steps, n); a label, several, or a
+    number; None for an unknown label. second: the input that the value is matched with; cells:
+    those of the columns next to it, as `cells_of` writes them."""
 
     value: Any
     label: Any
@@ -158,7 +158,7 @@ class Example(NamedTuple):
 
 
 class Sequences:
-    """Sequences of tokens or of vectors, row behind row."""
+    """Sequences of tokens or of vectors, one row after another."""
 
     def __init__(self, numbers: Numbers, tokenise: Tokeniser) -> None:
         self._numbers, self._tokenise = numbers, tokenise
@@ -262,7 +262,7 @@ class Collector:
 def collect(
     examples: Iterable[Example], tokenisers: Tokenisers, numbers: Numbers | None = None
 ) -> Part:
-    """numbers: those of the other parts of the data set; None begins anew."""
+    """numbers: those of the other parts of the data set; None for new ones."""
     collector = Collector(Numbers() if numbers is None else numbers, tokenisers)
     for example in examples:
         collector.add(example)

@@ -1,5 +1,5 @@
-"""What the rooms of texts and sequences share of an export: the steps from a text to the inputs of
-a network, and the linear model beside it."""
+"""Export of texts and sequences, shared by several tasks: the steps from a text to the inputs of
+a network, and the linear model next to it."""
 
 from __future__ import annotations
 
@@ -128,9 +128,9 @@ def _idf_table(idf: NDArray[np.float32]) -> dict[str, str]:
 
 class LinearScores(nn.Module):
     """z = Σ_e values_e·weight[:, columns_e] + beside·dense + bias, over a row's entries e: (batch,
-    k). weight (k, columns): a scale for each of its rows is a scale for each class. Of two classes,
-    where one's weights are the other's with another sign, they are stored once. dense: the columns
-    beside the text, where there are any."""
+    k). weight (k, columns): a scale for each of its rows is a scale for each class. Two classes
+    whose weights differ only in sign are stored once. dense: the columns next to the text, if
+    any."""
 
     bias: Tensor
 

@@ -46,16 +46,15 @@ def known_rows(part: LabelledPart, train: LabelledPart) -> NDArray[np.int64]:
 
 
 def with_unknown(part: LabelledPart, labels: Vocabulary) -> tuple[str, ...]:
-    """The labels of training, and behind them those that only this part has: no answer can be
-    one of these."""
+    """The labels of training, then those that only this part has, which are never predicted."""
     assert part.labels is not None
     counts = counts_of(part.labels, part.numbers.labels)
     return (*labels.tokens, *sorted(counts.keys() - set(labels.tokens)))
 
 
 def label_numbers(part: LabelledPart, labels: Sequence[str]) -> NDArray[np.int64]:
-    """The number of each label of the part, row behind row; any other label is an error that
-    names its rows."""
+    """The number of each label of the part, row by row; an unknown label is an error that names
+    its rows."""
     assert part.labels is not None
     names, known = list(part.numbers.labels), {name: number for number, name in enumerate(labels)}
     table = np.array([known.get(name, -1) for name in names], np.int64)

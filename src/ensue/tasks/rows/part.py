@@ -104,8 +104,8 @@ class Part:
     first are matched with; labels: one number a row, one a step, or any number of them a row; None
     where they are not known. names: where each row comes
     from; unlabelled: the name of the first without label. numbers: of tokens and labels,
-    shared by all parts of a data set; tokenisers: what its texts were cut by; cells: the numbers
-    of those in the columns that are read beside the inputs."""
+    shared by all parts of a data set; tokenisers: those of its texts; cells: the numbers of the
+    cells in the columns that are read next to the inputs."""
 
     inputs: Ragged
     labels: Ragged | None
@@ -155,7 +155,7 @@ def renumbered(inputs: Ragged, known: Iterable[str], numbers: dict[str, int]) ->
 
 
 def shortened(rows: Ragged, most: int | None, cut: str) -> Ragged:
-    """Rows of at most so many steps, cut at the "end" or at the "start"."""
+    """Rows of at most `most` steps, cut at the "end" or at the "start"."""
     if most is None or not len(rows) or rows.lengths.max() <= most:
         return rows
     lengths = np.minimum(rows.lengths, most)
@@ -197,8 +197,7 @@ def shared_texts(*parts: Part) -> list[Texts]:
 
 
 def shown_of(part: Part) -> Callable[[int], tuple[str, str]]:
-    """The name of a row and the beginning of its text, of both texts where there are two; no text
-    of vectors."""
+    """The name of a row and the beginning of its text, or of both texts; no text for vectors."""
     names = part.numbers.token_names
     sides: list[Ragged] = [part.inputs, *([] if part.second is None else [part.second])]
 

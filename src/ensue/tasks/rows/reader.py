@@ -52,8 +52,8 @@ class Reading:
     rejected: int = field(default=0, init=False)  # rows of the last part that were left out
 
     def rows(self, part: str) -> Iterator[Example]:
-        """In the order of the files. Rows of other parts are looked at for faults, so that those
-        of a whole file are told at once, and for nothing else."""
+        """The rows of a part, in the order of the files. Rows of other parts are only checked, so
+        that one error names the faults of a whole file."""
         shares = self.data.shares(part)
         sources = {path: partial(self._sound, path, part, shares) for path in self.data.files(part)}
         gathered = Gathered(sources, self.data.skip_bad, self.on_bad_row, self.origin.mend)
@@ -96,7 +96,7 @@ class Reading:
 
 
 def continues(data: DataSettings) -> bool:
-    """Whether the lines of a plain text are one text that goes on, not rows of their own."""
+    """Whether the lines of a plain text are one continuous text, not separate rows."""
     return not (data.label or data.group)
 
 
@@ -138,7 +138,7 @@ def _refuse_texts_alone(path: str, data: DataSettings, is_label: Callable[[str],
 
 
 def together(rows: Iterable[T], count: int) -> Iterator[list[T]]:
-    """So many rows at a time; those before an error come first, then the error."""
+    """Batches of `count` rows; rows before an error come first, then the error."""
     waiting = iter(rows)
     while True:
         batch: list[T] = []
@@ -196,7 +196,7 @@ def level_of(values: Iterable[Any]) -> Level:
 
 
 def tokeniser_of(text: TextSettings, values: Iterable[Any]) -> Tokeniser:
-    """As the settings say; subwords are learned from these training values first."""
+    """The tokenisers of the settings; subwords are first learned from these training values."""
     subwords = None
     if text.level == "subwords":
         plain = Tokeniser("words", lower=text.lower, numbers=text.numbers, breaks=text.breaks)
@@ -302,8 +302,8 @@ class RowReader(DatasetReader[P]):
         return part
 
     def tokenisers(self, rows: Rows) -> Tokenisers:
-        """For the texts of training rows: those of a base, or as the settings say; subwords are
-        learned from these rows."""
+        """Tokenisers for training rows: those of a base, or of the settings; subwords are learned
+        from these rows."""
 
         def values() -> Iterator[Any]:
             both = (value for row in rows() for value in (row.value, row.second))
@@ -357,7 +357,7 @@ class RowReader(DatasetReader[P]):
         return together(rows, AT_ONCE)
 
     def question_content(self, data: DataSettings) -> Content:
-        """What of a row is asked about."""
+        """The input of a row to predict."""
         return self.content
 
     def questions_about(self, rows: list[Example]) -> Questions[P]:

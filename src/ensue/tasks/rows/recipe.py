@@ -15,8 +15,8 @@ EPOCHS, LEAST, PATIENCE = 15, 2, 3
 
 
 def text_recipe(train: Part, model: AnyModel, mixed: bool = True) -> Recipe:
-    """Level of tokens, and what learns well from so many rows. mixed: a linear model answers with
-    the network. Rows of vectors have no recipe of their own."""
+    """Level of tokens, and settings that learn well from this number of rows. mixed: a linear model
+    is mixed with the network. Rows of vectors have no recipe."""
     if not train.texts or not len(train):
         return Recipe({"text": {"level": "words"}} if model.text.level == "auto" else {})
     level = train.tokenisers.input.name
@@ -27,7 +27,7 @@ def text_recipe(train: Part, model: AnyModel, mixed: bool = True) -> Recipe:
 
 
 def _network(rows: int, level: str) -> dict[str, Any]:
-    """Words of few rows are soon learned by heart: a small network, with much dropout."""
+    """Small data are soon memorised: a small network for words, with much dropout."""
     size = (
         {} if rows >= MANY or level == "characters" else {"hidden_size": 64, "embedding_size": 64}
     )

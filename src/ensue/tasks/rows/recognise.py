@@ -16,7 +16,7 @@ from ensue.errors import DataError, OptionError
 from ensue.metrics.spans import scheme_of
 from ensue.tasks.sample import Guess, NumberKind, Sample
 
-# Kinds of columns that are not read beside a text, and what to do.
+# Kinds of columns that cannot be read next to a text, and what to do.
 UNREADABLE = {
     Kind.IDENTIFIER: "it tells nothing of rows that are new; leave it out",
     Kind.TEXT: "one text is read; join both texts in one column, or leave it out",
@@ -132,7 +132,7 @@ def same_column(sample: Sample) -> OptionError:
 
 
 def check_columns(sample: Sample) -> None:
-    """An error where columns that are to be read beside the text cannot be."""
+    """An error for columns that cannot be read next to the text."""
     data, word = sample.data, sample.word("columns")
     require(data.columns, sample.columns, sample.place)
     role_columns = {"text": data.text_column, "label": data.label, "group": data.group}
@@ -188,13 +188,13 @@ def _recognised_roles(sample: Sample) -> RowRoles | None:
 
 
 def as_guess(readings: Sequence[RowRoles], read: Callable[[RowRoles], Guess]) -> Guess:
-    """The first reading, and beside it the others."""
+    """The first reading, with the others as alternatives."""
     first, *others = map(read, readings)
     return replace(first, others=tuple(others))
 
 
 def _with_columns(sample: Sample, roles: RowRoles) -> list[RowRoles]:
-    """The text and the columns beside it together, where it may be one column of a table."""
+    """The text with the columns next to it, if it may be one column of a table."""
     if roles.by_step or sample.data.columns or not _may_be_table(sample, roles):
         return []
     beside = sample.features({roles.text, roles.label})
@@ -277,8 +277,8 @@ SIDES = (
 
 
 def pair_guess(sample: Sample) -> Guess | None:
-    """Two columns with the names of a well-known pair, or a second one that was named; two other
-    texts beside a label may be matched."""
+    """Two columns with the names of a well-known pair, or a second one that an option names; two
+    other texts next to a label may be a pair."""
     data = sample.data
     if data.sequence:
         return None
@@ -291,7 +291,7 @@ def pair_guess(sample: Sample) -> Guess | None:
 
 
 def named_pair(sample: Sample) -> Guess:
-    """Both columns and the label; an error where they cannot be told."""
+    """Both columns and the label; an error if they cannot be inferred."""
     data, place = sample.data, sample.place
     roles = [name for name in (data.text_column, data.second, data.label, data.group) if name]
     require(roles, sample.columns, place)

@@ -1,4 +1,4 @@
-"""The distinct words of a data set, and what their spelling tells: looked up once for each."""
+"""The distinct words of a data set, and the features of their spelling: computed once for each."""
 
 from __future__ import annotations
 
@@ -113,12 +113,12 @@ def _affixes(
 
 
 def starts_of(word: str, longest: int) -> list[str]:
-    """to, too → t, to, too: the first letters, up to so many."""
+    """too → t, to, too: the first letters, at most `longest`."""
     return [word[:n] for n in range(1, min(longest, len(word)) + 1)]
 
 
 def ends_of(word: str, longest: int) -> list[str]:
-    """The last letters, up to so many."""
+    """The last letters, at most `longest`."""
     return [word[-n:] for n in range(1, min(longest, len(word)) + 1)]
 
 

@@ -26,7 +26,7 @@ ARRAY, TYPE = "array", "type"  # of vectors (steps, n)
 
 
 class DealtRows:
-    """The rows of a `RowTask`, each of which is answered by itself."""
+    """The rows of a `RowTask`, each answered separately."""
 
     def shares(self, model: AnyModel, files: QuestionFiles) -> Iterator[list[Any]]:
         if model.inputs:

@@ -82,7 +82,7 @@ def _rows_of_table(reader: RowReader[Any], table: Any) -> Iterator[Example]:
 
 
 def _text_alone(data: DataSettings) -> DataSettings:
-    """Columns beside the text tell nothing of words: files without labels need not have them."""
+    """Files without labels need no columns next to the text: these say nothing about words."""
     return data.model_copy(update={"columns": []})
 
 
@@ -128,8 +128,8 @@ def _inputs_alone(inputs: Any) -> list[Any]:
 
 
 def learned_with_unlabelled(model: AnyModel, train: Any, validation: Any, how: Fitting) -> Any:
-    """What a trained model has learned, with the rows without labels as well, if there are any;
-    says what they were worth."""
+    """The learned part of a trained model, fitted again with the unlabelled rows, if there are any;
+    reports what they were worth."""
     if how.unlabelled is None:
         return model.learned
     ability = cast("Unlabelled", model.task.unlabelled)

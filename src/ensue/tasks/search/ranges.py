@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True)
 class Finite:
-    """One of these values; ordered: neighbours are alike."""
+    """One of these values; ordered: neighbours are similar."""
 
     values: tuple[Any, ...]
     ordered: bool = False
@@ -41,7 +41,7 @@ class Range(Protocol):
 
 @dataclass(frozen=True)
 class Choice:
-    """One of a few values; ordered: neighbours are alike.
+    """One of a few values; ordered: neighbours are similar.
 
     >>> Choice(("GRU", "LSTM")).around("MGU")
     Finite(values=('MGU', 'GRU', 'LSTM'), ordered=False)

@@ -61,7 +61,7 @@ def usual_space(task: Task[Any, Any, Any]) -> dict[str, Searched]:
 
 
 def without(space: Space, *keys: str) -> dict[str, Searched]:
-    """The space with these settings left as they are."""
+    """The space without these settings, which are then not searched."""
     return {key: row for key, row in space.items() if key not in keys}
 
 

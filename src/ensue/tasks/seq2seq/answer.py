@@ -20,8 +20,8 @@ class Alternative:
 
 
 class Best(NamedTuple):
-    """The best answer of a search. source: names of its positions, () of those that have none;
-    weights: how much each counted for each token, None if nobody asked."""
+    """The best answer of a search. source: names of its positions, () if they have no names;
+    weights: attention to each position for each token, None if not requested."""
 
     text: str
     score: float
@@ -52,7 +52,7 @@ class Words(Answer):
         """How much each position of the source counted for each token; None if not asked for."""
 
     def positions(self) -> Sequence[str]:
-        """Names of what the weights are of: numbers from 1 on."""
+        """Names of the weighted positions: numbers from 1 on."""
         return [str(k) for k in range(1, len(self.weights[0]) + 1)] if self.weights else []
 
     def as_line(self, inputs: object) -> str:
@@ -171,8 +171,8 @@ class Explained:
 
 @dataclass(frozen=True)
 class Gaze:
-    """A caption word by word, the end last: the probability of each given those before it, and
-    where it looked. grid: how many regions lie below and beside each other.
+    """A caption word by word, the end last: the probability of each given those before it, and its
+    attention. grid: number of rows and columns of regions.
 
     >>> found = Gaze("red", ("red",), (0.9,), grid=(1, 2), attention=((0.2, 0.8),))
     >>> found.attention[0]  # of the word "red", by region

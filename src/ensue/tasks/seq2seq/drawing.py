@@ -86,8 +86,8 @@ VEIL = 0.68  # how dark a region is that nothing looks at
 
 
 def gaze_text(gaze: Gaze, width: int = 80, colour: bool = False) -> str:
-    """A square for each word, with its probability above: the darker a region, the more the word
-    looked there, the darkest being where it looked most. As many beside each other as fit."""
+    """A square for each word, with its probability above: the darker a region, the more attention
+    the word paid to it, relative to the highest. As many next to each other as fit."""
     tall, wide = gaze.grid
     room = max(2 * wide, 8)
     beside = max(1, (width + 2) // (room + 2))

@@ -55,9 +55,9 @@ def _texts_of(error: Error) -> Section:
 
 @dataclass(frozen=True)
 class Compared:
-    """Answers beside what was expected, row by row, as texts and as token numbers. sources: as
-    they are shown, "" where a source is no text; probabilities: how sure the model was; lengths:
-    in tokens, the buckets are made by them."""
+    """Answers next to the references, row by row, as texts and as token numbers. sources: as they
+    are shown, "" for a source that is not a text; probabilities: of the answers; lengths: in
+    tokens, for the buckets."""
 
     names: Names
     sources: Sequence[str]

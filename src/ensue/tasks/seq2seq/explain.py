@@ -58,8 +58,8 @@ class ExplainWords:
 
 
 class WordHeads:
-    """Self-attention of the source, masked self-attention of what is said, and cross-attention from
-    it to the source, while the best answer is read."""
+    """Self-attention of the source, masked self-attention of the target, and cross-attention from
+    the target to the source, for the best answer."""
 
     option = EXPLAINED
 

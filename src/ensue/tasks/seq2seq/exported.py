@@ -1,9 +1,9 @@
-"""Networks that say a text, for export: what reads a source, one step, and how a search goes on.
+"""Networks that generate a text, for export: the encoder of a source, and one step of a search.
 
-    encode   source, lengths        → the state before the first word, and what every step looks at
-    step     word, state, memory    → log p of each word, the new state, where it looked
+    encode   source, lengths        → the state before the first word, and the memory of all steps
+    step     word, state, memory    → log p of each word, the new state, the attention
 
-A search has several hypotheses of a source; memory stands once for each of them.
+A search has several hypotheses of a source; memory is repeated for each of them.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class OneStep(nn.Module):
 def generating_graphs(
     members: Sequence[Any], question: SourceQuestion, words: int
 ) -> tuple[Graph, Graph]:
-    """encode and step. words: that are said."""
+    """The networks encode and step. words: that can be generated."""
     members, positions = [member.eval() for member in members], question.positions
     encode = Graph("encode", Encode(members, question.read), question.inputs, ())
     example = question.read(*encode.example().values())

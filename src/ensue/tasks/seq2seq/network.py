@@ -105,8 +105,8 @@ def _squashed(width: int, size: int) -> nn.Module:
 
 
 class DecodedPairs(nn.Module, ABC):
-    """A `PairNetwork` but for how a source is read. sampling: the share of the decoder's own words
-    among its inputs while it is trained."""
+    """A `PairNetwork` without the encoder of the source. sampling: the share of the decoder's own
+    words among its inputs in training."""
 
     decoder: AttentionDecoder
     sampling: float
@@ -336,7 +336,7 @@ class TransformerPairs(nn.Module):
 
     @torch.no_grad()
     def alignment(self, state: TransformerState) -> Tensor | None:
-        """The mean over the heads of the last block, found only when it is asked for."""
+        """The mean over the heads of the last block, computed only on request."""
         if state.looked is None:  # nothing was said yet
             return None
         memory, real = state.memories[-1].values, state.real.values

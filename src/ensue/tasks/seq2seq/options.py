@@ -1,4 +1,4 @@
-"""The words on the command line of tasks that answer in texts; nothing of torch is loaded."""
+"""Command-line options of tasks that generate texts; loads nothing of torch."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SEARCH_OPTIONS = (
     Option(
         "--alignment",
         "alignment",
-        "Keep the attention of each answer: where each of its words looked.",
+        "Keep the attention of each answer: the weights of the source for each word.",
         "switch",
         verbs=(EVALUATE, PREDICT),
     ),

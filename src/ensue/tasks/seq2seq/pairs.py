@@ -1,5 +1,5 @@
-"""Pairs of sequences as networks and the training loop take them, and what is asked of a network
-that turns one into the other."""
+"""Pairs of sequences for networks and the training loop, and the interface of a network that turns
+one into the other."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class PairNetwork(Protocol):
     """What training, search and evaluation see of any of them."""
 
     def __call__(self, batch: PairBatch) -> Tensor:
-        """The cost summed over all real words that are wanted, with teacher forcing."""
+        """The cost summed over all target words without padding, with teacher forcing."""
         ...
 
     def costs(self, batch: PairBatch) -> Tensor:
-        """−log p (time, batch) of each wanted word, 0 on padding; no smoothing, no dropout."""
+        """−log p (time, batch) of each target word, 0 on padding; no smoothing, no dropout."""
         ...
 
     def begin(self, source: Tensor, lengths: Tensor) -> State:
@@ -73,7 +73,7 @@ class Taught(nn.Module):
     def forward(
         self, batch: PairBatch, carried: Mapping[str, Tensor]
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """The cost of the batch, summed over the words that are wanted."""
+        """The cost of the batch, summed over the target words."""
         return self.network(batch), {}
 
     @property
@@ -102,7 +102,7 @@ class PairColumns:
 
     @property
     def targets(self) -> NDArray[np.int64]:
-        """Words to be said: those of the target and the end."""
+        """Number of target words per row: those of the text and the end."""
         return self.target.lengths + 1
 
     def take(self, rows: Rows) -> PairColumns:
@@ -135,7 +135,7 @@ class PairColumns:
 
 
 def source_tensor(values: NDArray[Any]) -> Tensor:
-    """Words by their numbers, or vectors as they are."""
+    """Words by their numbers, or vectors unchanged."""
     return numbers(values) if values.dtype.kind == "f" else _numbers(values)
 
 

@@ -124,7 +124,7 @@ class PicturePairs(DecodedPairs):
 
     @property
     def grid(self) -> tuple[int, int]:
-        """How many regions lie below and beside each other."""
+        """Number of rows and columns of regions."""
         return self.regions.grid
 
     def begin(self, source: Tensor, lengths: Tensor) -> DecoderState:

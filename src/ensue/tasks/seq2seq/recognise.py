@@ -85,7 +85,7 @@ def pairs_guess(sample: Sample) -> Guess:
 
 
 def _steps_and_text(sample: Sample) -> bool:
-    """Vectors, and a text for each: words that are said of them."""
+    """Vectors, and a text for each: their description in words."""
     kinds = {name: column.kind for name, column in sample.kinds.items()}
     text, label = sample.data.text_column, sample.data.label
     if text or label:
@@ -98,8 +98,8 @@ def _sides(source: str, target: str) -> dict[str, str]:
 
 
 def _two_texts(sample: Sample) -> bool:
-    """Whether the columns that are named, or called source and target, hold texts, and the second
-    hardly repeats."""
+    """Whether the named columns, or those called source and target, hold texts, and the second
+    rarely repeats."""
     data = sample.data
     if data.separator:
         return False

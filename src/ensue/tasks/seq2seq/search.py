@@ -63,7 +63,7 @@ class SearchEnsemble:
         )
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        """log p (rows, words), −∞ for what is never said."""
+        """log p (rows, words), −∞ for words that are never generated."""
         pairs = zip(self.networks, state, strict=True)
         states = [
             network.step(tokens.to(device_of_weights(network)), before) for network, before in pairs
@@ -81,7 +81,7 @@ class SearchEnsemble:
 
     @torch.no_grad()
     def log_probabilities(self, batch: PairBatch) -> Tensor:
-        """log p (time, batch) of each wanted word, 0 on padding."""
+        """log p (time, batch) of each target word, 0 on padding."""
         scores = [
             -network.costs(moved(batch, device_of_weights(network))).cpu()
             for network in self.networks
@@ -98,8 +98,8 @@ def mean_log(logs: Sequence[Tensor]) -> Tensor:
 def searched(
     networks: Sequence[PairNetwork], source: Ragged, how: Search
 ) -> list[list[Hypothesis]]:
-    """The n best answers to each source, best first. The answer to an empty source is empty, and no
-    network is asked."""
+    """The n best answers to each source, best first. An empty source has an empty answer, without a
+    run of the network."""
     ensemble = SearchEnsemble(networks)
     nothing = Hypothesis((END_NUMBER,), 0.0, 0.0, True)
     results = [[nothing] for _ in range(len(source))]

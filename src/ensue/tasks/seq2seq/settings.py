@@ -1,4 +1,4 @@
-"""The [model] tables of what answers in texts: networks, batches, search."""
+"""The [model] tables of models that generate texts: networks, batches, search."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class PairSettings(DecoderSettings, SearchSettings):
         0.2, description="Dropout between layers; of a transformer 0.1 if not set."
     )
     smoothing: Rate = 0.1
-    # recurrent, beside the keys of every decoder
+    # recurrent, in addition to the keys of every decoder
     decoder_cell: OptionalCell = Field(
         "", description='Recurrent cell of the decoder; "" is that of the encoder.'
     )
@@ -54,7 +54,7 @@ class PairSettings(DecoderSettings, SearchSettings):
     reverse_source: bool = Field(False, description="Read the source from its end.")
     attend_output: Literal["combined", "context"] = Field(
         "combined",
-        description="What the output layer sees: state and context combined, or the context alone.",
+        description="Input of the output layer: state and context combined, or only the context.",
     )
     dropout_input: Rate = 0.2
     dropout_output: Rate = 0.2
@@ -110,7 +110,7 @@ class PairSettings(DecoderSettings, SearchSettings):
         return self.longest_factor, self.longest_extra
 
     def budget(self, longest: int) -> tuple[int, int | None]:
-        """Most steps and rows of a batch, of rows with at most so many steps."""
+        """Most steps and rows of a batch, for rows with at most `longest` steps."""
         return self.batch_tokens, self.batch_rows
 
 

@@ -66,7 +66,7 @@ class SourceReader(RowReader[P]):
         ]
 
     def short(self, part: P) -> P:
-        """The rows of which no text is longer than the settings allow."""
+        """The rows without texts that are longer than the settings allow."""
         long = self.long_rows(part)
         if not len(long):
             return part

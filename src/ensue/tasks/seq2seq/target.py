@@ -1,4 +1,4 @@
-"""The side of a pair that is said: what is learned of it from the training part."""
+"""The target side of a pair: what is learned of it from the training part."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ensue.tasks.settings import TextSettings
 
 @dataclass(frozen=True)
 class LearnedTarget:
-    """tokeniser, words: what its texts are cut by, and the numbers of their tokens; frequent: the
-    tokens of the text that is most frequent in training."""
+    """tokeniser, words: of its texts, and the vocabulary of their tokens; frequent: the tokens of
+    the most frequent text in training."""
 
     tokeniser: Tokeniser
     words: TextWords
@@ -52,7 +52,7 @@ class LearnedTarget:
         return renumbered(targets_of(part), part.numbers.labels, self.words.numbers)
 
     def texts(self, targets: Ragged, numbers: Numbers) -> list[str]:
-        """Targets of a part as they were written, but for what the tokeniser folds."""
+        """Targets of a part as they were written, except for what the tokeniser folds."""
         names = list(numbers.labels)
         rows = ([names[k] for k in targets.row(row)] for row in range(len(targets)))
         return [self.tokeniser.text_of(row) for row in rows]
@@ -65,7 +65,7 @@ def targets_of(part: LabelledPart) -> Ragged:
 
 
 def text_vocabulary(counts: Mapping[str, int], rows: int, text: TextSettings) -> Vocabulary:
-    """Words with the specials of a text, whose end stands in each of so many rows. min_count is
+    """Words with the special tokens of a text; the end token counts once for each row. min_count is
     that of the settings, unless all words are rarer."""
     least = min(text.min_count, max(counts.values()))
     return Vocabulary.build(

@@ -75,7 +75,7 @@ class PairValidation:
 
 @torch.no_grad()
 def mean_cost(network: PairNetwork, columns: PairColumns) -> float:
-    """The mean −log p of a wanted word, the end counted."""
+    """The mean −log p of a target word, including the end."""
     batches = in_batches(columns, network, TOKENS, ROWS)
     total = sum(float(network.costs(batch).double().sum()) for _, batch in batches)
     return total / float(columns.targets.sum())
@@ -141,8 +141,8 @@ class Seq2Seq(RowTask[S, LearnedPairs]):
 
     # ------------------------------------------------------------- asked
     def search(self, model: AnyModel, options: Asked = NOTHING) -> Search:
-        """As the settings say, but for what was options: beam, n_best, alignment. More answers than
-        the beam of the settings is wide widen it."""
+        """The search of the settings, with these options instead: beam, n_best, alignment. An
+        n_best above the beam width of the settings widens the beam."""
         settings = model.model
         for flag, key in (("--beam", "beam"), ("--nbest", "n_best")):
             if (number := options.get(key)) is not None and number < 0:

@@ -79,9 +79,8 @@ class TextPairReader(SourceReader[Part]):
 
 @dataclass(frozen=True)
 class LearnedTextSource(LearnedSource):
-    """words: those of the target where both sides share one vocabulary; None where sources are
-    vectors, whose scale stands beside it. start: the vectors of the words to begin with, where a
-    base has them."""
+    """words: those of the target if both sides share one vocabulary; None if sources are vectors,
+    which have a scale instead. start: initial vectors of the words, if a base has them."""
 
     tokeniser: Tokeniser
     words: Annotated[ReadWords | None, SavedAs("source")]
@@ -216,8 +215,8 @@ NOT_KEYS = ("encoder", "directions")  # here there is one kind, whose directions
 
 
 class SourceTransfers(Refuses):
-    """The words and layers that read a source; the decoder is learned anew. The text settings are
-    those of the targets then: sources are cut as the texts of the base were."""
+    """The words and layers that read a source; the decoder starts fresh. The text settings are
+    then those of the targets; sources are tokenised like the texts of the base."""
 
     def adapted(self, pretrained: Pretrained, model: AnyModel) -> Pretrained:
         return replace(super().adapted(pretrained, model), text={})

@@ -49,7 +49,7 @@ class StepExplainer(RowExplainer):
         return self._measure.whole(self._outputs(part), self.explained)
 
     def _batch(self, part: Part, rows: int = 1) -> Any:
-        """The only row, so many times, its real numbers in float64."""
+        """The only row, repeated `rows` times, with its real numbers in float64."""
         return self.learned.input.repeated(part, self.model, rows)
 
     def embedded(self, network: nn.Module, part: Part) -> Sides:
@@ -81,7 +81,7 @@ class StepExplainer(RowExplainer):
 
 
 class ExplainUnits:
-    """What each unit of a row counts for: how much the measure falls when the unit says nothing."""
+    """Occlusion of the units of a row: how much the measure falls when a unit is made neutral."""
 
     def __init__(self, option: Option) -> None:
         self.option = option

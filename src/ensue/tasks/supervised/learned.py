@@ -1,4 +1,4 @@
-"""What a supervised model has learned beside the weights of its networks."""
+"""What a supervised model has learned, except the weights of its networks."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Linear(ABC):
     def attributions(
         self, part: Any, explained: Sequence[ExplainedOutput], target: Target
     ) -> tuple[LinearAttribution, ...]:
-        """What the parts of the only row count for; () where it does not say."""
+        """Attributions of the parts of the only row; () without any."""
         return ()
 
 
@@ -112,7 +112,7 @@ class LearnedInput(ABC):
 
     @property
     def tokenisers(self) -> Tokenisers:
-        """What the texts of parts are cut by, where there are any."""
+        """The tokenisers of the texts of parts, if there are any."""
         return Tokenisers(Tokeniser("spaces"))
 
     @abstractmethod
@@ -134,7 +134,7 @@ class LearnedInput(ABC):
     def linear(
         self, train: Any, validation: Any, target: Target, model: ModelView
     ) -> FittedLinear | None:
-        """The linear model of this input; None where there is none."""
+        """The linear model of this input, if it has one."""
         return None
 
     def labelled(self, part: Any) -> Any:
@@ -170,7 +170,7 @@ class LearnedInput(ABC):
         return []
 
     def fact(self) -> str:
-        """What was learned, in a line; "" where there is nothing to say."""
+        """A line on what was learned; "" without anything to report."""
         return ""
 
     def encoder_facts(self, encoder: Any) -> list[str]:
@@ -182,7 +182,7 @@ class LearnedInput(ABC):
         return None
 
     def answerers(self, networks: Sequence[Any]) -> str:
-        """What answers inside the networks beside their layers; "" for nothing."""
+        """What contributes to the networks' outputs besides their layers; "" for nothing."""
         return ""
 
     def side_attributions(
@@ -192,7 +192,7 @@ class LearnedInput(ABC):
         learned: Learned,
         networks: Sequence[Any],
     ) -> tuple[LinearAttribution, ...]:
-        """What the side scores inside the networks count for; () where there are none."""
+        """Attributions of the side scores inside the networks; () without side scores."""
         return ()
 
     def pack(self) -> Packed:
@@ -201,7 +201,7 @@ class LearnedInput(ABC):
 
 
 def saved_regression(inputs: Callable[[Any], int]) -> Arrays:
-    """A regression on so many inputs, as a linear model of a target holds it."""
+    """A regression on this number of inputs, as a linear model of a target stores it."""
     return weights(
         lambda record: Regression(
             inputs(record), record.target.linear_width, record.target.regression

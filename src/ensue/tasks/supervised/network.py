@@ -118,7 +118,7 @@ class LabelledRows:
 
 
 class Budget(NamedTuple):
-    """How many rows make a batch: rows × longest ≤ tokens, and at most so many rows."""
+    """Limits of a batch: rows × longest ≤ tokens, and a maximum number of rows."""
 
     tokens: int
     rows: int | None = None

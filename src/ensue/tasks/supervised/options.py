@@ -1,4 +1,4 @@
-"""The words of supervised tasks on the command line; nothing of torch is loaded for them."""
+"""Command-line options of supervised tasks; loads nothing of torch."""
 
 from __future__ import annotations
 

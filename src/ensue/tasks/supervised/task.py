@@ -43,8 +43,8 @@ from ensue.tasks.task import AnswerShape, Recipe, S, Task
 
 SupervisedModel = Model[Any, Any, Learned]
 
-FEWEST = 8  # rows of the rarer class, without which nothing is fitted
-ENOUGH = 20  # rows of the rarer class in the validation part, from which it alone decides
+FEWEST = 8  # rows of the minority class that a fit needs
+ENOUGH = 20  # rows of the minority class in the validation part, enough to fit on it alone
 FOLDS = 5
 RIDGE = 1e-3  # of the linear model
 TRIED_THRESHOLDS = np.arange(2, 51) / 100
@@ -52,13 +52,13 @@ WORTH = 0.01  # macro-F1 that leaving 0.5 must bring
 
 
 def is_tuned(target: object, setting: object) -> TypeGuard[ClassTarget]:
-    """Whether the rarer of two classes is answered from a probability that is fitted."""
+    """Whether the threshold between two classes is fitted."""
     return setting == "auto" and isinstance(target, ClassTarget) and len(target.labels) == 2
 
 
 def fitted_threshold(p: NDArray[np.float64], gold: NDArray[np.int64], rare: int) -> float | None:
-    """Of the highest macro-F1 on rows that were not learned from, each threshold counted with its
-    neighbours; None where too few rows are of that class, or nothing is won. p (rows, 2)."""
+    """The threshold with the highest macro-F1 on held-out rows, averaged over neighbouring
+    thresholds; None if that class has too few rows, or nothing is gained. p (rows, 2)."""
     if p.shape[1] != 2 or (gold == rare).sum() < FEWEST:
         return None
 
@@ -73,9 +73,9 @@ def fitted_threshold(p: NDArray[np.float64], gold: NDArray[np.int64], rare: int)
 
 
 def cross_fitted_threshold(x: Tensor, y: Tensor, rare: int, ridge: float = RIDGE) -> float | None:
-    """Of a linear model's probabilities for training rows, each from the folds it is not in. The
-    validation part of a small table has a handful of rows of the rarer class, which say next to
-    nothing of a threshold; the training part has eight times as many. x (rows, n), y (rows,)."""
+    """The threshold for a linear model's probabilities of training rows, by cross-validation. The
+    validation part of a small table has too few rows of the minority class to fit a threshold;
+    the training part has eight times as many. x (rows, n), y (rows,)."""
     if (y == rare).sum() < FEWEST:
         return None
     folds = torch.empty_like(y)
@@ -176,9 +176,9 @@ class RowAverages(Averages):
 
 
 class Supervised(RowTask[S, Learned]):
-    """A row in, a class, several labels or a number out. input: what is read; target_kinds: what
-    may be predicted, the first where the settings do not say; joins: what reads several inputs
-    together, where it can."""
+    """A row in; a class, several labels or a number out. input: the kind of input; target_kinds:
+    possible kinds of targets, the first is the default; joins: combination of several inputs, if
+    supported."""
 
     input: Input
     target_kinds: ClassVar[tuple[str, ...]]
@@ -191,7 +191,7 @@ class Supervised(RowTask[S, Learned]):
         return self.input if several is None else several
 
     def target_kind(self, train: Any, settings: S) -> str:
-        """What is predicted: as the settings say, or as the labels look."""
+        """The kind of target: that of the settings, or the one that fits the labels."""
         kind = str(getattr(settings, "target", self.target_kinds[0]))
         return target_kind(train) if kind == AUTO else kind
 
@@ -354,8 +354,8 @@ def threshold_setting(model: SupervisedModel) -> Any:
 def _with_threshold(
     learned: Learned, train: Any, validation: Any, model: SupervisedModel
 ) -> Target:
-    """The target with the threshold of the settings; where it is to be fitted and the validation
-    part has too few rows of the rarer class, with one of the training part."""
+    """The target with the threshold of the settings. If the threshold is fitted and the validation
+    part has too few rows of the minority class, it is fitted to the training part."""
     target, setting = learned.target, threshold_setting(model)
     if isinstance(target, ClassTarget) and isinstance(setting, float):
         return replace(target, threshold=setting)
@@ -415,7 +415,7 @@ def evaluated(
     options: Asked,
     others: Mapping[str, Sequence[Tensor]] | None = None,
 ) -> Evaluation:
-    """outputs: of what answers; others: z of further networks by name, to compare with."""
+    """outputs: of the combined model; others: z of other networks by name, to compare with."""
     learned = model.learned
     baselines = {} if learned.linear is None else {learned.linear.name: learned.linear.scores(part)}
     for name, several in (others or {}).items():

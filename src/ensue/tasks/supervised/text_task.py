@@ -47,7 +47,7 @@ class TextTask(Supervised[S]):
 
     @abstractmethod
     def guess(self, sample: Sample, roles: RowRoles) -> Guess:
-        """What these columns tell of the settings."""
+        """The settings that follow from these columns."""
 
     @abstractmethod
     def mixes(self, model: AnyModel) -> bool:

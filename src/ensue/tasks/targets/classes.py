@@ -69,8 +69,8 @@ DOUBT = 2.0  # what (log T)² counts for
 
 @torch.no_grad()
 def temperature(outputs: Sequence[Tensor], targets: Tensor) -> float:
-    """T for which p = softmax(z/T), the mean over members, has the lowest cost Σ −log p_y on rows
-    that were not trained on, with 2·(log T)² beside it, so that few rows move it little.
+    """Temperature T with the lowest cost of p = softmax(z/T), the mean over members: Σ −log p_y on
+    rows outside the training part, plus 2·(log T)², so that few rows move it little.
 
     outputs: z (rows, classes) of each member; targets (rows,): class numbers."""
     costs = []
@@ -149,8 +149,8 @@ class LabelTarget(Target):
 
 @dataclass(frozen=True)
 class ClassTarget(LabelTarget):
-    """One class of two or more. threshold: of two classes, the probability from which the rarer one
-    is answered; None answers the more probable one."""
+    """One class of two or more. threshold: lowest probability for predicting the minority class of
+    two; None predicts the more probable class."""
 
     threshold: Annotated[float, Range(above=0, high=1)] | None = None
 

@@ -15,7 +15,7 @@ from ensue.errors import OptionError, unknown
 Floats = NDArray[np.float64]
 Guess = NDArray[np.int64]
 POSITIVE = ("positive", "pos", "yes", "y", "true", "1")
-RARE = 0.4  # share of the rows below which one of two classes is the rarer one
+RARE = 0.4  # share of the rows below which one of two classes is a minority
 THRESHOLD, ABSTAIN = "threshold", "abstain_below"  # as a question carries them
 NO_THRESHOLDS: Mapping[int, float] = {}
 
@@ -36,8 +36,8 @@ class Decision:
 
     @classmethod
     def of(cls, options: Mapping[str, Any], labels: Vocabulary, several: bool = False) -> Decision:
-        """What a question says: one number, or numbers by label. several: a row may have several
-        labels, each of which has its own answer."""
+        """The threshold of a request: one number, or numbers by label. several: a row may have
+        several labels, each decided separately."""
         names, below = labels.tokens, options.get(ABSTAIN)
         if below is not None and several:
             raise OptionError(
@@ -116,8 +116,8 @@ def rarer(labels: Vocabulary) -> int:
 
 
 def _positive(labels: Vocabulary, threshold: float) -> int:
-    """The class that a threshold without a label is for: of two the one with such a name, or else
-    the rarer one."""
+    """The class that a threshold without a label is for: of two classes the one with such a name,
+    else the minority class."""
     names = labels.tokens
     named = [k for k, name in enumerate(names) if name.lower() in POSITIVE]
     if len(names) == 2 and len(named) == 1:

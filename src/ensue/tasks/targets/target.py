@@ -132,7 +132,7 @@ class Estimated(Answer):
 
     @classmethod
     def as_columns(cls, answers: Sequence[Self]) -> Columns:
-        """The intervals stand on one scale."""
+        """Columns for several answers; their intervals share one scale."""
         scale = min(answer.low for answer in answers), max(answer.high for answer in answers)
         shares = {f"{answer.share:.0%} " for answer in answers}
         return {
@@ -171,16 +171,16 @@ class ThresholdSettings(Table):
         Expected("auto, a number > 0 and < 1, or off"),
     ] = Field(
         None,
-        description="Of two classes, the probability from which the rarer one is answered; auto: "
-        "that of the highest macro-F1 on the validation part, or of a small table by "
-        "cross-validation of a linear model; off: the more probable class.",
+        description="Lowest probability for predicting the minority class of two; auto: "
+        "that of the highest macro-F1 on the validation part, or for a small table by "
+        "cross-validation of a linear model; off: predict the more probable class.",
     )
 
 
 class TargetOutputs(NamedTuple):
-    """What an evaluation is made of. outputs: z of each member, (rows, width); baselines: z of
-    linear models by name, (rows, linear_width); part: with gold labels; shown: where a row comes
-    from, and its beginning; asked: how answers are chosen, where it is said."""
+    """The inputs of an evaluation. outputs: z of each member, (rows, width); baselines: z of
+    linear models by name, (rows, linear_width); part: with gold labels; shown: the place of a row
+    and its beginning; asked: options for the choice of answers."""
 
     outputs: Outputs
     baselines: Mapping[str, Tensor]
@@ -274,17 +274,17 @@ class Target(ABC):
     def linear_directions(
         self, explained: Sequence[ExplainedOutput]
     ) -> tuple[NDArray[np.float64], float]:
-        """(linear_width, wanted) and a constant: from what a linear model says to what is
-        explained."""
+        """(linear_width, wanted) and a constant: from the outputs of a linear model to the
+        explained measure."""
         return np.ones((1, 1)), 0.0
 
     # ------------------------------------------------------------- answers
     @abstractmethod
     def answers(self, outputs: Outputs, options: Asked = NOTHING) -> list[Any]:
-        """One a row, of all members together. options: how they are chosen, where it is said."""
+        """One answer per row, of all members together. options: for the choice of answers."""
 
     def decision_lines(self, options: Asked) -> list[str]:
-        """How answers are chosen, where it is said."""
+        """Descriptions of the options for the choice of answers."""
         return []
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""What a task says of the encoder in its networks: what it can give, and what it can take."""
+"""The transfer abilities of a task: what its encoder can give, and what it can take."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Transfers(ABC):
     def recipe(
         self, pretrained: Pretrained, model: AnyModel, rows: int
     ) -> Mapping[str, Mapping[str, Any]]:
-        """Defaults by table and key for a training of so many rows that begins from a base."""
+        """Defaults by table and key for training from a base on this number of rows."""
         return {}
 
     def unfreezing(self, model: AnyModel, train: Any) -> Unfreezing:
@@ -84,7 +84,7 @@ class Transfers(ABC):
 
 @dataclass(frozen=True)
 class Refuses(Transfers):
-    """A task without an encoder that others could use. why: as a message says it."""
+    """A task without an encoder for others to use. why: the reason, for messages."""
 
     why: str = "its networks have no encoder of words or vectors"
 

@@ -28,7 +28,7 @@ def begin_network(network: nn.Module, model: AnyModel) -> None:
 
 
 def rates_of(network: nn.Module, model: AnyModel) -> LayerRates:
-    """How the layers of a network learn that begins from a base; all alike without one."""
+    """Learning rates of the layers of a network with a base; without one, all are equal."""
     pretrained = model.pretrained
     if pretrained is None:
         return ALL_LEARN

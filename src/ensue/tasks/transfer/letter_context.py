@@ -1,4 +1,4 @@
-"""The character language model that a labeller reads its sentences with, beside the words."""
+"""The character language model that a labeller reads its sentences with, next to the words."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ SPACE = " "
 
 @dataclass(frozen=True)
 class LetterContext:
-    """tokeniser, letters: what words are spelled with; size: the width of a letter's vector in
-    each direction; settings: those of [model] that the layers follow from."""
+    """tokeniser, letters: of the spelling of words; size: the width of a letter's vector in each
+    direction; settings: those of [model] that define the layers."""
 
     tokeniser: Tokeniser
     letters: Annotated[TextWords, SavedAs(NAME)]
@@ -41,9 +41,9 @@ class LetterContext:
         assert pretrained.words is not None
         if pretrained.cells:
             raise OptionError(
-                f"{pretrained.called}: a character language model of cells of one's own cannot "
-                "stand "
-                "beside the words of a labeller; expected a built-in cell"
+                f"{pretrained.called}: a character language model of custom cells cannot be read "
+                "next to the words "
+                "of a labeller; expected a built-in cell"
             )
         table = {"encoder": pretrained.encoder, "bidirectional": False, **pretrained.settings}
         settings = EncoderSettings.of(table, NAME)

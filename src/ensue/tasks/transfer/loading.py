@@ -46,7 +46,7 @@ def vectors_base(path: str) -> Pretrained:
 
 def weights_base(path: str) -> Pretrained:
     """torch.nn's RNN, GRU or LSTM, `weight_ih_l0` and its kin under any prefix, with the table of
-    an `nn.Embedding` whose words are listed in the metadata, `words` as JSON, or in a file beside
+    an `nn.Embedding` whose words are listed in the metadata, `words` as JSON, or in a file next to
     it, one a line."""
     weights, listed = _read_weights(path)
     prefixes = sorted({match[1] for name in weights if (match := LAYER.match(name))})
@@ -159,8 +159,8 @@ def _layers(
 def _way(
     weights: Mapping[str, Tensor], prefix: str, suffix: str, times: int, hidden: int
 ) -> dict[str, Tensor]:
-    """One layer in one direction: torch's two biases are one of ours, but for the candidate of a
-    GRU, which keeps them apart."""
+    """One layer in one direction. torch's two biases are added up, except for the candidate of a
+    GRU, which needs both."""
     W, U = weights[f"{prefix}weight_ih{suffix}"], weights[f"{prefix}weight_hh{suffix}"]
     zeros = W.new_zeros(len(W))
     ih, hh = (weights.get(f"{prefix}bias_{side}{suffix}", zeros) for side in ("ih", "hh"))
@@ -202,7 +202,7 @@ def _adapted(base: Pretrained, model: AnyModel) -> Pretrained:
 
 
 def _refuse_changed(model: AnyModel, copy: Pretrained, folder: RunFolder) -> None:
-    """The base that a command names is the one that its run began from, as far as it is there."""
+    """Refuse a base other than the one that the run began from, if the named one still exists."""
     base = model.base
     now = base.digest
     if not now and all(Path(path).exists() for path in base.path):
@@ -262,7 +262,7 @@ def _model(path: str, model: AnyModel) -> Pretrained:
 
 
 def _trust(saved: Saved, model: AnyModel) -> Trust:
-    """A cell of one's own in the base is the one that this training has too, and nothing of the
+    """Permission to load the base: its custom cell is that of this training, and no file of the
     base's folder is run."""
     references = cell_references(model.model)
     if saved.facts.get("cells") and references:

@@ -25,21 +25,21 @@ KIND = "base"  # of the copy
 
 @dataclass(frozen=True)
 class Pretrained:
-    """called: as messages name it. digest: of what it was read from.
+    """A base to begin training from.
 
-    tokeniser, text: what its texts were cut by, and the settings of [text] that say so; None, {}
-    where any will do. words, table: its vocabulary, and a vector for each (words, width); mean,
-    spread: the scale of a model of vectors. encoder: its kind in ENCODERS, "" where it has none;
-    settings: those of [model] that the layers follow from; weights: of the layers, by their names
-    in that kind of encoder; cells: what is known of cells of one's own among them. dropout: the
-    rates that it was trained with, by their keys in [model]. direction: "backward" of layers that
-    read from the right, which are no base without others from the left. vectors, width: a file
-    that has the vectors of words, of so many numbers, where these are not known yet. context: a
-    character language model whose states stand beside the words of the task; then there is nothing
-    else to take over. language, whole: of a language model, the settings of [model] that its
-    network follows from, and all weights of it by their names there, for another language model.
-    recipe_settings: of the copy in a run's folder, the settings of [base] that `base.recipe =
-    auto` chose, {} where it was not set; None of a base that no run has begun from yet."""
+    called: its name in messages. digest: of the files it was read from. tokeniser, text: of its
+    texts, and their settings in [text]; None, {} if any will do. words, table: its vocabulary, and
+    the word vectors (words, width). mean, spread: the scale of a model of vectors. encoder: its
+    kind in ENCODERS, "" without an encoder. settings: those of [model] that define the layers.
+    weights: of the layers, by their names in that kind of encoder. cells: facts of custom cells
+    among them. dropout: the rates that it was trained with, by their keys in [model]. direction:
+    "backward" for layers that read from the right, which need others from the left. vectors, width:
+    a file of word vectors that is not read yet, and the size of a vector. context: a character
+    language model whose states are read next to the words of the task; nothing else is then taken
+    over. language, whole: for a language model, the settings of [model] that define its network,
+    and all its weights by name, for another language model. recipe_settings: in the copy of a run's
+    folder, the settings of [base] chosen for `base.recipe = auto`, {} for another recipe; None
+    before any run has begun from the base."""
 
     called: str
     digest: str

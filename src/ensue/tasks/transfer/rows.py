@@ -34,7 +34,7 @@ LEAST_ROWS = 100  # fewer tell nothing
 LEAST_TOLD, SHARE = 0.05, 0.5  # by the words; by the layers, of what the words tell
 ALL_AT_ONCE: Mapping[str, Any] = {"recipe": "whole", "rate_decay": 1.0}
 POOLING = "last+mean+max"
-LEAST_SPREAD = 1e-3  # of a feature that hardly varies
+LEAST_SPREAD = 1e-3  # of a nearly constant feature
 
 
 class Probe(NamedTuple):

@@ -14,7 +14,7 @@ ALL = NoneWord("all")
 
 
 class BaseSettings(Table):
-    """What a training begins from. Nothing of it is said without `path`.
+    """The base that training begins from. All settings need `path`.
 
     >>> BaseSettings(path=["lm"]).recipe
     'auto'
@@ -33,8 +33,8 @@ class BaseSettings(Table):
     recipe: Annotated[str, OneOf(lambda: (AUTO, *RECIPES))] = Field(
         AUTO,
         description="How the layers of the base learn: gradual, one after another from the top; "
-        "whole, all from the start; frozen, never; auto: gradual, or whole with rate_decay 1 where "
-        "the layers tell much less of the labels than the words do, before they have learned.",
+        "whole, all from the start; frozen, never; auto: gradual, or whole with rate_decay 1 if "
+        "the layers, before fine-tuning, predict the labels much worse than the words do.",
     )
     unfreeze_every: float = Field(
         1.0, gt=0, description="Epochs until the next layer learns too, with recipe gradual."
@@ -60,6 +60,6 @@ class BaseSettings(Table):
         changed = [key for key in usual if getattr(self, key) != usual[key].default]
         if changed and not self.path:
             raise ValueError(
-                f"{', '.join(changed)}: expected a base beside it, got none; name one, --base RUN"
+                f"{', '.join(changed)}: expected a base as well, got none; name one, --base RUN"
             )
         return self

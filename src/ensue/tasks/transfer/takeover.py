@@ -90,8 +90,8 @@ def _refuse_missing(
             )
 
 
-EPOCHS, AFTER = 6, 2  # at least so many, and so many once all layers learn
-UPDATES, MOST = 600, 30  # few rows are read more often, until there were so many; epochs at most
+EPOCHS, AFTER = 6, 2  # minimum in all, and once all layers learn
+UPDATES, MOST = 600, 30  # minimum of updates, with more epochs for few rows; maximum of epochs
 RATE = 2e-3  # of the head, at its highest
 LAYERS = "base.layers takes fewer of them, base.added puts fresh ones on top"
 
@@ -103,9 +103,9 @@ def text_of(model: AnyModel) -> TextSettings:
 
 
 def taken_over(model: AnyModel, rows: int) -> dict[str, dict[str, Any]]:
-    """By table and key, what must be as in the base, and what its recipe sets where nobody said
-    otherwise. rows: of the training part. Every setting that was given and does not fit is named in
-    one error."""
+    """By table and key, the settings that must equal those of the base, and those of its recipe,
+    except where the user gave others. rows: of the training part. One error names all given
+    settings that do not fit."""
     pretrained = model.pretrained
     if pretrained is None:
         return {}
@@ -140,9 +140,9 @@ def explicit_of_base(model: AnyModel) -> frozenset[str]:
 
 
 def settled_recipe(model: AnyModel, train: Any, explicit: frozenset[str]) -> Unfreezing:
-    """What `base.recipe = auto` is, with the settings of the base taken over: what it was when the
-    run began (gradual where it was not auto then), else what the task finds. It is kept with the
-    base, so that nothing is measured again on resume. explicit: as `explicit_of_base`."""
+    """The recipe chosen for `base.recipe = auto`: that of the beginning of the run (gradual if it
+    was not auto then), else what the task measures. The choice is saved with the base, so that
+    nothing is measured again on resume. explicit: as `explicit_of_base`."""
     pretrained = model.pretrained
     if pretrained is None or model.base.recipe != AUTO:
         return Unfreezing({})
@@ -161,7 +161,7 @@ def _architecture(model: AnyModel, pretrained: Pretrained) -> dict[str, Any]:
 
 
 def _other_cells(model: AnyModel, pretrained: Pretrained) -> list[str]:
-    """Cells of one's own are the same as in the base, by their equations."""
+    """Problems of custom cells whose equations differ from those of the base."""
     mine = cell_facts(model.model)
     return [
         f"model.{key}: the base has a cell of its own, {known['name']}; name it for this training "

@@ -1,4 +1,4 @@
-"""A forward and a backward language model as one base: their layers stand side by side."""
+"""A forward and a backward language model as one base: their layers are side by side."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _refuse_misfits(left: Pretrained, right: Pretrained) -> None:
         sizes = f"{len(left.words):,} and {len(right.words):,} tokens"
         wrong.append(f"the vocabulary: {sizes}, not the same ones; train both on the same files")
     if dict(left.cells) != dict(right.cells):
-        wrong.append("model.cell: two different cells of one's own")
+        wrong.append("model.cell: two different custom cells")
     if wrong:
         raise OptionError(
             f"{left.called} and {right.called} do not fit each other: expected the same words and "

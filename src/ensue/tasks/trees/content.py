@@ -2,11 +2,11 @@
 
     (+    a node whose label is to be learned      (=NP  a node whose label NP is an input
     (     a node without a label                   )     its end
-    (-    a word without brackets of its own, which has no label
+    (-    a word without brackets, which has no label.
 
-Words have no brackets in them. What is to be learned are the labels of the nodes, that of the root
-first; or, where a row has a label beside its tree, that one, and the labels of the nodes are
-inputs, but for the root's.
+Words contain no brackets. The targets are the labels of the nodes, that of the root first. If a row
+has a label next to its tree, that label is the target, and the labels of all nodes except the root
+are inputs.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class TreeBatch:
-    """words, labels (nodes,): what stands at a node, 0 nothing; parents (nodes,): −1 for a root;
-    roots (trees,)."""
+    """words, labels (nodes,): of each node, 0 for none; parents (nodes,): −1 for a root; roots
+    (trees,)."""
 
     words: Tensor
     labels: Tensor
@@ -84,8 +84,8 @@ class TreeBatch:
 
 @dataclass(frozen=True)
 class Forest:
-    """Trees behind one another, each node before those below it. starts (trees + 1,): the first
-    node of each; parents: the number of a node in its own tree."""
+    """Trees one after another, each node before those below it. starts (trees + 1,): the first
+    node of each; parents: the number of the parent within its tree."""
 
     starts: Numbers
     words: Numbers
@@ -153,7 +153,7 @@ def labels_of(tree: Node) -> list[str] | None:
 
 
 def tree_of(tokens: Sequence[str], labels: Sequence[str] = ()) -> Node:
-    """The tree that tokens stand for; labels: of all nodes, in their order, in place of its own."""
+    """The tree of these tokens; labels: of all nodes, in order, instead of those in the tokens."""
     next_labels, open_nodes, root = iter(labels), list[Node](), Node()
     for token in tokens:
         if token == END:

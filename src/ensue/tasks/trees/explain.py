@@ -51,7 +51,7 @@ class ExplainTree:
 
 
 class DrawTrees:
-    """The first tree that was asked for, or the first of a part."""
+    """The first given tree, or the first of a part."""
 
     def answers(self, model: SupervisedModel, part: Part, options: Any) -> str:
         if not len(part):
@@ -94,8 +94,8 @@ def state_tree(model: SupervisedModel, part: Part, row: int) -> StateTree:
 def _of_nodes(
     answer: Answer, tokens: Sequence[str], nodes: int
 ) -> tuple[str, tuple[str, ...], tuple[float | None, ...]]:
-    """The tree in brackets, the label of each node and its probability; what is answered of the
-    whole tree stands at its root."""
+    """The tree in brackets, with the label of each node and its probability; the answer for the
+    whole tree is at its root."""
     if isinstance(answer, TreeAnswer):
         if answer.labels:
             return answer.tree, answer.labels, answer.node_probabilities
@@ -176,7 +176,7 @@ def tree_picture(tree: StateTree) -> str:
 
 
 def _across(tree: StateTree, children: Sequence[Sequence[int]], strip: float) -> list[float]:
-    """Where each node stands: leaves beside each other, parents over the middle of theirs."""
+    """Horizontal position of each node: leaves next to each other, parents centred over theirs."""
     across, at = [0.0] * len(tree.words), MARGIN
     for node in range(len(tree.words)):  # leaves come from left to right
         if not children[node]:

@@ -96,7 +96,7 @@ class ArimaMember:
         phi, theta, season, centre = np.moveaxis(of, -1, 0)  # (windows, targets)
 
         def error(back: int) -> Array:
-            """So many steps before the first ahead; 0 before a series."""
+            """The error `back` steps before the first step ahead; 0 before a series."""
             at = origins - back
             return np.where((at < starts)[:, None], 0.0, errors[np.maximum(at, 0)])
 

@@ -91,7 +91,7 @@ class ForecastAverages(Averages):
     def evaluate(
         self, outputs: Outputs, part: SeriesPart, model: ForecastModel, options: Asked
     ) -> Evaluation:
-        """A backtest with rolling origin beside the baselines."""
+        """A backtest with rolling origin, next to the baselines."""
         backtest = backtest_of(model, part, _mean(outputs))
         return evaluation_of(backtest, model.learned.units, model.train.seed)
 

@@ -1,8 +1,8 @@
-"""Which members, with which settings and weights: by forecasts from earlier origins.
+"""The choice of members, their settings and weights: by forecasts from earlier origins.
 
-The steps to learn from are cut several times; at each cut the candidates learn from what is before
-it and forecast from origins after it. Of each kind the candidate with the least error is kept, and
-those that are not surely worse than the best are mixed (`weights`).
+The training steps are cut several times. At each cut the candidates learn from the steps before it
+and forecast from origins after it. Of each kind the candidate with the least error is kept, and
+those not significantly worse than the best are mixed (`weights`).
 """
 
 from __future__ import annotations
@@ -233,8 +233,8 @@ def _floor(series: Series, targets: int) -> Array | None:
 
 
 def _transforms(folds: list[Fold], floor: Array) -> list[str]:
-    """Of y or log y, or both: where there are few windows to choose by, what the likelihood of
-    all steps, one ahead, is surely higher for."""
+    """The candidate transforms, y or log y or both: with few windows to choose by, those that a
+    significantly higher one-step likelihood of all steps does not rule out."""
     ground = folds[-1].after
     season = ground.season if ground.season <= MOST_SMOOTHED else 1
     if blocks_of(folds) > FEW_BLOCKS or ground.series.lengths.min() < 3 * season + 2:
@@ -367,7 +367,7 @@ def _autoregressions(
     folds: list[Fold],
     settings: ForecastSettings,
 ) -> Iterator[list[Found]]:
-    """Of one series; those of a panel are too short to have weights of their own."""
+    """Candidates for a single series; the series of a panel are too short for separate weights."""
     if series.count > 1:
         return
     steps = int(series.lengths.max() * FIRST_CUT)
@@ -383,7 +383,7 @@ def _autoregressions(
 
 
 def _predictions(member: Member, folds: list[Fold], horizon: int) -> list[Array]:
-    """What a member says of each fold, learned from what is before it."""
+    """Forecasts of a member for each fold, learned from the steps before it."""
     every = [member.fitted(fold.before, fold.fitting, horizon) for fold in folds]
     pairs = zip(every, folds, strict=True)
     return [member.forecasts(fold.after, fold.origins, horizon) for member, fold in pairs]
@@ -417,7 +417,7 @@ def _mixed(
     blocks = blocks_of(folds)
     worst = (1 + DOUBT / blocks**0.5) * min(row[0] for row in members)
     members = sorted((row for row in members if row[0] <= worst), key=lambda row: row[0])
-    # what repeats the past is there to fall back on: beside others it only adds its noise
+    # members that repeat the past are a fallback: mixed with others they only add noise
     members = [row for row in members if row is members[0] or row[1].kind != RepeatedMember.kind]
     scores = np.array([row[0] for row in members])
     every = [np.concatenate([row[2][k] for k in range(len(folds))], 1) for row in members]

@@ -39,7 +39,7 @@ class Ahead(nn.Module):
 
 
 class Corrected(Ahead):
-    """base + share·(networks − base): what the solved members say, as far as it is corrected."""
+    """base + share·(networks − base): the forecast of the solved members, with its correction."""
 
     def __init__(self, networks: Sequence[nn.Module], horizon: int, share: float) -> None:
         super().__init__(networks, horizon, 0)
@@ -53,8 +53,8 @@ class Corrected(Ahead):
 
 
 def _members(model: ForecastModel) -> list[dict[str, Any]]:
-    """The solved members that count, with their weights; after the parameters of each series of a
-    panel stand typical ones."""
+    """The solved members with a weight above 0, and their weights; after the parameters of each
+    series of a panel come typical ones."""
     mixture = model.learned.mixture
     if mixture is None:
         return []

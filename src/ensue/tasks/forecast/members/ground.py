@@ -24,10 +24,10 @@ LEAST = 1e-9  # of a spread
 
 @dataclass(frozen=True)
 class Ground:
-    """y (room and steps, targets): values without gaps, before each series its first one as often
-    as there is room; at (steps,): where each step stands in it; clock: steps since a fixed moment;
-    known, beside: columns known ahead, and up to now, in the same places. kept: what members have
-    computed over all steps."""
+    """y (room and steps, targets): values without gaps, each series padded in front with its first
+    value, `room` times; at (steps,): the index of each step in y; clock: steps since a fixed
+    moment; known, beside: columns known ahead, and up to now, at the same indices. kept: cached
+    results of members over all steps."""
 
     series: Series
     season: int
@@ -70,7 +70,7 @@ class Ground:
         )
 
     def once(self, member: object, compute: Callable[[], T]) -> T:
-        """What a member computes over all steps, the first time that it is asked for."""
+        """The cached result of a member over all steps, computed at the first request."""
         if id(member) not in self.results:
             self.results[id(member)] = member, compute()
         value: T = self.results[id(member)][1]
@@ -92,7 +92,7 @@ class Ground:
         return tuple(np.concatenate([zero, np.cumsum(values, 0)]) for values in (self.y, self.y**2))  # type: ignore[return-value]
 
     def at_origin(self, origins: Steps) -> Steps:
-        """Where the first step ahead stands; it may be one after the last."""
+        """The index of the first step ahead; it may be one after the last."""
         return np.asarray(self.at[origins - 1] + 1)
 
     def level(self, transform: str, floor: Array) -> Array:

@@ -114,11 +114,11 @@ class Mixture:
 
 
 def fit_origins(series: Series, settings: ForecastSettings, room: int) -> Steps:
-    """Of the windows that weights are solved from: those whose steps ahead are all there, every
-    so-manieth where there are too many. Of a panel, whose windows are divided by their spread, only
-    those after as many steps as are looked at, or a third of the series: the room before a series
-    holds its first value, and windows of few steps would outweigh all others. room: steps that are
-    looked at."""
+    """Origins of the windows that weights are solved from: those with all steps ahead, every n-th
+    one if there are too many. In a panel, whose windows are divided by their spread, only those
+    after `room` steps or a third of the series: the padding before a series repeats its first
+    value, and very short windows would outweigh all others. room: steps of the past that a
+    window reads."""
     young = np.clip(series.lengths // YOUNG, 1, room) if series.count > 1 else 1
     first = series.bounds[:-1] + young
     origins = ranges(first, np.maximum(series.bounds[1:] - settings.horizon + 1, first))
@@ -133,8 +133,8 @@ BLOCK = 64  # windows that they are asked for together
 
 
 class MixedWindows(Windows):
-    """Windows with room before each series, whose values are marked as missing, and with what the
-    solved members say of the steps ahead."""
+    """Windows with padding before each series, marked as missing, and with the forecasts of the
+    solved members for the steps ahead."""
 
     def __init__(
         self,
@@ -177,9 +177,9 @@ class MixedWindows(Windows):
         return np.asarray(self._at[origins - 1] + 1)
 
     def base(self, origins: Origins) -> NDArray[np.float32]:
-        """What the members say, (horizon, windows, targets), as the network sees numbers. Where
-        windows come again, they are asked once, by blocks: the last digits of a window must not
-        depend on those that it was first asked with."""
+        """Forecasts of the members, (horizon, windows, targets), in the scale of the network.
+        Repeated windows are computed only once, in blocks: the last digits of a forecast must not
+        depend on the windows computed with it."""
         if self._predicted is None:
             return self._base(origins)
         block, row = (origins - 1) // BLOCK, (origins - 1) % BLOCK
@@ -228,7 +228,7 @@ def mixed_levels(
 def both(
     model: ForecastModel, windows: MixedWindows, origins: Origins, needed: bool = True
 ) -> tuple[Array, Array]:
-    """What the solved members say, and the mean of the networks, (horizon, windows, targets)."""
+    """Forecasts of the solved members, and mean of the networks, (horizon, windows, targets)."""
     if not needed:
         base = windows.base(origins).astype(np.float64)
         return base, base

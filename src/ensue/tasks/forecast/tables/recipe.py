@@ -20,8 +20,8 @@ ALIKE = 0.999  # a correlation from which on a covariate is a copy
 
 
 def leaks(train: Series, settings: ForecastSettings) -> list[str]:
-    """Warnings: what is said to be known ahead, but looks like a target, or like one of its next
-    steps."""
+    """Warnings about columns that are declared known ahead but look like a target, or like one of
+    its next steps."""
     leaking = []
     targets = len(settings.targets)
     for at, name in enumerate(settings.known, len(settings.columns) - len(settings.known)):
@@ -30,7 +30,7 @@ def leaks(train: Series, settings: ForecastSettings) -> list[str]:
             if shift is not None:
                 when = "at the same step" if not shift else f"{abs(shift)} steps away"
                 leaking.append(
-                    f"{name} is said to be known ahead, and is nearly the target {target} itself "
+                    f"{name} is declared known ahead, and is nearly the target {target} itself "
                     f"({when}): the forecasts will be too good. Leave it out, unless you really "
                     "know it before"
                 )
@@ -61,9 +61,9 @@ def _copied(covariate: NDArray[np.float64], target: NDArray[np.float64], most: i
 
 
 SEASONS = 2  # that a window has at least
-LONGEST = 336  # steps of a window that nobody chose
+LONGEST = 336  # default limit for the steps of a window
 EPOCH_WINDOWS = 4096  # of an epoch, times targets: more learn no quicker
-FEW_EPOCHS, LITTLE_PATIENCE = 20, 4  # of so many windows
+FEW_EPOCHS, LITTLE_PATIENCE = 20, 4  # with EPOCH_WINDOWS
 LARGE_BATCH = 64  # windows of a batch, times targets, where there are many
 
 

@@ -1,4 +1,4 @@
-"""What the data tell of series: the time, the ids of a panel, what to forecast, and how far."""
+"""Inference for series from the data: time, ids of a panel, what to forecast, and how far."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ YEARS = (1000, 3000)
 OF_THE_TIME = (*PARTS, "weekday", "week", "quarter", "dow", "dayofweek", "yearday", "dayofyear")
 CALLED_ID = re.compile(r"(.*[_\-. ])?(id|key|uuid|no|nr|index|row)\.?", re.IGNORECASE)
 COUNTED = 5  # numbers in a row that tell that a column only counts
-LEAST_STEPS = 12  # of a series that nobody named as one
+LEAST_STEPS = 12  # of a series that is recognised without an option
 WORDS = 3  # on average: a column with more holds texts
 FAR = 12  # steps ahead where there is no season
 SHORTEST_PART = 6  # horizons that a series has at least
@@ -99,7 +99,7 @@ TEST, VALIDATION = 0.2, 0.1
 
 
 def options_given(sample: Sample) -> list[str]:
-    """The words of forecasting that were said."""
+    """The forecasting options that are set."""
     model = sample.settings.get("model", {})
     words = {option.key: option.flag for option in OPTIONS if TRAIN in option.verbs}
     return [flag for key, flag in words.items() if key.removeprefix("model.") in model]
@@ -109,8 +109,8 @@ def options_given(sample: Sample) -> list[str]:
 
 
 def time_of(sample: Sample) -> str:
-    """The column that holds the time: dates, or numbers that are called so; parts of a time, such
-    as year,month,day,hour; "" where there is none."""
+    """The column of times: dates, or numbers with such a name; parts of a time, such as
+    year,month,day,hour; "" if there is no such column."""
     dates, counts = [], []
     for name in sample.columns:
         texts = time_texts({name: sample.values(name)}, [name])
@@ -135,7 +135,7 @@ def _are_years(texts: Sequence[str]) -> bool:
 
 
 def is_identifier(name: str, numbers: Sequence[float]) -> bool:
-    """Whether numbers only name rows: whole, no two alike, and called so or counted."""
+    """Whether numbers only identify rows: whole, all different, and named so or consecutive."""
     if any(number != int(number) for number in numbers) or len({*numbers}) < len(numbers):
         return False
     counted = all(b == a + 1 for a, b in pairwise(numbers))
@@ -159,8 +159,8 @@ def measures(table: Table, leave: Sequence[str], timed: bool) -> tuple[list[str]
 
 
 def ids_of(table: Table, times: TimeColumn, leave: Sequence[str]) -> list[str] | None:
-    """The fewest columns that tell rows of the same time apart; [] where no two have the same,
-    None where no columns do."""
+    """The fewest columns that distinguish rows of the same time; [] if all times differ, None if no
+    columns do."""
     rows = table.contents
     first = {key: row for row, key in reversed([*enumerate(rows)])}
     alone = sorted(first.values())  # without the copies of rows
@@ -185,7 +185,7 @@ def ids_of(table: Table, times: TimeColumn, leave: Sequence[str]) -> list[str] |
 
 
 def _counts(table: Table, name: str) -> bool:
-    """Whether a column of numbers may rather be a measure: nobody calls it an id."""
+    """Whether a column of numbers may rather be a measure: it is not named like an id."""
     return table.numbers(name) is not None and not CALLED_ID.fullmatch(name)
 
 
@@ -218,8 +218,8 @@ def recognised(sample: Sample) -> Guess | DataError | None:
 
 
 def series_recognised(sample: Sample) -> Guess | None:
-    """A series, where rows have dates that are evenly spaced, or are those of a panel, and numbers
-    beside them; or where a word of forecasting was said."""
+    """A series, if rows have evenly spaced dates, or those of a panel, and numbers; or if a
+    forecasting option is set."""
     if options_given(sample):
         return series_guess(sample)
     data = sample.data
@@ -245,7 +245,7 @@ def series_recognised(sample: Sample) -> Guess | None:
 
 
 def problem_of(sample: Sample) -> DataError | None:
-    """What keeps rows with dates and numbers from being a series; None where they are none."""
+    """An error for rows with dates and numbers that do not make a series; None for other data."""
     if sample.data.text_column or any(_is_text(sample, name) for name in sample.columns):
         return None
     kinds = {kind.kind for kind in sample.kinds.values()}
@@ -273,8 +273,8 @@ def _is_text(sample: Sample, name: str) -> bool:
 
 
 def series_guess(sample: Sample) -> Guess:
-    """The keys of [model] that nobody said. The label of other tasks names the targets here, its
-    group the ids."""
+    """The inferred keys of [model]. The label of other tasks names the targets here, its group the
+    ids."""
     model = sample.settings.get("model", {})
     time = model["time"] if "time" in model else time_of(sample)
     reading = Reading.of(Table.of(sample), time)
@@ -283,7 +283,7 @@ def series_guess(sample: Sample) -> Guess:
 
 @dataclass(frozen=True)
 class Reading:
-    """What all rows tell."""
+    """The settings inferred from all rows."""
 
     table: Table
     time: str

@@ -1,4 +1,4 @@
-"""Language models of n-grams: counted, smoothed, asked, written and read."""
+"""N-gram language models: counting, smoothing, queries, reading and writing."""
 
 from ensue.tasks.language.ngram.arpa import read_arpa, write_arpa
 from ensue.tasks.language.ngram.arrays import arrays_of, model_of

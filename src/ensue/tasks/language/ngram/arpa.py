@@ -38,8 +38,8 @@ def write_arpa(path: Path | str, model: NgramModel, tokens: Sequence[str]) -> No
     path = Path(path)
     if model.smoothing == ADD_K and model.order > 1:
         raise OptionError(
-            f"{path}: not written: what {ADD_K!r} leaves goes to all words alike, and an ARPA "
-            "file can only give it to the shorter context: choose another smoothing"
+            f"{path}: not written: {ADD_K!r} gives the left-over probability to all words equally, "
+            "and an ARPA file can only give it to the shorter context: choose another smoothing"
         )
     names = _names(path, model, tokens)
     try:
@@ -311,7 +311,7 @@ class _Reading:
 
 
 def _numbered(words: list[str], numbers: dict[str, int]) -> list[int]:
-    """The numbers of an n-gram's words; ValueError says why they cannot be one."""
+    """The numbers of an n-gram's words; ValueError with the reason if they cannot be one."""
     try:
         numbered = [numbers[word] for word in words]
     except KeyError as error:

@@ -53,7 +53,7 @@ def model_of(arrays: Mapping[str, NDArray[Any]]) -> NgramModel:
             expected_kind, got = f"{np.dtype(dtype)} {expected}", f"{array.dtype} {array.shape}"
             problems.append(f"{name}: expected {expected_kind}, got {got}")
         elif dtype == np.float64 and not _logarithms(array, part):
-            problems.append(f"{name}: expected logarithms, got a number that is none")
+            problems.append(f"{name}: expected logarithms, got another number")
         elif part == "keys" and not _keys(array, sizes[int(number) - 1], symbols):
             problems.append(f"{name}: expected rising keys of known contexts, got others")
     _refuse(problems)

@@ -1,9 +1,9 @@
-"""How often each n-gram stands in a text.
+"""Counts of the n-grams of a text.
 
-Order k is sorted from the numbers of order k − 1: a key of 8 bytes for each token, beside the text
-(4) and the numbers (4), is all that grows with the text; an n-gram kept costs 12 bytes, and 12
-more while its order is counted. Of random words, whose longer n-grams nearly all differ, orders
-1 … 5 need 64 bytes a token at most.
+Order k is sorted from the numbers of order k − 1. For each token of the text this needs a key of 8
+bytes, in addition to the token (4) and its number (4); each stored n-gram costs 12 bytes, and 12
+more while its order is counted. For random words, whose longer n-grams nearly all differ, orders
+1 … 5 need at most 64 bytes per token.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BLOCK = 1 << 20
 
 
 def placed(keys: Numbers, numbers: Numbers) -> Numbers:
-    """The place of each wanted key among the rising keys, −1 where it is not there."""
+    """The position of each given key among the rising keys, −1 if it is missing."""
     if not len(keys):
         return np.full(numbers.shape, -1, np.int64)
     # looked for in rising order: what is read is then in the cache, five times as fast
@@ -86,7 +86,7 @@ class NgramIndex:
 
     def following(self, order: int, text: Bounded, shorter: Numbers) -> tuple[Numbers, Numbers]:
         """For each token of a text: the number of the order − 1 tokens before it, and that of the
-        n-gram it ends, −1 where there is none. shorter: the n-grams of order − 1 ended there."""
+        n-gram it ends, −1 without such an n-gram. shorter: those of order − 1 that end there."""
         contexts = np.full(len(text.tokens), -1, np.int64)
         contexts[1:] = shorter[:-1]  # across two rows too: no n-gram ends with a start
         return contexts, self.find(order, contexts, text.tokens)
@@ -203,8 +203,8 @@ def _counted(keys: Numbers) -> tuple[Numbers, Counts]:
 
 
 def _renumber(numbers: Counts, text: Bounded, symbols: NgramSymbols, keys: Numbers) -> None:
-    """Puts the numbers of the next order in the place of these, from the last block to the
-    first: a token needs the number that stands before it."""
+    """Replace these numbers by those of the next order, from the last block to the first: a token
+    needs the number before it."""
     for first, stop in reversed(_blocks(len(numbers))):
         contexts = numbers[first - 1 : stop - 1].astype(np.int64)
         numbers[first:stop] = placed(keys, contexts * symbols.width + text.tokens[first:stop])

@@ -1,11 +1,11 @@
-"""From counts to probabilities that leave something for what was never seen.
+"""From counts to probabilities that leave some mass for unseen n-grams.
 
 Every smoothing has the form
 
-    P(w | h) = direct(h w) + left(h) · P(w | h without its first token)
+    P(w | h) = direct(h w) + left(h) · P(w | h without its first token).
 
-where direct is 0 for an n-gram never seen, left is 1 for a context never seen, and below single
-tokens lies the uniform distribution over all tokens that are predicted.
+Here direct is 0 for an unseen n-gram, and left is 1 for an unseen context. The context of single
+tokens backs off to the uniform distribution over all tokens that can be predicted.
 """
 
 from __future__ import annotations

@@ -218,7 +218,7 @@ def _after(
 
 
 def _followers(rows: Ragged, context: list[int], symbols: NgramSymbols) -> Any:
-    """(width,): how often each token stands right after the context, ends of rows included."""
+    """(width,): how often each token follows the context directly, ends of rows included."""
     followers = np.zeros(symbols.width, np.int64)
     n = len(context)
     for row in range(len(rows)):

@@ -82,7 +82,7 @@ class Bounded(NamedTuple):
 
     @property
     def offsets(self) -> NDArray[np.int64]:
-        """How far each token stands from its row's start: 0 for the start itself."""
+        """The distance of each token from its row's start: 0 for the start itself."""
         return np.arange(len(self.tokens)) - np.repeat(self.starts[:-1], np.diff(self.starts))
 
     @property

@@ -1,1 +1,1 @@
-"""What is read: each input in a file of its own."""
+"""The kinds of inputs, each in a separate file."""

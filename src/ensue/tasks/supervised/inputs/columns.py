@@ -87,10 +87,10 @@ class ColumnsReaderSettings(Table):
     instead: ClassVar[Mapping[str, str]] = {"hidden_size": "hidden", "layers": "hidden"}
 
     numeric: list[str] = Field(
-        [], description="Columns of numbers, where their values do not tell."
+        [], description="Columns to read as numbers, if their values are unclear."
     )
     categorical: list[str] = Field(
-        [], description="Columns of categories, though they look like numbers."
+        [], description="Columns to read as categories, even if they hold numbers."
     )
     leave_out: list[str] = Field([], description="Columns that are not read.")
     features: Annotated[list[str], Expected(f"a list of features, {FEATURE_EXAMPLE}")] = Field(
@@ -100,7 +100,7 @@ class ColumnsReaderSettings(Table):
     )
     missing: Literal["error", "indicator"] = Field(
         "error",
-        description="Empty cells: an error, or the column's mean beside a column that marks them.",
+        description="Empty cells: an error, or the column's mean and a column that marks them.",
     )
     categories: Literal["embedding", "one-hot"] = Field(
         "embedding", description="How a category is read."
@@ -118,7 +118,7 @@ class ColumnsReaderSettings(Table):
         list[str], Expected(f"a list of {', '.join(ACTIVATIONS)}, or of groups, tanh*3 + relu")
     ] = Field(["relu"], description="Activation of all hidden layers, or one for each.")
     skips: Annotated[list[Pair], Expected("a list of pairs, [[0, 2]]")] = Field(
-        [], description="Layers, from and to, that are joined beside their order; 0 is the input."
+        [], description="Skip connections between layers, as pairs from, to; 0 is the input."
     )
     init: Annotated[str, Expected(", ".join(STARTS))] = Field(
         "standard", description="Initial weights."
@@ -173,7 +173,7 @@ class TableContent(Content):
     all_columns = True
 
     def __init__(self, left_out: Collection[str] = ()) -> None:
-        """left_out: columns beside the target and the group that are no inputs."""
+        """left_out: columns that are not inputs, besides the target and the group."""
         self._left_out = left_out
 
     def value(self, row: Row, data: DataSettings) -> list[str]:
@@ -210,8 +210,8 @@ def unlabelled_rows(rows: TableRows, target: str) -> Iterator[Example]:
 
 @dataclass(frozen=True)
 class LearnedColumns(LearnedInput):
-    """columns: their scales and categories; target_column: the name of the target's column, where
-    `fit` was told."""
+    """columns: their scales and categories; target_column: the name of the target's column, if
+    given to `fit`."""
 
     columns: TableColumns
     target_column: str = ""

@@ -173,8 +173,8 @@ class JoinsInputs:
 
 
 class JoinedContent(Content):
-    """The inputs of a row by their names. in_files: whether rows come from files, beside which
-    pictures lie; look: whether pictures are read."""
+    """The inputs of a row by their names. in_files: whether rows come from files, with pictures
+    next to them; look: whether pictures are read."""
 
     def __init__(
         self, inputs: Sequence[JoinedInput], in_files: bool = True, look: bool = True

@@ -121,7 +121,7 @@ class Kind(ABC):
 
     @abstractmethod
     def as_fields(self, value: Any, columns: Sequence[str]) -> Mapping[str, Any]:
-        """By column, as it stands beside an answer."""
+        """The value by column, as shown next to an answer."""
 
     @abstractmethod
     def collector(

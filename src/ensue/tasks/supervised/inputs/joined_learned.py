@@ -425,7 +425,7 @@ def view_weights(
     scores: Sequence[Tensor], y: Tensor, kind: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """w (views,) > 0 and b (outputs,) for which z = Σ w_v·z_v + b has the lowest cost on rows that
-    the views did not learn from, with ½·Σ (log w_v/w₀)² and ½·Σ b² beside it: few rows move the
+    the views did not learn from, plus ½·Σ (log w_v/w₀)² and ½·Σ b²: few rows move the
     weights little from w₀ = 1/views. scores: z_v (rows, outputs) of each view; kind: of the cost,
     as `Regression` has them."""
     views = torch.stack([z.double() for z in scores])

@@ -71,9 +71,9 @@ def overlap_numbers(words: Vocabulary) -> int:
 
 
 def overlap_rows(part: Part, words: Vocabulary) -> Ragged:
-    """Token numbers of both sides behind one another. With V words: those of the first side as
-    they are, of the second + V, in both + 2·V, and then the borders and the shares of words that
-    the other side has, in steps of a tenth."""
+    """Token numbers of both sides, one after the other. With V words: those of the first side as
+    they are, of the second + V, in both + 2·V, then the borders and the shares of words that the
+    other side has, in steps of a tenth."""
     assert part.second is not None
     first = vocabulary_rows(part, words.numbers)
     second = renumbered(part.second, part.numbers.tokens, words.numbers)
@@ -119,7 +119,7 @@ class PairInputSettings(PooledSettings, ShareSettings):
         description="How the two sides are compared: as vectors, or every step of one with the "
         "steps of the other.",
     )
-    compared_size: Width = Field(64, description="Width of the layer above what is compared.")
+    compared_size: Width = Field(64, description="Width of the layer above the comparison.")
 
 
 # --- rows ----------------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ class LearnedPair(LearnedInput):
         return PairColumns(first, self.inputs.columns(second, model.text))
 
     def repeated(self, part: Part, model: ModelView, rows: int) -> PairBatch:
-        """The only row of a part, so many times, its real numbers in float64."""
+        """The only row of a part, repeated `rows` times, with its real numbers in float64."""
         columns = self.encode(part, model)
         return PairBatch(batch_of(columns.first, rows), batch_of(columns.second, rows))
 

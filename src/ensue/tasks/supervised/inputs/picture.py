@@ -52,7 +52,7 @@ from ensue.tasks.targets.target import Target
 if TYPE_CHECKING:
     from ensue.tasks.any_model import ModelView
 
-SIDE = 28  # larger pictures are averaged to so many places in height and width
+SIDE = 28  # larger pictures are averaged to this height and width
 MOST_ROWS = 60_000  # that it is fitted to
 ITERATIONS, RIDGE = 60, 1e-3
 
@@ -235,8 +235,8 @@ def _patches(side: int) -> list[tuple[int, int]]:
 
 
 def brightness(pictures: NDArray[np.uint8]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean and spread of each channel (1 where all pixels are alike), from how often each of the
-    256 levels occurs. pictures: (rows, channels, height, width)."""
+    """Mean and spread of each channel (1 if all pixels are equal), from the counts of the 256
+    levels. pictures: (rows, channels, height, width)."""
     counts = [np.bincount(channel.ravel(), minlength=256) for channel in pictures.swapaxes(0, 1)]
     share = np.stack(counts) / max(pictures[:, 0].size, 1)
     mean = share @ LEVELS

@@ -85,7 +85,7 @@ class NgramSettings(Table):
     """The n-grams of a classifier of texts that has no mixed linear model."""
 
     ngrams: Annotated[int, Field(ge=0, le=3)] = Field(
-        0, description="Longest n-gram that is read beside the network; 0 reads none."
+        0, description="Longest n-gram to read next to the network; 0 for no n-grams."
     )
     ngram_dropout: Rate = Field(0.5, description="Dropout of the n-grams.")
     ngram_l2: float = Field(0.0, ge=0, description="L2 penalty on the weights of the n-grams.")
@@ -108,7 +108,7 @@ class NgramSettings(Table):
     @model_validator(mode="after")
     def _share_of_something(self) -> Self:
         if self.ngram_share and not self.ngrams:
-            raise ValueError("ngram_share: expected model.ngrams ≥ 1 beside it, got 0")
+            raise ValueError("ngram_share: expected model.ngrams ≥ 1 as well, got 0")
         return self
 
 
@@ -137,7 +137,7 @@ class LearnedText(LearnedInput):
         return columns if self.beside is None else self.beside.joined(columns, part)
 
     def repeated(self, part: Part, model: ModelView, rows: int) -> SequenceBatch:
-        """The only row of a part, so many times, its real numbers in float64."""
+        """The only row of a part, repeated `rows` times, with its real numbers in float64."""
         return batch_of(self.encode(part, model), rows)
 
     def encoder(self, model: ModelView) -> TextEncoder:
@@ -359,11 +359,11 @@ class TextEncoder(StepEncoder):
 
 
 class NgramScores(SideScores):
-    """What a row's n-grams say of its classes: z = Σ of w_n over the row's n-grams n.
+    """Scores of classes from a row's n-grams: z = Σ of w_n over the row's n-grams n.
 
-    start: w (count, classes) to begin with, such as a linear model's; zero if there is none. In
-    training an n-gram is left out with probability `dropout`, and ½·l2·‖w − start‖² is the
-    penalty of a row."""
+    start: initial w (count, classes), such as a linear model's; None for zero. In training an
+    n-gram is left out with probability `dropout`, and ½·l2·‖w − start‖² is the penalty of a
+    row."""
 
     start: Tensor | None
 
@@ -447,10 +447,10 @@ def telling_ngrams(learned: Learned, label: str, count: int) -> list[str]:
 
 
 # -------------------------------------------------------------------------------------------------
-# Texts without labels: the linear model beside the networks learns which words go together.
+# Unlabelled texts: from them the linear model next to the networks learns which words go together.
 #
-# It knows the words of the rows with labels only. Which words stand in the same texts tells it
-# about the others, and about those that few of its rows have.
+# By itself it only knows the words of labelled rows. Words that occur in the same texts tell it
+# about the other words, and about rare ones.
 
 
 class WordTopics:
@@ -463,7 +463,7 @@ class WordTopics:
         if model.model.linear == MIXED:
             return ""
         return (
-            "expected a linear model that answers beside the network and learns from these texts, "
+            "expected a linear model that is mixed with the network and learns from these texts, "
             f"model.linear = mixed, got {model.model.linear}"
         )
 

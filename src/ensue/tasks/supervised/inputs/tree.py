@@ -172,7 +172,7 @@ class LearnedTree(LearnedInput):
             raise OptionError(
                 "model.target: labels at the nodes of trees are classes, one each; expected class, "
                 f"got {target.kind}. For a number or several labels of a whole tree, put them "
-                "beside it, in a column of their own"
+                "next to it, in a separate column"
             )
         return self.node_targets(part, target.labels.tokens)
 
@@ -191,7 +191,7 @@ class LearnedTree(LearnedInput):
         return Ragged(targets, starts)
 
     def _other_labels(self, part: Part) -> DataError:
-        inside, beside = "labels at the nodes of the trees", "one label beside each tree"
+        inside, beside = "labels at the nodes of the trees", "one label next to each tree"
         expected, got = (beside, inside) if self.whole else (inside, beside)
         return DataError(f"{part.names[0]}: expected {expected}, as in training, got {got}")
 
@@ -394,7 +394,7 @@ class TreeReader(InputReader[Part]):
 
 
 class Tree(Input):
-    """A tree in brackets, with a label beside it or labels at its nodes."""
+    """A tree in brackets, with a label next to it or labels at its nodes."""
 
     name = "tree"
     learned_class = LearnedTree

@@ -39,7 +39,7 @@ class TreeReaderSettings(Table):
     hidden_size: Width = Field(128, description="Size of a cell's state.")
     embedding_size: Width = Field(64, description="Size of the vectors of words.")
     label_size: Width = Field(
-        16, description="Size of the vectors of inner labels, where these are inputs."
+        16, description="Size of the vectors of inner labels, if these are inputs."
     )
     init: Initialisation = Field("standard", description="Initial weights of the cells.")
     dropout_input: Rate = Field(0.1, description="Dropout of the vectors of words.")
@@ -114,7 +114,7 @@ def tree_encoders(modules: Iterable[nn.Module]) -> list[TreeEncoder]:
 
 
 def state_sizes(encoders: Sequence[TreeEncoder]) -> dict[str, int]:
-    """Of the parts of each encoder's state, by the names of what stands below a node."""
+    """Sizes of the parts of each encoder's state, by the names of the inputs from child nodes."""
     return {
         f"below_{number}_{k}": size
         for number, encoder in enumerate(encoders)
