@@ -154,7 +154,7 @@ def test_quiet_is_not_silent_on_what_went_wrong(tmp_path: Path) -> None:
     lines = again.stderr.splitlines()
     assert lines[0] == "1 bad row left out"
     assert all("is damaged: state.json is missing" in line for line in lines[1:-1])
-    assert lines[-1] == "no whole checkpoint is left: the training starts anew"
+    assert lines[-1] == "no whole checkpoint is left: the training starts again"
     assert len(lines) >= 3
     assert again.stdout == first.stdout
 

@@ -227,7 +227,7 @@ def test_a_model_without_a_seal_is_refused(folder: Path, ensue: Ensue) -> None:
     model = folder / "a" / "model"
     write_model(model, replace(read_model(model), seal={}))
     assert ensue("evaluate", "a")[2].startswith(
-        "RunError: a/config.toml: model/ has no seal of it, so that nobody can tell"
+        "RunError: a/config.toml: model/ has no seal for it, so changes cannot be detected"
     )
 
 

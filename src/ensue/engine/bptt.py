@@ -1,6 +1,6 @@
 """Backpropagation through time, written out: the derivative graph walked backwards.
 
-Beside torch's autograd of the eager loop this is the second, independent way to the same
+Next to torch's autograd of the eager loop, this is a second, independent way to the same
 gradient; as an engine ("bptt") it is a differentiable function, so second derivatives work.
 """
 
@@ -150,7 +150,7 @@ class _ExplicitBPTT(torch.autograd.Function):
 
 
 def explicit(recurrence: Recurrence) -> tuple[Tensor, State]:
-    """The engine "bptt": as `eager`, with the derivative graph in place of autograd."""
+    """The engine "bptt": as `eager`, with the derivative graph instead of autograd."""
     y, *final = _ExplicitBPTT.apply(  # type: ignore[no-untyped-call]
         recurrence.constants, *recurrence.tensors
     )

@@ -1,4 +1,4 @@
-"""What is given to an engine, checked once: engines read memory by these shapes."""
+"""Checks the inputs of an engine once: engines read memory by these shapes."""
 
 from __future__ import annotations
 

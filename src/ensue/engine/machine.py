@@ -1,4 +1,4 @@
-"""What the last bits of a result depend on, beside torch and its threads."""
+"""What the last bits of a result depend on, apart from torch and its threads."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 native  the cell as compiled C++ (CPU)
 torch   torch's own kernels, for the cells that have the same weights (SimpleRNN, GRU, LSTM)
 eager   the cell's `step` in a loop of torch operations: the reference, anywhere
-bptt    as eager, with the derivative graph walked explicitly in place of autograd
+bptt    as eager, with the derivative graph walked explicitly instead of autograd
 auto    native on a CPU; where it cannot run, torch or eager, and one line says why
 """
 
@@ -51,7 +51,7 @@ def why_not_torch(cell: Cell, x: Tensor, lengths: Tensor | None) -> str:
 
 
 def torch_kernel(recurrence: Recurrence) -> tuple[Tensor, State]:
-    """As `eager`, by the functions behind torch.nn.RNN, GRU and LSTM."""
+    """As `eager`, by the functions that torch.nn.RNN, GRU and LSTM call."""
     cell, parameters, x, state, *_ = recurrence
     W, U, b = parameters["W"], parameters["U"], parameters["b"]
     second = torch.zeros_like(b)

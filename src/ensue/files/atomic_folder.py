@@ -1,7 +1,7 @@
-"""Folders that are whole or not there, and known to be whole.
+"""Folders that are either complete or absent, and verified.
 
-A folder is written beside its place as `.tmp-…`, synced and renamed. Its manifest holds the
-size and sha256 of each file and of itself; one that differs in a single bit is not read.
+A folder is written next to its place as `.tmp-…`, synced and renamed. Its manifest holds the
+size and sha256 of each file and of itself; a folder that differs in a single bit is not read.
 
 Only an empty folder or one of ours is ever replaced: see `_ours`.
 """
@@ -101,14 +101,14 @@ def unsealed(data: bytes, name: str) -> dict[str, Any]:
 
 
 def with_manifest(files: Mapping[str, bytes], facts: Mapping[str, Any]) -> dict[str, bytes]:
-    """The files, and the manifest that lists them beside the facts."""
+    """The files, and a manifest with the facts and the list of files."""
     listed = {name: {"size": len(data), "sha256": digest(data)} for name, data in files.items()}
     return {**files, MANIFEST: sealed({**facts, "files": listed})}
 
 
 def write_folder(place: Path, files: Mapping[str, bytes], *, stands: str = "") -> None:
-    """Writes the files beside, then puts them in the place of what is there, which must be empty
-    or ours. stands: a sentence on what is safe if the disk fails."""
+    """Writes the files to a temporary folder, then replaces `place`, which must be empty or written
+    by Ensue. stands: a sentence that says what is safe if the disk fails."""
     beside = unfinished(place)
     with disk_errors(place, sum(map(len, files.values())), beside, stands=stands):
         recover(place)

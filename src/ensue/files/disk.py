@@ -1,5 +1,5 @@
-"""The disk: how much room it has, what to say when it fails, and names under which something is
-written beside its place until it is whole."""
+"""The disk: free space, messages when it fails, and temporary names for files that are being
+written."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ OLD = "-old"  # of what stood in the place, while it is replaced
 NAME = re.compile(rf"{re.escape(UNFINISHED)}(.+)-(\d{{1,18}})-[0-9a-f]{{8}}(?:{OLD})?", re.DOTALL)
 
 
-# --- names beside a place --------------------------------------------------------------------
+# --- names next to a place -------------------------------------------------------------------
 
 
 def unfinished(place: Path) -> Path:
-    """A name beside the place that no process had before: numbers of processes come again."""
+    """A temporary name next to the place, never used before: process numbers are reused."""
     return place.parent / f"{UNFINISHED}{place.name}-{os.getpid()}-{secrets.token_hex(4)}"
 
 
 def free_name(place: Path) -> Path:
-    """A name beside the place under which nothing is there yet: run-2, run-3, …"""
+    """A free name next to the place: run-2, run-3, …"""
     named = place if place.name not in ("", "..") else Path(os.path.abspath(place))
     names = (named.with_name(f"{named.name}-{k}") for k in count(2))
     return next(path for path in names if not path.exists())
@@ -133,7 +133,7 @@ def disk_errors(
         ) from error
 
 
-OPENINGS = "test-openings.jsonl"  # beside runs: how often their test parts were looked at
+OPENINGS = "test-openings.jsonl"  # next to runs: how often their test parts were evaluated
 RUN_MARKS, MODEL_MARKS = ("config.toml", "data.json"), ("manifest.json", "model.json")
 RUN_FILES = frozenset(
     {

@@ -29,7 +29,7 @@ RECORDS = (
 )
 PARTS = ("train", "validation", "test", "unlabelled")  # lists of files
 OPTIONS = ("text", "label", "separator", "sequence", "group")  # columns that have an option
-# What the table of the data held where nobody said otherwise; anything empty is a default, too.
+# Defaults of the data table; anything empty is a default, too.
 DEFAULTS = {"format": "auto", "encoding": "utf-8", "decimal": ".", "train_rows": "all"}
 GONE = ("split_version",)
 # Settings of the model without which other columns would be read.

@@ -1,7 +1,7 @@
 """Opening the files of a run: plain files only, never through a link, never more than expected.
 
-A run folder may come from somebody else: a link in it would lead reads and writes elsewhere, a
-FIFO would wait for ever."""
+A run folder may come from another person: a link in it would lead reads and writes elsewhere, a
+FIFO would block for ever."""
 
 from __future__ import annotations
 

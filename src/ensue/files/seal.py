@@ -34,12 +34,12 @@ def seal_in(place: Path) -> Seal:
 
 
 def seal_folder(folder: RunFolder) -> Path | None:
-    """Where the seal of a run is: beside what is being learned, or else in its model."""
+    """The folder with the seal of a run: learned/ during training, afterwards its model."""
     return next((path for path in (folder.learned, folder.model) if path.is_dir()), None)
 
 
 def content_digest(manifest: bytes) -> str:
-    """Of what a model is made of, whatever the run says of itself beside it."""
+    """The digest of a model's content, without the files that describe the run."""
     files: dict[str, Any] = json.loads(manifest)["files"]
     return digest(canonical({name: file for name, file in files.items() if name not in FILES}))
 
@@ -79,8 +79,8 @@ def sealed_config(folder: RunFolder, place: Path, seal: Seal) -> tuple[bytes, st
     text = read_plain(folder.config)
     if CONFIG not in seal:
         raise RunError(
-            f"{folder.config}: {place.name}/ has no seal of it, so that nobody can tell whether "
-            "it was changed. Put back the folder that belongs to it, or train another run"
+            f"{folder.config}: {place.name}/ has no seal for it, so changes cannot be detected. "
+            "Put back the folder that belongs to it, or train another run"
         )
     if text == seal[CONFIG]:
         return text, ""

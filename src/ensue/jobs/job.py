@@ -170,8 +170,8 @@ class Machines(Protocol):
 
 
 class _Feed:
-    """The jobs that have not begun. An error of whoever lists them is told when those that came
-    before it are finished."""
+    """The jobs that have not begun. An error while listing them is raised after the jobs before it
+    are finished."""
 
     def __init__(self, jobs: Iterable[Job]) -> None:
         self._jobs, self.begun, self.ended = iter(jobs), 0, False

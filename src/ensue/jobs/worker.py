@@ -13,13 +13,13 @@ from typing import Any
 from ensue.jobs.job import as_json, called
 from ensue.signals import Stopped, noted
 
-PATIENCE = 60.0  # seconds that a job has for its checkpoint when nobody waits for it any more
+PATIENCE = 60.0  # seconds that a job has to write its checkpoint after its caller is gone
 STOPPED = 128 + signal.SIGTERM
 
 
 class Inbox:
-    """The jobs that have come. When the other side is gone, a job that is being worked on is told
-    to stop, as by SIGTERM."""
+    """The jobs that have arrived. When the other side is gone, the running job is stopped, as by
+    SIGTERM."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection, self._working = connection, False
@@ -60,5 +60,5 @@ def main() -> None:
     try:
         while (message := inbox.next()) is not None:
             connection.send_bytes(as_json(called(message, tell)))
-    except (Stopped, OSError):  # an OSError of the connection: nobody is there any more
+    except (Stopped, OSError):  # an OSError of the connection: the other side is gone
         os._exit(STOPPED)

@@ -146,8 +146,8 @@ METRICS = {
 def further_scores(
     metrics: tuple[Metric, ...], answers: Any, known: Collection[str]
 ) -> dict[str, float]:
-    """What an evaluation adds to the scores that it has: every metric that is none of these and
-    costs no search; a cost stands there as the log loss."""
+    """The scores that an evaluation adds: every metric that is not yet known and needs no search; a
+    known cost is listed as the log loss."""
     left = (
         metric for metric in metrics if not metric.costly and metric.name not in (*known, "cost")
     )

@@ -18,7 +18,7 @@ from ensue.training.processes import Team, device_of_weights
 from ensue.training.settings import WITHOUT_EFFECT, TrainSettings
 from ensue.training.trainee import Fingerprinted, Source, Trainee, Validation
 
-# A change of these is told and accepted: the results differ in their last bits only.
+# Changes to these only warn: the results differ in their last bits only.
 NOT_BIT_EXACT = ("threads", "processes", "device", "ensue", "engine", "compiler", "flags", "cpu")
 # Where files are is not what they hold, which `data`, `validation` and `base.digest` tell.
 PATHS = ("data.train", "data.validation", "data.test", "data.unlabelled", "base.path")

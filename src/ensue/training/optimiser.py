@@ -39,8 +39,8 @@ class LayerGroup:
 
 @dataclass(frozen=True)
 class LayerRates:
-    """A function of the update's number and of nothing else, so that a training which goes on from
-    a checkpoint finds every layer as it was. Parameters in no group learn at the full rate."""
+    """A function of the update's number alone: a training that continues from a checkpoint has the
+    same rate in every layer. Parameters in no group learn at the full rate."""
 
     groups: tuple[LayerGroup, ...] = ()
 
@@ -128,8 +128,8 @@ def scheduled_rate(
 def plateau(
     settings: TrainSettings, factor: float, waited: int, improved: bool
 ) -> tuple[float, int]:
-    """The factor and the evaluations waited after one more: more than `decay_patience` in a row
-    without a new best multiply the rate by `decay`, and the waiting begins anew."""
+    """The factor, and the count of evaluations without a new best, after one more evaluation. A
+    count above `decay_patience` multiplies the rate by `decay` and starts again at 0."""
     waited = 0 if improved else waited + 1
     if settings.schedule == "plateau" and waited > settings.decay_patience:
         return factor * settings.decay, 0

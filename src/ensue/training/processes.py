@@ -145,8 +145,8 @@ def begin() -> Team:
 
 
 def _connect() -> None:
-    """TrainingError where the others do not come: the variables of torchrun may have been set by
-    somebody else."""
+    """Raises TrainingError if the other processes do not connect: another program may have set the
+    variables of torchrun."""
     rank, world = _whole_number("RANK"), _whole_number("WORLD_SIZE")
     port = _whole_number("MASTER_PORT")
     if not (rank < world and 0 < port < 1 << 16 and os.environ.get("MASTER_ADDR")):

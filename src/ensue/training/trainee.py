@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-EVALUATION, REHEARSAL = -1, -2  # in place of a batch's number
+EVALUATION, REHEARSAL = -1, -2  # instead of a batch's number
 
 
 @contextmanager

@@ -1,9 +1,9 @@
 """Compiled kernels on disk: found by content, safe when many processes start at once.
 
 A kernel's name is the digest of all that shaped it: source, fixed part, compiler, flags, CPU
-and Ensue's version. It is compiled beside its place and renamed into it, under a lock that
-a dying process releases; a digest beside it tells a damaged file, which is built again. A
-folder that cannot be used, or that others could write to, is replaced by a temporary one.
+and Ensue's version. It is compiled into a temporary file in the same folder and renamed, under a
+lock that a dying process releases. A digest next to it detects damaged files, which are built
+again. A temporary folder replaces one that cannot be used, or that other users can write to.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def temporary_folder() -> Path:
 
 
 def usable_folder() -> Path:
-    """The cache folder if nobody else can write to it, else a temporary one."""
+    """The cache folder if no other user can write to it, else a temporary one."""
     folder = cache_folder()
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -226,8 +226,8 @@ def _lock(path: Path) -> Iterator[None]:
 
 
 def _compile(library: Path, source: str, options: list[str]) -> None:
-    """Compiles beside the library's place and renames into it: the digest first, then the
-    library, so that a library is never found without its digest."""
+    """Compiles into a temporary file in the same folder and renames: the digest first, then the
+    library, so that no library is there without its digest."""
     begin = f".build-{library.stem}-"
     for left in library.parent.glob(f"{begin}*"):  # by a process that was killed: we have its lock
         shutil.rmtree(left, ignore_errors=True)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 class Adjoints(NamedTuple):
     """Derivatives of the cost by the output (time, batch, features) and the final state; None
-    where nobody reads it, for zeros."""
+    stands for zeros, where nothing reads the output or the state."""
 
     output: Tensor | None
     final: Sequence[Tensor | None]
@@ -57,7 +57,7 @@ class Threads(ctypes.Structure):
 
 @functools.cache
 def runtime() -> Threads | None:
-    """The functions of the OpenMP runtime in this process; None where there is none."""
+    """The functions of the OpenMP runtime in this process; None without one."""
     try:
         maps = Path("/proc/self/maps").read_text()
     except OSError:

@@ -215,7 +215,7 @@ class Kernel:
     def _add_adjoints(
         self, memory: dict[Buffer, Tensor], plan: Plan, y: Tensor, adjoints: Adjoints, spend: bool
     ) -> None:
-        """The buffers of the backward pass, beside those of the tape."""
+        """The buffers of the backward pass, in addition to those of the tape."""
         backward, like = self.program.backward, memory[X]
         if self.layout.output_states is not None and plan.index is None:
             memory[self.layout.output_states] = y.view(plan.rows, y.shape[2])

@@ -271,8 +271,8 @@ class SingleStep:
         self._backward_calls: dict[Wanted, BackwardCall] = {}
 
     def _list_buffers(self) -> None:
-        """What is given, what is made beside the output, and the output; the first two are kept
-        for the backward pass."""
+        """Inputs, intermediate values and the output; the first two are kept for the backward
+        pass."""
         listed_names = [X, *map(buffers.initial, self.parts)]
         listed_names += map(buffers.parameter, self._parameters)
         listed_names += map(buffers.mask, self._masks)

@@ -195,5 +195,5 @@ class Location(NamedTuple):
 
     @property
     def slot(self) -> int:
-        """How many values stand in front of it."""
+        """The number of values before it."""
         return len(self.offset)

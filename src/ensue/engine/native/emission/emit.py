@@ -1,4 +1,4 @@
-"""A direction as C++: one function, readable beside the equations."""
+"""A direction as C++: one function, readable next to the equations."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ class Program:
 
 
 def stream_program(equations: Equations) -> Forward:
-    """One step by itself, for streams: products of x stand beside those of the state."""
+    """One step by itself, for streams: products of x are computed with those of the state."""
     step = lower_step(equations)
     columns, locations = layout_of_inputs(equations)
     schedule = Schedule(step.roots, lambda _: False)
