@@ -16,11 +16,11 @@ from ensue.equations.author import USABLE
 from ensue.errors import EnsueError, EquationError, OptionError
 
 BLOCKS = (
-    "a step works on all features alike; for blocks declare gates, such as Matrix('x', 'ifgo'), "
+    "a step treats all features the same; for blocks declare gates, such as Matrix('x', 'ifgo'), "
     "and use W.i, W.f, …"
 )
 CHOICE = "write maximum(a, b), relu(v), or a mask; one step must do the same for every value"
-OUTSIDE = "in parentheses beside * or /; what is used elementwise is declared as a Vector"
+OUTSIDE = "in parentheses next to * or /; declare what is used elementwise as a Vector"
 DECLARE = "declare it as a Matrix, Vector or Mask of the cell, or use a plain number"
 UNKNOWN = "whose value is not known while tracing"
 

@@ -201,8 +201,8 @@ class Cell(ABC):
         return sum(math.prod(s) for s in self.shapes(input_size, hidden_size).values())
 
     def _displayed_equations(self) -> Equations:
-        """Those that a notebook shows: with fewer inputs than units, unless x and the state are
-        added and must be alike."""
+        """The equations that a notebook shows: with fewer inputs than units, unless x and the state
+        are added and must have the same size."""
         try:
             return self.equations()
         except EquationError:

@@ -1,7 +1,7 @@
 """Where parameters start, by name.
 
 standard    input matrices Glorot-uniform and recurrent ones orthogonal, each gate by itself;
-            vectors at the numbers their cell declares (forget biases 1, gains 1, else 0)
+            vectors as their cell declares (forget biases 1, gains 1, else 0)
 torch       everything uniform in ±1/√hidden, as torch.nn's recurrent layers
 glorot      all matrices Glorot-uniform, vectors as in standard
 he          all matrices He-normal (for ReLU), vectors as in standard

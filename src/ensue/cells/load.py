@@ -1,4 +1,4 @@
-"""A cell by name, or from a file of one's own: `LSTM`, `mine.py`, `mine.py:Peephole`."""
+"""A cell by name, or from a Python file: `LSTM`, `mine.py`, `mine.py:Peephole`."""
 
 from __future__ import annotations
 

@@ -63,8 +63,8 @@ class Layer:
 
 @dataclass
 class Ended:
-    """The best of each sentence that are over, best first: scores and log_probs (sentences, n),
-    −inf where there is none; ends (sentences, n, 3): number of words, beginning, last word."""
+    """The best finished hypotheses of each sentence, best first: scores and log_probs (sentences,
+    n), −inf for missing ones; ends (sentences, n, 3): number of words, beginning, last word."""
 
     scores: Tensor
     log_probs: Tensor

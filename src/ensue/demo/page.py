@@ -103,8 +103,8 @@ def report(model: AnyModel, trials: Sequence[DemoTrial], beside: DemoTrial, run:
             (
                 Paragraph(
                     "Each row is a letter that it writes, with its probability; the stronger the "
-                    "colour of a square, the more it looked at the letter above. Nobody told it "
-                    "which belong together.",
+                    "colour of a square, the more it looked at the letter above. It learned by "
+                    "itself which belong together.",
                     quiet=True,
                 ),
                 *looks,

@@ -74,7 +74,7 @@ def step_bound(track: Track) -> float | None:
 
 
 def _bound(node: Node, leaf: Node, blocks: Blocks, known: dict[Node, float | None]) -> float | None:
-    """Of ‖∂node/∂leaf‖₂; None where there is none."""
+    """An upper bound of ‖∂node/∂leaf‖₂; None if unbounded."""
     if node not in known:
         known[node] = _bound_of(node, leaf, blocks, known)
     return known[node]
@@ -274,9 +274,10 @@ def flow_of(
     targets: float = 1.0,
     forward: Forward | None = None,
 ) -> Flow:
-    """Of every recurrent layer in a network in float64. cost: calls the network, and is summed over
-    so many `targets`; forward: ‖h_t‖ with other activations, of cells that have some. The
-    regulariser's updates change the network: hand over a copy."""
+    """The gradient flow of every recurrent layer in a network in float64. cost: calls the network
+    and returns the sum over all targets; targets: their number; forward: ‖h_t‖ with other
+    activations, of cells that have some. The regulariser's updates change the network: pass a
+    copy."""
     how = settings or FlowSettings()
 
     def look() -> Observed:

@@ -31,7 +31,7 @@ def number(value: float) -> str:
 
 
 def pooled(rows: Sequence[Sequence[float]], most: int) -> list[list[float]]:
-    """At most so many squares a side, each the greatest of those that it stands for."""
+    """At most `most` squares a side; each shows the maximum of the squares that it replaces."""
     size = -(-len(rows) // most) or 1
     starts = range(0, len(rows), size)
     return [

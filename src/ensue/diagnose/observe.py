@@ -27,8 +27,8 @@ from ensue.layers.recurrent import Recurrent
 # -------------------------------------------------------------------------------------------------
 # ∂s_t/∂s_k of a cell over time: measured, in float64, by the derivative of its graph.
 #
-# s is the whole state, all parts beside each other. The product of the steps' Jacobians is scaled
-# as it grows or shrinks, so that its norm is right far beyond what a number can hold.
+# s is the whole state, all parts concatenated. The product of the steps' Jacobians is scaled as it
+# grows or shrinks: its norm is right far beyond the range of a float.
 
 MOST_NUMBERS = 1 << 22  # of the Jacobians that are computed at once
 
@@ -278,7 +278,7 @@ def _with_slopes(call: _Call, slopes: Any) -> _Seen:
 
 
 def _chains(calls: Sequence[_Seen]) -> list[list[_Seen]]:
-    """Calls in which one goes on from the state of the one before."""
+    """Calls grouped into chains: each call continues from the state of the one before."""
     chains: list[list[_Seen]] = []
     for call in calls:
         starts = {id(part) for u in call.call.unrolled for part in u.recurrence.state}

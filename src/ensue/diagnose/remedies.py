@@ -8,7 +8,7 @@ The norm-preserving regulariser (Pascanu et al. 2013) is
     Ω = Σ_t (1 − ‖δ_{t+1}·∂s_{t+1}/∂s_t‖ / ‖δ_{t+1}‖)²,   δ = ∂L/∂s
 
 over the steps with δ ≠ 0. Its gradient holds δ and the states constant, as theirs does; both are
-computed anew for every update.
+computed again for every update.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Clipping:
 
 @dataclass(frozen=True)
 class Regularised:
-    """Ω before and after so many updates by it alone, and log ‖∂s_T/∂s_{T−d}‖ of each track after
-    them, by distance."""
+    """Ω before and after `updates` updates by it alone; decays: log ‖∂s_T/∂s_{T−d}‖ of each track
+    after them, by distance."""
 
     updates: int
     before: float

@@ -271,8 +271,8 @@ def _cost(network: nn.Module, batches: Sequence[Any]) -> Callable[[], Tensor]:
 
 
 def _batches(network: nn.Module, source: Source, steps: int) -> list[Sequence[int]]:
-    """Pieces of a stream in turn, up to so many steps, if the network carries its state from one
-    to the next; else the longest rows of an epoch."""
+    """Consecutive pieces of a stream, up to `steps` steps, if the network carries its state from
+    one to the next; else the longest rows of an epoch."""
     listed = [batch for batch in source.batches(0) if len(batch)]
     if not listed:
         raise DataError(

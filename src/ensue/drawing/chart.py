@@ -141,7 +141,7 @@ def labelled(axis: Axis) -> Ticks:
 
 class Key(NamedTuple):
     """What a colour means. mark: number of the mark, if it has one; shape: a line, an area, a
-    tick, or nothing beside the mark."""
+    tick, or nothing next to the mark."""
 
     name: str
     colour: str
@@ -151,7 +151,8 @@ class Key(NamedTuple):
 
 
 def legend(drawing: Drawing, keys: Iterable[Key], left: float, y: float, right: float) -> float:
-    """Keys beside each other, in as many lines as they need; the height of the last line."""
+    """Draws keys next to each other, in as many lines as they need; returns the height of the last
+    line."""
     x = left
     for name, colour, dashes, mark, shape in keys:
         room = 30 + text_width(name, 12.5)

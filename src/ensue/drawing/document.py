@@ -72,8 +72,8 @@ class Image:
 
 
 class Piece(NamedTuple):
-    """Words on a colour as strong as strength, which is named by a label beside them; note: under
-    the pointer. Strength 0: on none."""
+    """Words on a coloured background. strength: of the colour, 0 for none; label: text next to the
+    words that names the strength; note: shown under the pointer."""
 
     text: str
     strength: float = 0.0
@@ -151,9 +151,9 @@ class Formula:
 
 @dataclass(frozen=True)
 class Table:
-    """The first columns stand at the left, so many as `left`, the others at the right. kind: of its
-    numbers, for their colour; room: cells of the first column in a terminal, at least; most: rows
-    that are printed, 0 for all."""
+    """left: number of columns that are aligned left, the first ones; the others are aligned right.
+    kind: of its numbers, for their colour; room: minimum width of the first column in a terminal;
+    most: maximum number of printed rows, 0 for all."""
 
     rows: Sequence[Sequence[Cell]]
     head: Sequence[str] = ()
@@ -242,7 +242,8 @@ class Drawn:
 
 
 def as_text(document: Document) -> str:
-    """What it shows, then all blocks, with empty lines between but for lines of running text."""
+    """What the document shows, then all blocks; an empty line separates blocks, except lines of
+    running text."""
     groups, before = [[printable(document.about)] if document.about else []], None
     for one in _in_a_row(document.blocks):
         if lines := _texts(one):
@@ -436,7 +437,7 @@ PARTS: dict[type, Callable[..., str]] = {
 
 
 def as_block(document: Document) -> str:
-    """A titled part of somebody else's page."""
+    """A titled part of another page."""
     parts = [f"<b>{escape(document.title)}</b>", _quiet(document.about)]
     parts += map(_html, document.blocks)
     inside = "".join(f"<div>{part}</div>" for part in parts if part)

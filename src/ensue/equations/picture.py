@@ -215,7 +215,7 @@ def tag_width(tag: str) -> float:
 
 
 def box(item: Item) -> Box:
-    """The room that an item takes: its name stands above it, its tags hang below."""
+    """The room that an item takes: its name is above it, its tags are below."""
     tags = sum(map(tag_width, item.tags)) + 4.0 * max(0, len(item.tags) - 1)
     above = HALF + (18 if item.name else 0)
     below = HALF + (TAG + TAG_GAP if item.tags else 0) + (16 if item.caption else 0)
@@ -322,7 +322,7 @@ class _Picture:
         source, mark = item.inputs[slot]
         end = self._arrivals(item)[slot]
         x, y = self.centre[source]
-        # level up to the side of its own column: beside a wide neighbour there is no room to bend
+        # level up to the side of its own column: next to a wide neighbour there is no room to bend
         way = [(self.sides[source][1], y), *self.ways[item, slot], (self.sides[item][0], end[1])]
         colour = self.colour(source).line if source.part else QUIET
         self.drawing.curve([(x + width(source) / 2, y), *way, end], colour)

@@ -295,8 +295,8 @@ class MatrixSymbol:
         operand = "x" if self.ref.columns == "input" else "h"
         return blame(
             f"the matrix {self.label} is used outside a product",
-            f"write {self.label} @ {operand}, in parentheses beside * or /; what is used "
-            "elementwise is declared as a Vector",
+            f"write {self.label} @ {operand}, in parentheses next to * or /; declare what is used "
+            "elementwise as a Vector",
             kind,
         )
 

@@ -341,7 +341,7 @@ SCRIPTS = {
     (True, False): "msub",
     (False, True): "msup",
     (True, True): "msubsup",
-}  # by what stands below and above
+}  # by (has a subscript, has a superscript)
 
 
 class MathML(Notation):
@@ -406,7 +406,7 @@ class MathML(Notation):
         if op == "greater":
             return row(f"<mo>[</mo>{row(args[0])}<mo>&gt;</mo>{row(args[1])}<mo>]</mo>")
         inside = self.parentheses("<mo>,</mo>".join(map(row, args)))
-        if op == "sum":  # as small as the letters beside it
+        if op == "sum":  # as small as the letters next to it
             return f'<mo largeop="false">∑</mo>{inside}'
         return f"<mi>{escape(self.FUNCTIONS.get(op, op))}</mi>{inside}"
 
@@ -421,7 +421,7 @@ def row(inside: str) -> str:
 
 
 def scripts(letter: str, below: str, above: str = "") -> str:
-    """A letter with what stands below and above at its right; "" for nothing."""
+    """A letter with a subscript and a superscript; "" for none."""
     kind = SCRIPTS[bool(below), bool(above)]
     return f"<{kind}>{letter}{below}{above}</{kind}>" if kind else letter
 

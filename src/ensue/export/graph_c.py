@@ -99,7 +99,7 @@ class GraphC:
                 "",
             ]
         text = "\n".join(lines)
-        for word in ("w", "cell"):  # names of their own, beside those of other graphs
+        for word in ("w", "cell"):  # names that differ from those of other graphs
             for number in range(len(self.parts.cells)):
                 text = _renamed(text, f"{word}{number}", f"{self.name}_{word}{number}")
         return [text]
@@ -273,7 +273,7 @@ def _filled(c: GraphC, node: Node) -> str:
 
 
 def _several(name: str, count: int, *attributes: tuple[str, Any]) -> Call:
-    """An operator of so many inputs, and of attributes with their defaults."""
+    """An operator with `count` inputs, and attributes with their defaults."""
 
     def call(c: GraphC, node: Node) -> str:
         arguments = [c.input_of(node, k) for k in range(count)]

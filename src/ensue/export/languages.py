@@ -61,15 +61,15 @@ class Language(ABC):
 
     @abstractmethod
     def address(self, array: str, offset: str) -> str:
-        """Such an array from an offset on, as an argument."""
+        """The part of a function's array argument from an offset on, as an argument."""
 
     @abstractmethod
     def whole(self, array: str) -> str:
-        """An array of one's own, as an argument."""
+        """A local array, as an argument."""
 
     @abstractmethod
     def skip(self, array: str, count: str) -> str:
-        """Such an array loses so many numbers at its beginning."""
+        """A statement that drops `count` numbers from the start of a function's array argument."""
 
     @abstractmethod
     def function(

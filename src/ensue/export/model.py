@@ -217,9 +217,9 @@ def write_model(
     streaming: bool = False,
     title: str = "",
 ) -> Written:
-    """model.onnx, preprocess.json and a runnable example beside it; model.js; page.html; or, of a
-    path that ends in .c, a folder of C. streaming: a model that is fed piece by piece. title: of a
-    page, the name of its file where there is none."""
+    """Writes model.onnx with preprocess.json and a runnable example; model.js; page.html; or, for a
+    path that ends in .c, a folder of C. streaming: the model reads its input piece by piece. title:
+    of a page, by default the name of its file."""
     refuse_path(path)
     exported = model.exported()
     if streaming:
@@ -440,7 +440,7 @@ WRITERS: dict[str, Writer] = {
 
 
 def changed(model: AnyModel, learned: Any, networks: list[nn.Module]) -> AnyModel:
-    """A copy of the model with these in place of what it had."""
+    """A copy of the model with these fitted parts and networks instead."""
     other: Any = copy(model)
     other._learned, other.networks = learned, networks
     changed_model: AnyModel = other
@@ -450,8 +450,7 @@ def changed(model: AnyModel, learned: Any, networks: list[nn.Module]) -> AnyMode
 def change_of_scores(
     data: DataSettings, model: AnyModel, weights: str
 ) -> dict[str, tuple[float, float]]:
-    """(as trained, with rounded weights) of each score: those of the networks, and of the linear
-    model beside them."""
+    """Of each score of the networks and of the linear model: (as trained, with rounded weights)."""
     part = model.reader.files(data).part("validation")
     networks = [with_stored_weights(network, weights) for network in model.networks]
     learned = rounded(model.learned, lambda matrix: store(matrix, weights).value)

@@ -34,7 +34,7 @@ PACKED = "packed"
 
 
 def packed(tree: Any) -> Any:
-    """The same values, but for each long list of texts {"packed": base64 of zlib of its JSON}.
+    """The same values, with long lists of texts as {"packed": base64 of zlib of the list's JSON}.
 
     >>> packed({"labels": ["bad", "good"]})
     {'labels': ['bad', 'good']}
@@ -151,7 +151,7 @@ PATTERNS: Mapping[str, tuple[str, str]] = {
     "spaces": (r"[^\s]+", "gu"),
     "characters": (".", "gsu"),
 }
-# the files that a step needs beside those that every model has; of both languages
+# the files that a step needs besides those of every model; in both languages
 PIECES: Mapping[str, tuple[str, ...]] = {
     "ngrams": ("ngrams",),
     "row": ("times", "row"),

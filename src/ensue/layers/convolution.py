@@ -176,8 +176,8 @@ def parts_of(description: str) -> list[BlockPart]:
 class ConvolutionBlocks(nn.Module):
     """Convolutions and pools one after another, as `parts_of` reads their description.
 
-    A convolution keeps the size (padding ⌊k/2⌋) but for its stride, and is followed by the norm
-    ("batch", or "none") and ReLU."""
+    A convolution of stride 1 keeps the size (padding ⌊k/2⌋). The norm ("batch", or "none") and ReLU
+    follow each convolution."""
 
     def __init__(self, channels: int, description: str, *, norm: str = "batch") -> None:
         super().__init__()

@@ -1,6 +1,6 @@
 """`RNN`, `GRU`, `LSTM`: drop-in for torch.nn's — same words, weights, layouts and results.
 
-Beyond torch.nn they take `lengths`, a plain integer tensor, in place of packed sequences.
+Beyond torch.nn they take `lengths`, a plain integer tensor, instead of packed sequences.
 """
 
 from __future__ import annotations

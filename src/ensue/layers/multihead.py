@@ -117,8 +117,8 @@ class MultiHead(nn.Module):
         return y.reshape(queries.shape)
 
     def weights(self, queries: Tensor, memory: Tensor, mask: Tensor | None = None) -> Tensor:
-        """α (batch, heads, queries, keys): rows of queries that share a row of the memory stand
-        behind one another."""
+        """α (batch, heads, queries, keys): rows of queries that share a row of the memory follow
+        one another."""
         q = self._headed(_grouped(queries, memory))
         k = self._headed(memory[..., : self.width])
         scores = (q / math.sqrt(q.shape[-1])) @ k.transpose(-1, -2)

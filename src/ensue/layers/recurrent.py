@@ -64,7 +64,7 @@ class OneWay(nn.Module):
         return next(self.parameters()).dtype if parameter is None else parameter.dtype
 
     def way(self) -> Way:
-        parameters = self._parameters  # but for those that a parametrisation has taken the place of
+        parameters = self._parameters  # except those that a parametrisation has replaced
         tensors = {
             n: parameters[n] if n in parameters else getattr(self, n) for n in self.cell.parameters
         }
@@ -95,11 +95,11 @@ class Recurrent(nn.Module):
     each a tuple of the cell's parts, (batch, features). Feed it back to continue.
 
     cell: a Cell, its name, or one Cell for each layer.
-    backward_start: where the backward direction begins — "zero", "forward_end" (the forward
-    direction's end state) or "shared_end" (its state at the last step is the forward one); but for
-    "zero", a backward state that is given or learned is not used.
-    dropout: of what goes from a layer to the next; weight_dropout: of single entries of the
-    matrices that multiply the state, the same for all rows and steps of a call.
+    backward_start: initial state of the backward direction — "zero", "forward_end" (the forward
+    direction's end state) or "shared_end" (its state at the last step is the forward one). Only
+    "zero" uses a backward state that is passed in or learned.
+    dropout: between layers; weight_dropout: of single entries of the matrices that multiply the
+    state, the same for all rows and steps of a call.
     initial: "zero" or "learned". output_layers: an `OutputLayer`, V·h + d, between each two layers.
     max_length: cut (at the "end" or "start") or pad x to it.
     engine: "auto", or one of ensue.engine.ENGINES by name.

@@ -73,8 +73,8 @@ TRAINING = {
 
 
 class Estimator(BaseEstimator, ABC):
-    """A model of a task behind scikit-learn's contract: `__init__` stores parameters, `fit`
-    checks them.
+    """A model of a task as a scikit-learn estimator: `__init__` stores parameters, `fit` checks
+    them.
 
     _task: its name; _keys: parameters by name, and the settings that each of them is; _defaults:
     settings with another default than the task's own; _fixed: settings that make the estimator
@@ -92,7 +92,7 @@ class Estimator(BaseEstimator, ABC):
     model_: AnyModel
 
     def __new__(cls, *positional: Any, **parameters: Any) -> Self:
-        """A parameter that there is not is told by the class that was named."""
+        """Unknown parameters raise an error that names the class."""
         known = cls._get_param_names()
         for name in parameters:
             if name not in known:

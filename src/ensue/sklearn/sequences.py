@@ -276,7 +276,7 @@ class SequenceLabeller(SequenceEstimator):
     """A label for each token of a sentence, or for each vector of a sequence.
 
     X: lists of tokens, or arrays (time, features). y: for each row a list with a label for each
-    step. Parameters: those of `SequenceClassifier`, but for level.
+    step. Parameters: those of `SequenceClassifier`, except level.
 
     >>> from ensue.sklearn import SequenceLabeller
     >>> X = [["the", "dog", "barks"], ["a", "cat", "sleeps"]] * 4

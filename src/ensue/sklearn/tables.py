@@ -101,7 +101,7 @@ def _cell(value: Any, name: str, row: int) -> Any:
     )
 
 
-TARGET = "target"  # the name of y's column, but for underscores
+TARGET = "target"  # the name of y's column, before underscores are added
 
 
 class TableEstimator(Estimator):

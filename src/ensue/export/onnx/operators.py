@@ -43,7 +43,7 @@ from ensue.export.stack import Direction
 # against to see whether it is one of them.
 #
 # Gates have the letters of ONNX's documentation: RNN i; GRU z r h; LSTM i o f c. Its two biases add
-# up to b, but for the bias d inside of a GRU's reset.
+# up to b, except the bias d inside a GRU's reset.
 
 Parameters = tuple[float, float]  # alpha and beta of a function
 
