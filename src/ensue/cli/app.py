@@ -115,7 +115,7 @@ def option(
     max: float | None = None,
 ) -> Any:
     """An option by its flags and the word for its value, as a help page has them: "-o, --out FILE".
-    panel: the heading that it stands below; min, max: of a number."""
+    panel: its heading on the help page; min, max: of a number."""
     flags = [word for word in words.replace(",", " ").split() if word.startswith("-")]
     metavar = words.partition(f"{flags[-1]} ")[2] or None
     return typer.Option(*flags, metavar=metavar, help=help, rich_help_panel=panel, min=min, max=max)
@@ -184,7 +184,7 @@ def answer(text: str, end: str = "\n", styled: bool = False) -> None:
 
 
 def report(line: str) -> None:
-    """What a command has put into files, on stdout: if nobody reads it, nothing is missing."""
+    """Prints what a command has written to files. A broken pipe is ignored: the files are there."""
     with may_be_lost():
         answer(line)
 

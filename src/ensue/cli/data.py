@@ -258,8 +258,8 @@ def count_ngrams(
 ) -> None:
     """Count n-grams: how many, how many unseen, bytes, perplexity by n.
 
-    Plain maximum likelihood says 0, and a perplexity of infinity, where an n-gram was never seen;
-    beside it stands smoothing.
+    Plain maximum likelihood gives unseen n-grams probability 0, so the perplexity is infinite; the
+    smoothed model is next to it.
     """
     from ensue.tasks import TASKS
 

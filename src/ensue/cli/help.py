@@ -21,7 +21,7 @@ from ensue.errors import OptionError
 
 WIDEST = 100  # a longer line is hard to read
 NARROWEST = 40
-NAMES = 26  # most signs of a name that stands beside its meaning
+NAMES = 26  # maximum width of a name with its meaning on the same line
 INDENT = "  "
 BOUND, HELD = re.compile(r"([≥≤<>]) (?=\d)"), "\xa0"  # "≥ 1" stays on one line
 
@@ -47,7 +47,7 @@ class Page:
         self._lines: list[str] = []
 
     def heading(self, text: str, rest: str = "") -> None:
-        """After an empty line. rest: stands beside it, not in bold."""
+        """A heading after an empty line. rest: text on the same line, not in bold."""
         if self._lines:
             self._lines.append("")
         bold = f"\x1b[1m{text}\x1b[0m" if self._bold else text
@@ -65,8 +65,8 @@ class Page:
                 self._lines += self._wrapped(" ".join(block.split()), indent)
 
     def entries(self, rows: Sequence[tuple[str, str]], column: int | None = None) -> None:
-        """Names, and beside each what it means. column: the width of the names; a longer name has
-        a line to itself."""
+        """Names with their meanings. column: the width of the names; a longer name has a line to
+        itself."""
         start = len(INDENT) + (widest(rows) if column is None else column) + 2
         for name, text in rows:
             lines = self._wrapped(text, " " * start) or [""]

@@ -198,8 +198,8 @@ class Request(TolerantOptions):
 
 @dataclass(frozen=True)
 class FurtherOptions:
-    """What was said beside the request. words: values of words that stand for settings; options:
-    values of the tasks' own options."""
+    """Further options of a request. words: values of words that stand for settings; options: values
+    of options of the tasks."""
 
     words: Words
     options: Mapping[Option, Any]
@@ -263,7 +263,7 @@ def _refuse_resuming(request: Request, further: FurtherOptions, recipe: str) -> 
         )
     if request.settings or request.task or request.keys() or request.base or further or recipe:
         raise OptionError(
-            f"{request.run}: without files the run goes on as {path} says; "
+            f"{request.run}: without files the run continues as {path} says; "
             f"change that file, name the files too, or resume it: `ensue train --run "
             f"{in_shell(request.run)}`"
         )
@@ -283,8 +283,8 @@ def _keys(request: Request, further: FurtherOptions) -> dict[str, str]:
 def configured(
     request: Request, further: FurtherOptions, say: Say, trust_cell: str = ""
 ) -> RunConfig:
-    """What the command says, or what the folder holds if it names no files. say: is told what was
-    found out from the data; trust_cell: which files of cells that the folder names may run."""
+    """The configuration of the command or, without files, of the folder. say: callback for what was
+    inferred from the data; trust_cell: which files of cells that the folder names may run."""
     from ensue.files.attempt import add_note
     from ensue.files.run_folder import RunFolder
     from ensue.runs.config import RunConfig
@@ -298,7 +298,7 @@ def configured(
     task = task_of(further.options, TRAIN, request.task)
     data = {**request.keys(), **_resolved(request)}
     settings = [*as_settings(further.options), *_own_settings(request), *(request.settings or [])]
-    implied = bool(task and not request.task)  # nobody has named it but the options
+    implied = bool(task and not request.task)  # only the options imply it
     flags = ", ".join(each.flag for each in further.options)
     try:
         config, messages = infer(data, task or None, settings, further.words, request.recipe)

@@ -1,8 +1,7 @@
-"""The standard streams of a command: who reads its output may leave at any time.
+"""The standard streams of a command: they survive broken pipes.
 
-What cannot be written is dropped, so that no work ends because nobody looks at it any more: a
-training goes on to its end. That part of an answer is missing is known in the end, and told by the
-exit code.
+Output that cannot be written is dropped, and the work continues: a training runs to its end. The
+exit code then says that part of the answer is missing.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ MISSING = 2  # exit code: part of the answer could not be written
 
 
 class Output(io.RawIOBase):
-    """Writes to a descriptor, and never fails. lost: why something was dropped last."""
+    """Writes to a descriptor and never fails. lost: the last error that dropped output."""
 
     def __init__(self, descriptor: int) -> None:
         super().__init__()
@@ -45,7 +44,7 @@ class Output(io.RawIOBase):
         while True:
             try:
                 return os.write(self._descriptor, data)
-            except BlockingIOError:  # another program has made the pipe so
+            except BlockingIOError:  # another program made the pipe non-blocking
                 select.select([], [self._descriptor], [])
             except OSError as error:
                 if not self.may_be_lost:
@@ -54,14 +53,14 @@ class Output(io.RawIOBase):
 
     @property
     def misses(self) -> OSError | None:
-        """Why an answer that somebody waits for was not written; a reader who leaves does not."""
+        """The error that lost part of the answer; None for a broken pipe: its reader has left."""
         return self.lost if self.lost is not None and self.lost.errno != errno.EPIPE else None
 
 
 @contextmanager
 def steady_streams() -> Iterator[Output | None]:
-    """Inside of it the process's own streams are steady; gives the standard output, None where
-    somebody has put another in its place."""
+    """Makes the streams of the process survive errors inside the block; yields the standard output,
+    None if the caller has replaced it."""
     _occupy_closed()
     before = sys.stdin, sys.stdout, sys.stderr
     if before[STDIN] is None:
@@ -109,7 +108,7 @@ def _own_output() -> Output | None:
 
 
 def nobody_reads() -> bool:
-    """Whether further answers would be written for nobody."""
+    """Whether the reader of further answers has left."""
     out = _own_output()
     return out is not None and out.lost is not None
 

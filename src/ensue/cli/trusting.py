@@ -40,7 +40,7 @@ def _digests(word: str) -> bool:
 
 
 def trusted(files: str) -> Trust:
-    """What a command may run for cells of one's own, by the value of the option."""
+    """The files of custom cells that a command may run, by the value of the option."""
     from ensue.cli.app import say
     from ensue.tasks.kept_cells import Trust
 
