@@ -294,7 +294,7 @@ def fasttext_nameless(rng: random.Random, lines: list[str]) -> tuple[int, str]:
 
 def fasttext_textless(rng: random.Random, lines: list[str]) -> tuple[int, str]:
     lines[:] = ["__label__a __label__b "]
-    return 0, "expected a text beside the labels, got none"
+    return 0, "expected a text after the labels, got none"
 
 
 # --- trees -------------------------------------------------------------------------------

@@ -50,9 +50,9 @@ def dated_column(columns: Mapping[str, Sequence[Any]]) -> str:
 
 
 def series_lines(columns: Mapping[str, Sequence[Any]]) -> list[str]:
-    """Of a table that has one column of dates and numbers beside it: its times, gaps, empty cells;
-    by which column rows of the same time belong to several series. [] where it has no dates; raises
-    `DataError` where they are not the steps of a series."""
+    """Lines on a table with one column of dates and columns of numbers: its times, gaps and empty
+    cells, and the column that names the series if rows share times. [] without dates; raises
+    `DataError` if the dates are not the steps of a series."""
     name = dated_column(columns)
     if not name:
         return []
@@ -257,7 +257,7 @@ def _columns(rows: Sequence[Row]) -> dict[str, list[Any]]:
 
 
 def _first(paths: Sequence[Path | str], options: ReadOptions) -> list[Row]:
-    """The first sound rows; faults are told when all rows are read."""
+    """The first valid rows; faults are reported when all rows are read."""
     rows = chain.from_iterable(read(path, options, lambda problem: None) for path in paths)
     return list(islice(rows, SAMPLE))
 

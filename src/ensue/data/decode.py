@@ -78,8 +78,8 @@ def _too_long(limit: int) -> str:
 
 
 def _blocks(content: Iterator[bytes], limit: int) -> Iterator[tuple[bytes, int]]:
-    """Whole lines in blocks that end with LF (but for the file's last), with 0; or b"" with the
-    size of a line above the limit, of which nothing is kept."""
+    """Whole lines in blocks that end with LF (except the file's last), with 0; or b"" with the size
+    of a line above the limit, which is dropped."""
     pending: list[bytes] = []  # the beginning of a line whose end has not come yet
     size = 0
     for piece in content:

@@ -91,7 +91,7 @@ class ReadOptions:
                 f"longest_line: expected a number of bytes ≥ {PIECE}, got {self.longest_line}"
             )
         if self.sequence is not None and not self.numbers:
-            faults.append("sequence: expected `numbers` beside it, the columns of its features")
+            faults.append("sequence: expected `numbers` with it, the columns of its features")
         return faults
 
     def _wrong_names(self) -> list[str]:

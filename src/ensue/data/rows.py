@@ -1,5 +1,5 @@
-"""What reading gives: rows, each with its place in a file, and what was wrong with the others; and
-who is told how far it is."""
+"""The results of reading: valid rows with their places in files, problems of the others, and
+progress callbacks."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ class FileProblems:
 
 
 class Tally:
-    """Problems as they are to be listed: of those that are alike (the same reason but for its
-    numbers) the first ones, and how many more there are."""
+    """Problems for a list: the first of each kind, and the number of further ones. Problems of one
+    kind have the same reason, except for its numbers."""
 
     def __init__(self, problems: Iterable[Problem] = ()) -> None:
         self.count = 0
@@ -155,7 +155,7 @@ _WATCH: ContextVar[ReadingWatch | None] = ContextVar("ensue_reading_watch", defa
 
 @contextmanager
 def watch_reading(watch: ReadingWatch | None) -> Iterator[None]:
-    """Whatever is read inside of it is told to the watch; None tells nobody."""
+    """Reports reading inside the block to this progress callback; None disables it."""
     before = _WATCH.set(watch)
     try:
         yield
@@ -164,12 +164,12 @@ def watch_reading(watch: ReadingWatch | None) -> Iterator[None]:
 
 
 def reading_watch() -> ReadingWatch | None:
-    """Who is told how far reading is: nobody, unless `watch_reading` says so."""
+    """The progress callback for reading; None unless `watch_reading` has set one."""
     return _WATCH.get()
 
 
 def watched_rows(rows: Iterator[Row], name: str) -> Iterator[Row]:
-    """The same rows, each told to who watches."""
+    """The same rows, each reported to the progress callback."""
     watch = _WATCH.get()
     if watch is None:
         yield from rows

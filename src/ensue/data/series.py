@@ -92,8 +92,8 @@ def as_decimal_point(text: str) -> str:
 
 
 def decimal_comma(values: Iterable[Any]) -> str | None:
-    """A number with a decimal comma, where nearly all values that are there are such numbers, or
-    whole ones beside them; one that can be nothing else, if there is such a one."""
+    """A number with a decimal comma, if nearly all values are such numbers or integers; preferably
+    one that has no other reading."""
     present = [
         value for value in values if isinstance(value, str) and value.strip().lower() not in MISSING
     ]

@@ -23,8 +23,8 @@ class DataSettings(Table):
     test: list[str] = Field([], description="Test files; [] splits them off.")
     unlabelled: list[str] = Field(
         [],
-        description="Files of texts without labels: the linear model beside the networks learns "
-        "from them which words go together.",
+        description="Files of texts without labels: the linear model of the ensemble learns from "
+        "them which words occur together.",
     )
     format: Annotated[str, Expected(", ".join(["auto", *format_names()]))] = Field(
         "auto", description="File format; auto: by the ending of the file's name."
@@ -55,8 +55,8 @@ class DataSettings(Table):
     label: str = Field("", description="Column of the label, the labels or the target.")
     columns: list[str] = Field(
         [],
-        description="Columns of numbers or categories that are read beside the text; their cells "
-        "may be empty.",
+        description="Columns of numbers or categories that are read together with the text; their "
+        "cells may be empty.",
     )
     image: str = Field(
         "",
@@ -84,7 +84,7 @@ class DataSettings(Table):
 
     @property
     def text_column(self) -> str:
-        """The column of the only text; "" where there is none, or several."""
+        """The column of the only text; "" for none or several."""
         return self.text if isinstance(self.text, str) else ""
 
     @property

@@ -38,8 +38,8 @@ def part_of(content: str, shares: Mapping[str, float] = SHARES, seed: int = 0) -
 
 
 def hashed_content(content: str, place: Place) -> str:
-    """What decides the part of a row. Blank rows are all alike, and by their content would fall
-    into one part: their place in the file decides.
+    """The text whose hash decides the part of a row. Blank rows have the same content and would all
+    fall into one part: their place in the file decides.
 
     >>> hashed_content("  ", Place("data/r.csv", 7))
     '  \\nr.csv:7'
@@ -56,7 +56,7 @@ def _part_at(at: float, shares: Mapping[str, float]) -> str:
         bound += share
         if at < bound:
             return part
-    return list(shares)[-1]  # shares that sum to 1 but for rounding
+    return list(shares)[-1]  # shares that sum to 1 up to rounding
 
 
 def by_hash(rows: Iterable[str], shares: Mapping[str, float] = SHARES, seed: int = 0) -> Split:
@@ -124,7 +124,7 @@ def stratified(
     """At random, each part within one row of its share of every class.
 
     Of 25 rows of a class, 80/10/10 gives 20 and then 3 and 2: the odd row goes to the part that
-    is furthest behind, counted over the classes so far.
+    lacks most rows, counted over the classes so far.
 
     >>> parts = stratified(["yes", "no"] * 50)
     >>> {name: len(rows) for name, rows in parts.items()}

@@ -58,7 +58,7 @@ def open_file(path: Path) -> BinaryIO:
 
 
 def _near_name(path: Path) -> Path | None:
-    """A file beside whose name is nearly this one; endings make no two names alike."""
+    """A file in the same folder with a similar name; endings are not compared."""
     names = [sibling.name for sibling in path.parent.iterdir()] if path.parent.is_dir() else []
     stems: dict[str, list[str]] = {}
     for name in sorted(names, key=lambda name: Path(name).suffix != path.suffix):
@@ -124,7 +124,7 @@ class _Reading(io.RawIOBase):
     def __init__(self, file: DataFile) -> None:
         super().__init__()
         self._file, self._at = file, 0
-        self._digest, self._digested = sha256(), 0  # of so many bytes from the beginning
+        self._digest, self._digested = sha256(), 0  # and the number of bytes that it covers
 
     def readable(self) -> bool:
         return True
@@ -215,7 +215,7 @@ def pieces(path: Path) -> Iterator[bytes]:
 
 
 def _watched(pieces: Iterator[bytes], path: str, file: BinaryIO) -> Iterator[bytes]:
-    """The same pieces; who watches is told how far the file was read for each."""
+    """The same pieces; each one reports the position in the file to the progress callback."""
     if reading_watch() is None or not file.seekable():
         yield from pieces
         return

@@ -38,9 +38,9 @@ def _package() -> Any:
 class Subwords:
     """A trained model, held as the json that `tokenizers` writes: equal json, equal tokens.
 
-    A piece that begins a word begins with ▁; the pieces of a text put together are the text,
-    but for a space at its start. Letters never seen in training come as "<unk>" or as they are
-    (by the model): no vocabulary built from the same texts has a number for them."""
+    A piece that begins a word begins with ▁; the joined pieces of a text are the text, except for a
+    space at its start. Letters that training never saw become "<unk>" or stay as they are (by the
+    model): no vocabulary built from the same texts has a number for them."""
 
     definition: str
 

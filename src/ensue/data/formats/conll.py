@@ -83,8 +83,8 @@ REPEATS = 3  # lines of each label, on average
 
 
 def recognised(first: Sequence[str]) -> bool:
-    """Groups of lines with empty ones between; each has as many words as the others, and ends with
-    one of few."""
+    """Groups of lines, separated by empty lines. All lines have the same number of words, and their
+    last words repeat."""
     groups: list[list[list[str]]] = [[]]
     for line in first:
         if line.strip():
@@ -235,7 +235,7 @@ def _token(
 
 
 def _next_of(identity: str, last: tuple[int, int]) -> tuple[int, int]:
-    """Where counting goes on after a faulty line, so that one fault is told once."""
+    """Where counting continues after a faulty line: one fault is reported once."""
     if WORD.fullmatch(identity):
         return int(identity), 0
     return last if RANGE.fullmatch(identity) or EMPTY_NODE.fullmatch(identity) else (last[0] + 1, 0)

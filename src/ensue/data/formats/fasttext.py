@@ -45,4 +45,4 @@ def _fault(text: str, labels: Sequence[str], labelled: bool) -> str:
         return f"expected a label, {PREFIX} and its name, got none"
     if "" in labels:
         return f"expected the name of a label after {PREFIX}, got none"
-    return "" if text else "expected a text beside the labels, got none"
+    return "" if text else "expected a text after the labels, got none"

@@ -51,7 +51,7 @@ def parsed(text: str) -> dict[str, Any]:
 
 
 def error_text(error: json.JSONDecodeError) -> str:
-    """What is wrong; the place is told apart."""
+    """What is wrong, without the place."""
     return error.msg.removesuffix(" starting at")
 
 

@@ -172,7 +172,7 @@ class FrameKind(ABC):
         return Places("index", range(len(frame)))
 
     def time_index(self, frame: Any) -> str:
-        """The name of an index of times, which counts as a column; "" where there is none."""
+        """The name of an index of times, which counts as a column; "" without one."""
         return ""
 
 
@@ -387,7 +387,7 @@ class Frame:
 
     @property
     def time_index(self) -> str:
-        """The name of an index of times, which is read like a column; "" where there is none."""
+        """The name of an index of times, which is read like a column; "" without one."""
         return self.kind.time_index(self.data)
 
     def column(self, name: str) -> list[Any]:

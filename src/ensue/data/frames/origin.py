@@ -15,9 +15,9 @@ Read = Callable[[str, ReadOptions, Tell], Iterator[Row]]
 
 @dataclass(frozen=True)
 class Origin:
-    """read: the sound rows of a source by its name; mend: what to do about the others; files:
-    whether names are those of files; option: how a person names a column, "--{}" on the command
-    line; words: roles that have another name there."""
+    """read: yields the valid rows of a source by its name; mend: advice on the others; files:
+    whether names are those of files; option: how users name a column, "--{}" on the command line;
+    words: roles that have another name there."""
 
     read: Read = read_any
     mend: str = MEND_LINES

@@ -33,8 +33,8 @@ from ensue.files.opening import IDX_FILE, PICTURE_FILE, PICTURE_HEADER, PICTURE_
 #     n times 4 bytes         the sizes, the highest byte first
 #     the bytes               the last axis fastest
 #
-# Pictures lie in `…-images-idx3-ubyte`, their labels in `…-labels-idx1-ubyte` beside; each may be
-# packed with gzip.
+# Pictures are in `…-images-idx3-ubyte`, their labels next to it in `…-labels-idx1-ubyte`; each may
+# be packed with gzip.
 
 NAME = re.compile(r"(?P<begin>.*)images(?P<between>[-.])idx3-ubyte(?P<gz>\.gz)?")
 
@@ -73,7 +73,7 @@ def read_idx(path: Path, axes: int) -> NDArray[np.uint8]:
 
 
 def _shape(path: Path, header: bytes, axes: int) -> tuple[int, ...]:
-    """The sizes that stand in front."""
+    """The sizes of the array, from the header."""
     magic = bytes((0, 0, 8, axes))
     if header[:4] != magic:
         raise DataError(
@@ -110,7 +110,7 @@ def read_idx_pictures(path: Path, labelled: bool = True) -> Iterator[Row]:
         if file is None:
             expected = path.name.replace("images", "labels").replace("idx3", "idx1")
             raise DataError(
-                f"{path}: expected the labels in {expected} beside it, found no such file"
+                f"{path}: expected the labels in {expected} next to it, found no such file"
             )
         labels = read_idx(file, 1)
         if len(labels) != len(pictures):
@@ -423,7 +423,7 @@ def image_folder(path: Path) -> bool:
 
 def read_image_folder(path: Path, on_bad_row: Tell) -> Iterator[Row]:
     """{"image": the picture, "label": its folder} of `folder/<label>/*.png`, by label and name.
-    Names that begin with a dot are passed over, and so are files beside the label folders."""
+    Names that begin with a dot are skipped, and so are files next to the label folders."""
     labels = sorted(p for p in _visible_files(path) if p.is_dir())
     if not labels:
         raise DataError(

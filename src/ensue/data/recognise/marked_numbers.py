@@ -128,7 +128,7 @@ def decimal_of(marks: Mapping[str, Mark], plain: Mapping[str, str]) -> str:
 
 
 def without_marks(steps: Steps, columns: Sequence[str], decimal: str) -> Steps:
-    """Rows whose cells in these columns are plain numbers; a cell that is none stays."""
+    """Rows whose cells in these columns are plain numbers; other cells stay unchanged."""
     return partial(_without_marks, steps, columns, decimal)
 
 

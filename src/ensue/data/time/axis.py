@@ -34,7 +34,7 @@ class Spacing:
     working: bool = False
 
     def after(self, moment: Moment, steps: int) -> Moment:
-        """So many steps later; a DataError where no date is as late."""
+        """The moment that many steps later; raises DataError after the last possible date."""
         try:
             return self._after(moment, steps)
         except (ValueError, OverflowError):
@@ -165,7 +165,7 @@ Where = Callable[[int], str]  # the place of a row, for messages
 
 @dataclass(frozen=True)
 class TimeColumn:
-    """texts: of each row; moments: None where there is none; spelling: how they are written."""
+    """texts: of each row; moments: None for rows without one; spelling: how they are written."""
 
     texts: tuple[str, ...]
     moments: tuple[Moment | None, ...]
