@@ -125,8 +125,8 @@ def _as_jsonl(rows: Rows, file: BinaryIO) -> None:
 
 
 def _as_parquet(rows: Rows, file: BinaryIO) -> None:
-    """The type of a column follows from all of its values: groups of rows wait in a file beside
-    until the last one is known, so that memory holds one."""
+    """The type of a column follows from all of its values: groups of rows wait in a temporary file
+    until the last one is known, so memory holds a single group."""
     pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     groups, schema = _groups_of(rows, pyarrow), None
     with tempfile.TemporaryFile(dir=Path(file.name).parent) as beside:

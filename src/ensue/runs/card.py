@@ -23,10 +23,10 @@ SEAL = "<!-- sha256 {} -->"
 
 
 def write_card(folder: RunFolder, trained: Trained, say: Say = nobody) -> None:
-    """Of a model that has just been trained, with the evaluations that it has already."""
+    """Writes the card of a newly trained model, with its evaluations so far."""
     _, edited = _read(folder)
     if edited:
-        say(Message(f"{folder.card}: edited since it was written; written anew", warning=True))
+        say(Message(f"{folder.card}: edited since it was written; overwritten", warning=True))
     _write(folder, _training(folder, trained) + _evaluations(folder))
 
 
@@ -83,7 +83,7 @@ def _training(folder: RunFolder, trained: Trained) -> str:
             f"{outcome.reason}; best on validation: {_listed(outcome.scores or {})}"
         )
     if trained.answer:
-        lines.append(f"- of what answers, on validation: {_listed(trained.answer)}")
+        lines.append(f"- validation, combined model: {_listed(trained.answer)}")
     lines.append("- the whole configuration: config.toml")
     return "\n".join(lines) + "\n"
 

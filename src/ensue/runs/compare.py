@@ -34,7 +34,7 @@ Evaluate = Callable[[RunFolder], None]
 
 @dataclass(frozen=True)
 class Difference:
-    """run − first, of a score: with the interval of the paired bootstrap over so many rows."""
+    """run − first, of a score, with the interval of the paired bootstrap; rows: their number."""
 
     run: str
     score: str
@@ -218,7 +218,7 @@ def compare_runs(
 
 
 def _names(runs: Sequence[Run]) -> list[str]:
-    """The names of the folders; where two are alike, their paths."""
+    """The names of the folders; their paths if two have the same name."""
     names = [run.path.resolve().name for run in runs]
     paths = [str(run.path) for run in runs]
     if len(set(paths)) < len(paths):

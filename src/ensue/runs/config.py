@@ -73,8 +73,8 @@ def portable(path: str, folder: Path) -> str:
 
 
 def located(path: str, folder: Path) -> str:
-    """The file that a configuration in this folder means: where the path leads, or else the file
-    of the same name inside the folder or beside it."""
+    """The file that a configuration in this folder means: the one at the path or, if it is missing,
+    the file of the same name inside the folder or next to it."""
     place = Path(os.path.normpath(Path(os.path.abspath(folder)) / path))
     if place.exists():
         return str(place)
@@ -94,9 +94,9 @@ Kinds = Mapping[str, tuple[type[Table], Mapping[str, Any]]]  # with the defaults
 
 @dataclass(frozen=True)
 class RunConfig:
-    """task: its name; members: how many networks, whose mean answers; told: the keys of each table
-    that were given, the others being defaults. A configuration file tells all of them. permission:
-    the files of cells that may run; a configuration that was read from a file has none."""
+    """task: its name; members: ensemble size; predictions are averaged; told: the keys that were
+    set, by table; the others have defaults. A configuration file sets all of them. permission: the
+    files of cells that may run; a configuration that was read from a file has none."""
 
     task: str
     members: int
@@ -281,14 +281,17 @@ def tables_of(task: AnyTask) -> Kinds:
 
 
 def _columns_of_others(task: AnyTask, data: DataSettings | None) -> list[str]:
-    """A problem where a task is told columns that it does not read."""
+    """A problem if the configuration names columns that the task does not read."""
     if data is None:
         return []
     columns = inputs_of_others(task, data)
     if not data.columns or "data.columns" in task.columns.values():
         return columns
     able = sorted(name for name in TASKS if "data.columns" in TASKS[name].columns.values())
-    message = f"data.columns: read beside a text by {' and '.join(able)}; expected [], got a list"
+    message = (
+        f"data.columns: only {' and '.join(able)} read columns together with a text; expected [], "
+        "got a list"
+    )
     return [*columns, message]
 
 
@@ -307,7 +310,7 @@ def inputs_of_others(task: AnyTask, data: DataSettings) -> list[str]:
 
 
 def _unlabelled_of_others(task: AnyTask, data: DataSettings | None) -> list[str]:
-    """A problem where a task is told rows without labels that it does not learn from."""
+    """A problem if the configuration names unlabelled rows that the task does not learn from."""
     if data is None or not data.unlabelled or task.unlabelled is not None:
         return []
     able = sorted(name for name in TASKS if TASKS[name].unlabelled is not None)
@@ -330,7 +333,7 @@ def _problems(
 
 
 def _belongs(key: str, kinds: Kinds) -> str:
-    """Where a key belongs; "" for one that there is not."""
+    """Where a key belongs; "" for an unknown key."""
     if key in ("members", "task"):
         return f"stands in no table: {key}=…"
     for table, (kind, _) in kinds.items():
@@ -416,7 +419,7 @@ def _cell_file(key: str, cell: CellReference, folder: RunFolder) -> _NamedFile:
     if not path.is_file():
         again = in_shell(f"{key}=FILE:{cell.name}")
         raise RunError(
-            f"{folder.path}: {key}: expected the file of its cell, {cell.file}, and there is none. "
+            f"{folder.path}: {key}: expected the file of its cell, {cell.file}, which is missing. "
             f"Put it back, or name the cell again with the files: --set {again}"
         )
     copies = [

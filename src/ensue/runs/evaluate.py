@@ -52,9 +52,9 @@ class EvaluationRequest:
 
 @dataclass(frozen=True)
 class Opened:
-    """An evaluation, and how often this test part has been looked at, by any run beside; svg: its
-    picture, where it was asked for; not_kept: why it could not be written into the run's folder,
-    None where it was."""
+    """An evaluation, and how often this test part was evaluated, by this run and by all runs next
+    to it; svg: its picture, if requested; not_kept: the error of writing it into the run's folder,
+    if any."""
 
     evaluation: Evaluation
     by_this_run: int
@@ -173,10 +173,9 @@ def _keep(folder: RunFolder, evaluated: Evaluated, say: Say) -> EnsueError | Non
 
 
 def basis_of(config: RunConfig, part: str) -> dict[str, Any]:
-    """The settings that decide which rows are evaluated and what is expected of them: those that
-    the task is compared on, less where files are, how faulty rows are treated, by what rows are
-    split where the part has files of its own, and, where a label is what counts, what it is
-    predicted from."""
+    """The settings that decide which rows are evaluated, and their targets: those that the task is
+    compared on. Left out are the paths of files and the treatment of faulty rows; settings of the
+    split, if the part has its own files; and, if the target is a label, the input columns."""
     data, named = config.data, config.description.compared_on
     free = {*PARTS, "skip_bad"}
     free |= {"split_seed", "group"} if data.shares(part) is None else set()
@@ -209,7 +208,7 @@ def _refuse_missing(folder: RunFolder, data: DataSettings, request: EvaluationRe
         others = ", or give other rows with --test FILE" if request.part == "test" else ""
         raise DataError(
             f"{folder.path}: the rows of its {request.part} part are in {', '.join(gone)}, which "
-            f"is not there: put the file back or beside the run{others}"
+            f"is missing: put the file back or next to the run{others}"
         )
 
 

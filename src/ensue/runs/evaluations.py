@@ -1,8 +1,7 @@
 """evaluation.json: what a run was evaluated on, and how good it was, one entry for each part.
 
-What each row adds to the scores stands beside it in evaluation-rows/, one file for each entry, so
-that two runs can be compared row by row. All of it is sealed: a file that differs in one bit is
-not read."""
+evaluation-rows/, next to it, has what each row adds to the scores, one file for each entry: two
+runs can be compared row by row. All of it is sealed: a file that differs in one bit is not read."""
 
 from __future__ import annotations
 
@@ -90,7 +89,7 @@ def _expect(kind: type, values: Mapping[str, object]) -> None:
 
 
 def read_evaluations(folder: RunFolder, kind: type[Evaluation] = Evaluation) -> list[Evaluated]:
-    """Those of a run, the latest last; [] where there are none. kind: the task's class."""
+    """The evaluations of a run, the latest last; [] for none. kind: the task's class."""
     entries = _entries(folder)
     try:
         return [Evaluated.of_json(entry, kind) for entry in entries]

@@ -86,7 +86,8 @@ def infer(
 
 
 def _decisions(sample: Sample, guess: Guess, task: str) -> list[str]:
-    """A line for each thing that was found out, with what was seen. task: if nobody named it."""
+    """A line for each inferred setting, with its reason. task: the inferred task, "" if it was
+    named."""
     inferred = {key: value for key, value in guess.data.items() if not getattr(sample.data, key)}
     columns = _columns_seen(sample, inferred=bool(task))
     lines = [
@@ -114,7 +115,7 @@ def _series(guess: Guess) -> bool:
 
 
 def _not_used(sample: Sample, guess: Guess) -> list[str]:
-    """The columns that are passed over; beside a text, how they are learned from as well."""
+    """A line on the columns that are not used; next to a text, also how to learn from them."""
     beside = bool(guess.data.get("text") or sample.data.texts)
     mentioned = [*guess.data.values(), *guess.tables.values(), sample.data.table(), sample.settings]
     times = str(guess.tables.get("model", {}).get("time", "")).split(",")  # one in many columns
@@ -132,7 +133,7 @@ def _not_used(sample: Sample, guess: Guess) -> list[str]:
 
 
 def _columns_seen(sample: Sample, inferred: bool) -> Mapping[str, Column]:
-    """What the columns hold, where that was looked at: for every task that nobody named."""
+    """What the columns hold, if that was examined: always, if the task is inferred."""
     looked_at = "kinds" in vars(sample) or (inferred and sample.has_rows)
     return sample.kinds if looked_at else {}
 

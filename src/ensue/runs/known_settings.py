@@ -32,7 +32,7 @@ def asked_by(name: str) -> str:
 
 @dataclass(frozen=True)
 class Setting:
-    """default: as TOML holds it, None where there is none; expected: what the values are."""
+    """default: as TOML holds it, None without one; expected: the valid values."""
 
     key: str
     default: Any
@@ -94,7 +94,7 @@ def full_key(table: str, key: str) -> str:
 
 
 def shown_value(value: Any) -> str:
-    """As it is typed after `--set key=`; "" where there is none."""
+    """The value as it is typed after `--set key=`; "" for None."""
     if value is None or (isinstance(value, str) and value):
         return value or ""
     return f"{value:g}" if isinstance(value, float) else json.dumps(value, ensure_ascii=False)

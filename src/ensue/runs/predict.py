@@ -20,8 +20,8 @@ from ensue.tasks.targets.target import Abstained
 
 
 class Answered(NamedTuple):
-    """shown: what of a row is shown beside its answer; row: its file and line, "" where answers
-    are not those of rows."""
+    """shown: the columns of a row to show with its answer; row: its file and line, "" for answers
+    that belong to no row."""
 
     shown: Any
     answer: Any

@@ -38,7 +38,7 @@ SKIPPED = ("checkpoints", "members", "refit", "model", "learned", "evaluation-ro
 
 
 class Tested(NamedTuple):
-    """The main score on a test part of so many rows."""
+    """The main score on a test part; rows: the size of that part."""
 
     score: str
     value: float
@@ -89,7 +89,7 @@ class Run(Printed):
         run.state, run.best, run.evaluation()
         run.model().predict(["le 3 mai 1997"])
 
-    >>> Run.below(".")  # there is none in this folder
+    >>> Run.below(".")  # this folder has no runs
     []
     """
 
@@ -172,7 +172,7 @@ class Run(Printed):
 
     @property
     def best(self) -> float | None:
-        """The score on validation of what answers, or of the networks, if that one is theirs."""
+        """The validation score of the combined model, or the mean of the networks without one."""
         watch = self.setting("train", "watch")
         scores = [outcome["scores"] for outcome in self._outcomes() if outcome["scores"]]
         known = [each[watch] for each in scores if each.get(watch) is not None]
@@ -290,8 +290,8 @@ class Run(Printed):
         return load(self.path, **how)
 
     def compare(self, *others: Run | Path | str, part: str = "test") -> Comparison:
-        """Beside other runs, on the rows that all were evaluated on. part: test, of which each has
-        an evaluation already; or validation, which is evaluated where it has not been."""
+        """Compares with other runs on the rows that all were evaluated on. part: "test", which each
+        run must have evaluated; or "validation", which is evaluated now if necessary."""
         from ensue.runs.compare import compare_runs
         from ensue.runs.evaluate import evaluate_validation
 
@@ -341,7 +341,7 @@ def name_below(path: Path, folder: Path) -> str:
 
 
 def _run_folders(place: Path) -> Iterator[Path]:
-    """Folders with a configuration and something of a run beside it."""
+    """Folders with a configuration and another file of a run."""
     for folder, below, files in os.walk(place):
         below[:] = [name for name in below if not name.startswith(".")]
         if "config.toml" in files and {"model", "checkpoints", "lock"} & {*below, *files}:

@@ -198,7 +198,7 @@ def _about(kind: type[Table]) -> str:
 def _words(
     kind: type[Table], tables: Mapping[str, Mapping[str, Setting]]
 ) -> dict[str, tuple[str, ...]]:
-    """By word, the settings that it stands for; words for which there is none are left out."""
+    """The settings that each word stands for, by word; words without settings are left out."""
     words: dict[str, tuple[str, ...]] = {}
     for word in WORDS.values():
         table, _, key = word.key.rpartition(".")

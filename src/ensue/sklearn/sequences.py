@@ -208,7 +208,7 @@ class AnswerEstimator(SequenceEstimator):
 
 
 class SequenceClassifier(ClassEstimator, AnswerEstimator):
-    """The class of a text, of tokens, or of vectors over time.
+    """Classifies texts, tokens, or vectors over time.
 
     X: texts, lists of tokens, arrays (time, features) of any length, or one array (row, time,
     features). y: a class for each row.
@@ -245,7 +245,7 @@ class SequenceClassifier(ClassEstimator, AnswerEstimator):
 
 
 class SequenceRegressor(NumberEstimator, AnswerEstimator):
-    """A number from a text, from tokens, or from vectors over time.
+    """Predicts a number from texts, tokens, or vectors over time.
 
     X and parameters: those of `SequenceClassifier`. y: a number for each row.
 

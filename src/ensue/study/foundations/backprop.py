@@ -209,9 +209,8 @@ def _check(activation: str, output: str, cost: str) -> None:
 @dataclass(frozen=True, kw_only=True)
 class NetworkWalk:
     """A small network in float64. weights: all of them in the order W_1 row by row, b_1, W_2, …;
-    x, y: of each of so many rows in turn, a minibatch that one update is made by; the first of them
-    is walked through. What is not given is drawn, with one decimal, so that the numbers can be
-    followed."""
+    x, y: the rows of a minibatch for one update, one after another; the first row is walked
+    through. Missing numbers are drawn at random, with one decimal, which is easy to follow."""
 
     widths: Sequence[int]
     activation: str = "logistic"
@@ -359,8 +358,8 @@ class Depth:
 
 
 def through_depth(layers: int, seed: int = 1) -> Depth:
-    """Networks of so many hidden layers of 16 units, from the same weights, which have the scale
-    that He et al. found for ReLU."""
+    """Networks with that many hidden layers of 16 units, all from the same weights, at the scale of
+    He et al. for ReLU."""
     norms_by_depth = {}
     for activation in ACTIVATIONS:
         with torch.random.fork_rng(devices=[]):

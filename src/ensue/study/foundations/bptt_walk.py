@@ -43,7 +43,7 @@ class StepTrace:
     what was wanted, J(t) and ∂J(t)/∂z; the last two None where the output costs nothing."""
 
     x: Tensor
-    state: Tensor  # all parts beside each other
+    state: Tensor  # all parts concatenated
     h: Tensor
     z: Tensor
     guess: Tensor

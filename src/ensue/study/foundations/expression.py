@@ -37,12 +37,12 @@ MOST_NUMBERS = 100  # of one value
 MOST_AROUND = 5  # zeros, and sizes of patches and steps
 CONSTANTS = {"pi": math.pi, "e": math.e}
 Value = float | list[Any]  # a number, a vector, or the rows of a matrix
-Given = float | Sequence[Any]  # the same, as somebody wrote it
+Given = float | Sequence[Any]  # the same, as the caller passes it
 
 
 # --- functions of numbers, and feature by feature ------------------------------------------------
 
-# what cells have no need of, beside what they have
+# functions that cells do not need, in addition to those of cells
 FURTHER: dict[str, Function] = {
     "sin": Function(torch.sin, (lambda t, y, v: t * call("cos", v),)),
     "cos": Function(torch.cos, (lambda t, y, v: -(t * call("sin", v)),)),

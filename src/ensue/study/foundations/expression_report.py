@@ -39,7 +39,8 @@ def number(value: Value, digits: int = 6) -> str:
 
 
 def document(expression: Expression) -> Document:
-    """A line for each node, then the second derivatives of few variables, and the picture."""
+    """A line for each node, then the second derivatives (if the variables are few enough), and the
+    picture."""
     few = len(expression.derivatives()) <= MOST_SECOND
     pairs = expression.second.items() if few else ()
     second = [f"∂²/∂{a}∂{b} = {number(value)}" for (a, b), value in pairs if a <= b]
@@ -97,7 +98,7 @@ def draw(expression: Expression) -> str:
     for (source, to), way in zip(edges, placed.ways, strict=True):
         begin = (centres[source][0] + _shape(places[source]) / 2, centres[source][1])
         end = (centres[to][0] - _shape(places[to]) / 2 - 1, centres[to][1])
-        # level beside a wide value: it bends between the columns only
+        # level next to a wide value: it bends between the columns only
         out = (placed.sides[source][1] + shift[0], begin[1])
         into = (placed.sides[to][0] + shift[0], end[1])
         passed = [(x + shift[0], y + shift[1]) for x, y in way]

@@ -1,14 +1,14 @@
 """The learning lab: small experiments around f(x) = sin 10x + x, which show what learning is.
 
-descent      x ← x − η·f'(x) from −0.6: how far a step goes, and where too far
-costs        the cost that one wants, over all x, beside the one that ten noisy samples give, for
-             lines a·x, which do not contain the truth
-families     a line, a parabola, a sinusoid: each fitted, chosen by validation, the winner tested
-networks     a first layer left as it was drawn, beside the same network with all layers tuned
-estimators   gradients through a coin: the mean and the spread of each way to guess them
-curves       cost over examples seen: gradient descent takes a step for all rows, SGD for each
-stopping     training and validation cost of a rich family, and the update that validation chooses
-divergence   KL(p‖q) of two distributions
+descent      x ← x − η·f'(x) from −0.6: how far a step goes, and where too far;
+costs        the expected cost over all x, and the empirical cost of ten noisy samples, for lines
+             a·x, which do not contain the truth;
+families     a line, a parabola, a sinusoid: each fitted, chosen by validation, the winner tested;
+networks     a random, fixed first layer, and the same network with all layers tuned;
+estimators   gradients through a coin: the mean and the spread of each estimator;
+curves       cost over examples seen: gradient descent takes a step for all rows, SGD for each;
+stopping     training and validation cost of a rich family, and the update that validation chooses;
+divergence   KL(p‖q) of two distributions.
 """
 
 from __future__ import annotations

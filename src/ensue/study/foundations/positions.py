@@ -20,7 +20,7 @@ from ensue.errors import OptionError
 from ensue.layers.transformer import sinusoids
 
 MOST_CELLS = 40_000
-FIELD, HIGH, BESIDE = 560.0, 380.0, 380.0  # of the heat map, and the curve beside it
+FIELD, HIGH, BESIDE = 560.0, 380.0, 380.0  # of the heat map, and the curve to its right
 LEVELS = 40  # shades of either colour
 
 
@@ -82,7 +82,7 @@ def _cell(value: float, colour: bool) -> str:
 
 
 def draw(positions: Positions) -> str:
-    """The table as a heat map, positions downwards; beside it how close two positions are."""
+    """The table as a heat map, positions downwards; to its right the similarity of positions."""
     drawing = Drawing()
     count = len(positions.table)
     top = heading(

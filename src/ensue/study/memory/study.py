@@ -150,7 +150,7 @@ def built_in(cell: Cell) -> bool:
 
 
 def keeping(cell: Cell) -> dict[str, int]:
-    """The gates of a built-in cell; none for cells without and for cells of one's own."""
+    """The gates that keep, of a built-in cell; {} for other cells."""
     return KEEPING.get(type(cell).__name__, {}) if built_in(cell) else {}
 
 

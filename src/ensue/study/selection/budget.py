@@ -51,7 +51,7 @@ class Clock:
 
     def stops(self, leader: Entry | None, alike: Sequence[Entry]) -> float:
         """When the others are stopped: what surrounds the updates of a trial is needed once more,
-        to close it. alike: trials of the same kind, or all where none was."""
+        to close it. alike: trials of the same kind, or all trials without any of that kind."""
         known = _around(alike)
         reserve = SLACK * max(known) if known else UNKNOWN * self.seconds
         return self.last(leader) - min(reserve, MOST * self.seconds)

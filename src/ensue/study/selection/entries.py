@@ -27,16 +27,15 @@ TOGETHER = "together"  # what the ensemble of a selection is called
 
 @dataclass(frozen=True)
 class Entry:
-    """What became of one candidate. score: on validation, of what answers; network: that of the
-    networks in training, which those that were stopped are compared by; parameters: of networks;
-    size: bytes of the weights, or of all that was counted; seconds: all it took, however often it
-    was interrupted; speed: tokens a second while weights were learned; failure: why there is no
-    score, "" if there is one.
+    """The result of one candidate. score: on validation, of the combined model; network: that of
+    the networks alone, for comparison with stopped trials; parameters: of networks; size: bytes of
+    the weights, or of the model's files without any; seconds: total time, over interruptions;
+    speed: tokens per second in training; failure: why the score is missing, else "".
 
-    Of a trial: settings: those that were proposed, by key; rungs: its best score at each share of
-    its training; stopped: why it did not come to its end, "" if it did; around: seconds
-    of all before its first update and after its last one; updates: that were made when its time
-    was over, 0 where it was not; after: seconds from its last update to its model."""
+    Of a trial: settings: the proposed ones, by key; rungs: its best score at each share of its
+    training; stopped: why it was stopped early, else ""; around: seconds before its first update
+    and after its last one; updates: number of updates when its time was over, else 0; after:
+    seconds from its last update to its model."""
 
     name: str
     folder: str
@@ -58,7 +57,7 @@ class Entry:
 
     @property
     def short(self) -> str:
-        """The name beside a mark: of trial-007, 7."""
+        """The name next to a mark: of trial-007, 7."""
         number = self.name.removeprefix(TRIAL)
         return str(int(number)) if self.settings and number.isdigit() else self.name
 
@@ -72,9 +71,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class WinnerVerdict:
-    """The winner on the test part, with the 95 % interval, beside what it must beat; opened: how
-    often this test part has been looked at by any run of this selection; higher_is_better: of the
-    measure, which need not be the one that models are ranked by."""
+    """The winner on the test part, with the 95 % interval and baselines; opened: how often any run
+    of this selection was evaluated on this test part; higher_is_better: of the measure, which may
+    differ from the one that models are ranked by."""
 
     name: str
     measure: str
@@ -181,8 +180,8 @@ class Pace:
 
 
 def entry_of(entry: Entry, trained: Trained, folder: RunFolder, measure: str) -> Entry:
-    """What became of a training that came to its end. The score is that of what answers; where that
-    is one network, or the task has no score of all together, that of the best weights."""
+    """The result of a finished training. The score is that of the combined model; for one network,
+    or a task without a combined score, that of the best weights."""
     weights = [p for network in trained.model.networks for p in network.parameters()]
     scores = [(outcome.scores or {}).get(measure, math.nan) for outcome in trained.outcomes]
     size = sum(weight.numel() * weight.element_size() for weight in weights)

@@ -89,8 +89,8 @@ class TrainingSpan:
 
 
 def run_trial(job: TrialJob, say: Say = nobody, watchers: Sequence[Watcher] = ()) -> Entry:
-    """Trains, or goes on where the folder's newest checkpoint stands. The same job has the same
-    result, bit for bit, but for the times, however often it was interrupted."""
+    """Trains, or continues from the folder's newest checkpoint. The same job has the same result,
+    bit for bit, except for the times, however often it was interrupted."""
     folder, pace, span = RunFolder(job.folder), Pace(), TrainingSpan(job)
     halving = Halving(folder.history, job.bars, job.measure)
     earlier, began = seconds_trained(folder.path), time.monotonic()
@@ -123,7 +123,7 @@ def _trained(job: TrialJob, folder: RunFolder, watchers: Sequence[Watcher], say:
 
 
 def _wait_for(folder: RunFolder) -> None:
-    """Until a worker that nobody waits for any more has written its checkpoint."""
+    """Waits until an abandoned worker has written its checkpoint."""
     until = time.monotonic() + PATIENCE
     while folder.holder() and time.monotonic() < until:
         time.sleep(PAUSE)
@@ -131,7 +131,7 @@ def _wait_for(folder: RunFolder) -> None:
 
 @contextmanager
 def computing_with(threads: int) -> Iterator[None]:
-    """What is computed inside uses so many threads: sums are then the same to the last bit."""
+    """Sets the number of threads inside the block: sums are then the same to the last bit."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:

@@ -1,9 +1,9 @@
-"""Selection by search: trials of settings that are proposed, in rounds that follow from the seed
-alone, and the test of the best.
+"""Selection by search: trials of proposed settings, in rounds that follow from the seed alone, and
+the test of the best.
 
-Each trial is a run folder below the selection's. selection.json has every trial that is done; what
-was being trained when the process died goes on where its checkpoint stands, and is judged by the
-same bars: the table is the same, bit for bit, but for the times."""
+Each trial is a run folder below the selection's. selection.json has every finished trial. A trial
+that was training when the process died continues from its checkpoint and is judged by the same
+bars: the table is the same, bit for bit, except for the times."""
 
 from __future__ import annotations
 
@@ -277,9 +277,9 @@ def search(
     say: Say = nobody,
     pool: Callable[[int, str], Any] = pool_of,
 ) -> Selection:
-    """Tries settings of the task's search space, the default first, each in a run folder of its
-    own below the folder, and opens the test part for the best on validation. The same call goes on
-    where it was interrupted; with more trials, a selection that has ended goes on, too."""
+    """Tries settings of the task's search space, the default first, each in a run folder below the
+    folder, and evaluates the best on validation on the test part. The same call resumes an
+    interrupted selection; with more trials, it continues a finished one."""
     place = Path(folder)
     if RunFolder(place).config.exists():
         raise OptionError(f"{place}: this is the folder of one run; name another one with --run")
@@ -292,7 +292,7 @@ def search(
     reads = time.time()
     trials = Search(config, place, say)
     study = f"{place.resolve().name} {trials.selection.data[:8]}"
-    if request.minutes is not None or request.storage:  # what is wrong with it is told at once
+    if request.minutes is not None or request.storage:  # fail early if the storage is wrong
         place.mkdir(parents=True, exist_ok=True)
         record(url, study, trials.proposer, trials.trials())
     ends = time.time() - reads

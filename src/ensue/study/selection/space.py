@@ -20,7 +20,7 @@ Settings = Mapping[str, Any]  # by `table.key`
 
 @dataclass(frozen=True)
 class OpenSpace:
-    """config: whose settings are the usual ones; ranges: of those that nobody has given."""
+    """config: has the usual settings; ranges: of the settings that are open to the search."""
 
     config: RunConfig
     ranges: Space
@@ -57,7 +57,7 @@ class OpenSpace:
         return {key: row.range.around(self._settings[key]) for key, row in self.ranges.items()}
 
     def active(self, settings: Settings, row: Searched) -> bool:
-        """Whether a setting has an effect beside these."""
+        """Whether a setting has an effect together with these."""
         return all(
             settings.get(key, self._settings[key]) in values for key, values in row.when.items()
         )
@@ -112,7 +112,7 @@ class OpenSpace:
         return {key: setting for key, setting in settings.items() if setting != self._settings[key]}
 
     def digest(self) -> str:
-        """Of all that proposals follow from, beside seed and scores."""
+        """The digest of what proposals follow from, apart from the seed and scores."""
         opened = {key: repr(value) for key, value in self.values.items()}
         config = {k: repr(v) for k, v in self.config.flat().items() if not k.startswith("data.")}
         return digest(canonical([config, opened]))

@@ -91,7 +91,7 @@ FEW = {0.01: "10 ms", 0.1: "0.1 s", 1: "1 s", 10: "10 s", 60: "1 min", 600: "10 
 MORE = {0.02: "20 ms", 0.05: "50 ms", 0.2: "0.2 s", 0.5: "0.5 s", 2: "2 s", 5: "5 s", 20: "20 s",
         30: "30 s", 120: "2 min", 300: "5 min", 1200: "20 min", 1800: "30 min", 7200: "2 h",
         18_000: "5 h", 72_000: "20 h"}  # fmt: skip
-LABEL = 12.5  # height of a name beside its mark
+LABEL = 12.5  # height of a name next to its mark
 Box = tuple[float, float, float, float]  # left, right, top, bottom
 
 
