@@ -15,7 +15,7 @@ Read = Callable[[str, ReadOptions, Tell], Iterator[Row]]
 
 @dataclass(frozen=True)
 class Origin:
-    """read: yields the valid rows of a source by its name; mend: advice on the others; files:
+    """read: yields the valid rows of a source by its name; mend: how to fix the other rows; files:
     whether names are those of files; option: how users name a column, "--{}" on the command line;
     words: roles that have another name there."""
 
