@@ -19,7 +19,7 @@ NUMBER = re.compile(r"0x[0-9A-F]+|\d+")
 
 
 class Place(NamedTuple):
-    """Where a row begins: lines count from 1 (rows, in files without lines).
+    """The place where a row begins: lines count from 1 (rows, in files without lines).
 
     >>> str(Place("news.tsv", 3))
     'news.tsv:3'
@@ -33,7 +33,7 @@ class Place(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One example as read. Values are texts, numbers, lists of tokens, or arrays of numbers.
+    """An example from a file. Values are texts, numbers, lists of tokens, or arrays of numbers.
 
     >>> Row(Place("news.tsv", 3), {"text": "a fine film"}).fields["text"]
     'a fine film'
@@ -44,8 +44,8 @@ class Row(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A fault and its place. `rejects` is how many rows it takes away: none where it is the
-    second fault of a row, or where it stands for the file as a whole.
+    """A fault and its place. rejects: number of rows that it removes; 0 for the second fault of a
+    row and for faults of the whole file.
 
     >>> print(Problem(Place("news.tsv", 3), "expected 2 columns, got 3"))
     news.tsv:3: expected 2 columns, got 3
@@ -141,13 +141,13 @@ class ReadingWatch(Protocol):
         """The rows of a file, a folder or two parallel files come next."""
 
     def row(self) -> None:
-        """One more was read."""
+        """Called for each row."""
 
     def at(self, path: str, position: int, size: int) -> None:
-        """How many bytes of a file were taken, packed as they are, and how many it has."""
+        """Called with the position in a file and its size, in (compressed) bytes."""
 
     def ended(self) -> None:
-        """The last row was read, or no more are wanted."""
+        """Called after the last row, or when reading stops."""
 
 
 _WATCH: ContextVar[ReadingWatch | None] = ContextVar("ensue_reading_watch", default=None)

@@ -61,7 +61,7 @@ def is_too_large(value: Any) -> bool:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a field is meant as a number, also as one that is too large."""
+    """Whether a field is written as a number, even one that is too large."""
     return number_of(value) is not None or is_too_large(value)
 
 
@@ -105,7 +105,7 @@ def decimal_comma(values: Iterable[Any]) -> str | None:
 
 
 def between_thousands(text: str) -> bool:
-    """Whether the comma of a number may stand between thousands, as in 1,234."""
+    """Whether the comma of a number may separate thousands, as in 1,234."""
     return len(text.strip().partition(",")[2]) == 3
 
 
@@ -238,7 +238,7 @@ class SeriesCollector:
         return [name for name in row.fields if name not in others]
 
     def end(self) -> Iterator[Row]:
-        """The current sequence, or the word that it is left out."""
+        """Yields the current sequence, or reports that it is left out."""
         current, self._current = self._current, None
         if current is None:
             return

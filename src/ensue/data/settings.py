@@ -93,17 +93,17 @@ class DataSettings(Table):
         return isinstance(self.text, list) or bool(self.image or self.tree)
 
     def files(self, part: str) -> list[str]:
-        """Those of a part: its own, or the training files that it is split off."""
+        """The files of a part, or the training files that it is split off."""
         parts = {"train": self.train, "validation": self.validation, "test": self.test}
         return parts[part] or self.train
 
     def all_files(self) -> list[str]:
-        """Those of every part."""
+        """The files of all parts."""
         return [*self.train, *self.validation, *self.test, *self.unlabelled]
 
     @property
     def has_test(self) -> bool:
-        """Whether there is a test part: of its own files, or split off."""
+        """Whether there is a test part, from files or split off."""
         return bool(self.test) or not self.validation
 
     def shares(self, part: str) -> dict[str, float] | None:

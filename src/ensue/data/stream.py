@@ -1,5 +1,5 @@
-"""The bytes of data files: each opened once in a command, read piece by piece, unpacked where it is
-gzip."""
+"""The bytes of data files: each file is opened once in a command and read piece by piece; gzip is
+unpacked."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class DamagedStream(Exception):
 
 
 def open_file(path: Path) -> BinaryIO:
-    """The file from its beginning, or an error that tells what to do. Inside of `opened_once` every
-    reading of a file goes through the same descriptor."""
+    """Opens the file at its beginning, or raises an error with advice. Inside `opened_once` all
+    reads of a file use the same descriptor."""
     try:
         kind = stat.S_IFMT(path.stat().st_mode)
         if kind in STREAMS:
@@ -242,7 +242,7 @@ def _content(path: Path, file: BinaryIO) -> Iterator[bytes]:
 
 
 def _unpacked(file: BinaryIO, packed: bytes) -> Iterator[bytes]:
-    """One gzip member after another, never more than PIECE at a time."""
+    """Unpacks one gzip member after another, at most PIECE at a time."""
     end = len(packed)  # of what was read so far, in the packed file
     while packed:
         member = zlib.decompressobj(wbits=31)

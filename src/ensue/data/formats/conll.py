@@ -102,9 +102,8 @@ def recognised(first: Sequence[str]) -> bool:
 def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
     """{"form": […], …, "tag": […]} for each sentence.
 
-    Columns stand apart by tabs, or by spaces if the first token's line has no tab. A line that
-    begins with # before the first token of a sentence is a comment, unless it has all columns
-    and no ` = `."""
+    Tabs separate columns, or spaces if the first token's line has no tab. A line that begins with #
+    before the first token of a sentence is a comment, unless it has all columns and no ` = `."""
     file, names = str(path), options.conll
     tabs: bool | None = None  # between columns; not known before the first token
     for sentence in _sentences(path, options):

@@ -24,8 +24,8 @@ def recognised(first: Sequence[str]) -> bool:
 
 
 def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
-    """{"text": …, "label": its label, or the list of several}, wherever the labels stand in the
-    line. Where the label is not asked for, a line needs none."""
+    """{"text": …, "label": its label, or a list of several}; labels may be anywhere in the line.
+    Lines need a label only if the options name it."""
     require(options.columns, COLUMNS, Place(str(path), 1))
     labelled = not options.columns or "label" in options.columns
     for number, line, fault in filled(text_lines(path, options)):

@@ -46,7 +46,7 @@ def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
 
 
 def _inside(folder: Path) -> list[Path]:
-    """What a folder holds, by name; names that begin with a dot are passed over."""
+    """The content of a folder, by name; names that begin with a dot are skipped."""
     try:
         return sorted(child for child in folder.iterdir() if not child.name.startswith("."))
     except OSError as error:

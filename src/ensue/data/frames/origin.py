@@ -1,4 +1,4 @@
-"""Where rows come from, files or memory, and how messages speak of it."""
+"""Origins of rows, files or memory, and their names in messages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Origin:
     words: Mapping[str, str] = field(default_factory=dict)
 
     def word(self, role: str) -> str:
-        """As a person writes it: --label, or label=."""
+        """The option as users write it: --label, or label=."""
         return self.option.format(self.words.get(role, role))
 
 

@@ -105,7 +105,7 @@ def _counted(names: Sequence[str]) -> bool:
 
 
 def _names_numbers(name: str, values: Sequence[str]) -> bool:
-    """Whether a word stands over numbers."""
+    """Whether the name is a word and the values are numbers."""
     filled = [value for value in values if value]
     if number_of(name) is not None or not filled:
         return False
