@@ -32,7 +32,7 @@ __all__ = ["app", "load_commands", "main"]
 
 
 def take_debug(arguments: Sequence[str]) -> tuple[bool, list[str]]:
-    """Whether `--debug` stands before any `--`, and the arguments without it."""
+    """Whether `--debug` comes before any `--`, and the arguments without it."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
     remaining = [argument for argument in arguments[:end] if argument != "--debug"]
     return len(remaining) < end, [*remaining, *arguments[end:]]

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """The command as Typer sees it: the fields of its first argument, a dataclass, are arguments
-    and options of their own; further arguments stay."""
+    """The command for Typer: each field of its first argument, a dataclass, becomes an argument or
+    an option; further arguments stay."""
     first, *rest = signature(command).parameters.values()
     kind = get_type_hints(command)[first.name]
     parameters = option_parameters(kind)
@@ -44,7 +44,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def option_parameters(kind: Any) -> list[Parameter]:
-    """A parameter for each field of a dataclass, those that it inherits first."""
+    """A parameter for each field of a dataclass; inherited fields come first."""
     hints = get_type_hints(kind, include_extras=True)
     return [
         Parameter(
@@ -100,7 +100,7 @@ class App(typer.Typer):
         return super().command(name, cls=cls, epilog=examples)
 
     def every_command_below(self) -> tuple[object, ...]:
-        """Those that hang on it now, and those of its groups."""
+        """The registered commands, with those of its groups."""
         groups = [each.typer_instance for each in self.registered_groups]
         inside = [each.registered_commands for each in groups if each is not None]
         return (*self.registered_commands, *chain.from_iterable(inside))
@@ -170,7 +170,7 @@ def every_command(
         bool, option("--debug", "Show the traceback of an error; allowed anywhere on the line.")
     ] = False,
 ) -> None:
-    """Options of every command: they stand here for the help; `main` has taken `--debug` out."""
+    """Options of every command, for the help page; `main` has already removed `--debug`."""
 
 
 def say(line: str) -> None:
@@ -179,7 +179,7 @@ def say(line: str) -> None:
 
 
 def answer(text: str, end: str = "\n", styled: bool = False) -> None:
-    """What was asked for, on stdout. styled: it has colours, and what it quotes is escaped."""
+    """Prints an answer on stdout. styled: the text has colours, and its quotations are escaped."""
     print(text if styled else printable_lines(text), end=end)
 
 
@@ -190,8 +190,8 @@ def report(line: str) -> None:
 
 
 def teller(quiet: bool = False, silent: bool = False) -> Say:
-    """What prints the messages of a run. quiet: warnings only; silent: nothing at all, for the
-    processes that are not the first one."""
+    """A callback that prints the messages of a run. quiet: warnings only; silent: nothing, for all
+    processes except the first."""
 
     def tell(message: Message) -> None:
         if not silent and (message.warning or not quiet):
@@ -201,7 +201,7 @@ def teller(quiet: bool = False, silent: bool = False) -> Say:
 
 
 def as_json_text(value: Any) -> str:
-    """One line of JSON, which has no infinity: such numbers are null."""
+    """One line of JSON; infinite numbers become null."""
     return in_json(json.dumps(finite(value), ensure_ascii=False, allow_nan=False))
 
 

@@ -113,7 +113,7 @@ class ReadingOptions:
     no_quote: NoQuote = False
 
     def as_data(self) -> dict[str, Any]:
-        """What was said, as keys of [data]."""
+        """The options as keys of [data]."""
         values = {field.name: getattr(self, field.name) for field in fields(ReadingOptions)}
         values["header"] = names_of(self.header)
         return {key: value for key, value in values.items() if value}

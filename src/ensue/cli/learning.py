@@ -112,7 +112,7 @@ def train(options: TrainOptions, further: FurtherOptions) -> None:
 
 
 def run_training(options: TrainOptions, further: FurtherOptions) -> None:
-    """Trains as a command says, or tells what it would train."""
+    """Trains as a command says, or prints what it would train."""
     check(options, further)
     with shown_while(LOADING):
         from ensue.runs.train import attempted, complete, suggest_rate, train_run

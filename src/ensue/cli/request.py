@@ -76,8 +76,8 @@ def meaning(word: Word) -> str:
 
 
 def default(word: Word, settings: TaskSettings) -> str:
-    """What a word is if it is not given: one value, or a/b/c where it stands for several settings
-    that differ."""
+    """The default of a word: one value, or a/b/c if it stands for several settings with different
+    defaults."""
     values = dict(settings)
     defaults = [shown_value(values[key].default) for key in settings.words[word.name]]
     return defaults[0] if len({*defaults}) == 1 else "/".join(defaults)
@@ -86,8 +86,8 @@ def default(word: Word, settings: TaskSettings) -> str:
 def refuse_clashes(
     words: Words, options: Mapping[str, str], settings: Sequence[str], task: str
 ) -> None:
-    """No setting is given in two ways. options: the flags of other options that were given, by the
-    keys they stand for; task: "" while it is not known."""
+    """Raises OptionError if two options set the same setting. options: flags of the other options
+    on the command line, by the keys they stand for; task: "" if it is not yet known."""
     flags = dict(options)
     for name in words:
         for task_name in [task] if task else TASKS:
@@ -209,8 +209,8 @@ class FurtherOptions:
 
 
 def requested(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with the options of its first argument, a `Request`; what was given of the words
-    and of the tasks' own options is its second, `further`."""
+    """The command with the options of its first argument, a `Request`. Its second argument,
+    `further`, receives the values of words and of options of the tasks."""
     grouping = grouped(command)
 
     @wraps(grouping)

@@ -96,7 +96,7 @@ def _occupy_closed() -> None:
 
 
 def _text(raw: Output, stream: TextIO | None, line_buffering: bool = False) -> io.TextIOWrapper:
-    """As text, in the encoding of the stream whose place it takes."""
+    """A text stream, in the encoding of the stream that it replaces."""
     encoding = "utf-8" if stream is None else stream.encoding
     buffered = io.BufferedWriter(raw)  # type: ignore[type-var]
     return io.TextIOWrapper(buffered, encoding, line_buffering=line_buffering or raw.isatty())
@@ -115,8 +115,7 @@ def nobody_reads() -> bool:
 
 @contextmanager
 def may_be_lost() -> Iterator[None]:
-    """What is printed inside of it only tells what stands in files: if it is lost, nothing is
-    missing."""
+    """Output inside the block may be lost without an error: it repeats what files contain."""
     out = _own_output()
     if out is None:
         yield
@@ -131,8 +130,7 @@ def may_be_lost() -> Iterator[None]:
 
 
 def exit_code(code: int, out: Output | None) -> int:
-    """The code that a command ends with: its own, unless it has answered and the answer is not
-    where it should be."""
+    """The exit code of a command: its code, or MISSING if it succeeded but its answer was lost."""
     sys.stdout.flush()
     if out is None or out.misses is None or code:
         return code

@@ -129,8 +129,8 @@ def write_folder(place: Path, files: Mapping[str, bytes], *, stands: str = "") -
 
 
 def _put(beside: Path, place: Path, exists: bool) -> None:
-    """The one in the place of the other, which goes only once it is replaced: in one step where
-    the system can, else in two, and `recover` undoes the first."""
+    """Replaces `place` by `beside` and then deletes the old folder: in one step if the system can,
+    else in two; `recover` undoes an unfinished first step."""
     if not exists:
         os.rename(beside, place)
         return
@@ -184,9 +184,9 @@ def remove(path: Path) -> None:
 
 
 def _ours(place: Path, names: Collection[str]) -> bool:
-    """Whether a folder may be replaced: it is empty; or it has a manifest as we write it, and
-    nothing but files that the manifest lists or that are about to be written. They may be
-    damaged. A manifest that is no JSON any more is ours if some of those files are with it."""
+    """Whether a folder may be replaced: it is empty, or it has a manifest of Ensue and only files
+    that the manifest lists or that are about to be written. The files may be damaged. A manifest
+    that is not valid JSON counts if some of those files are next to it."""
     if place.is_symlink() or not place.is_dir():
         return False
     children = list(place.iterdir())
@@ -250,7 +250,8 @@ def read_files(place: Path) -> dict[str, bytes]:
 
 
 def read_listed(place: Path, listed: Mapping[str, Any], name: str) -> bytes:
-    """One file, of the size and the digest that the manifest has; no larger one is read."""
+    """Reads a file and checks its size and digest against the manifest; larger files are not
+    read."""
     path, expected = place / name, listed[name]
     size = path.lstat().st_size
     if stat.S_ISREG(path.lstat().st_mode) and size != expected["size"]:
@@ -265,7 +266,7 @@ def read_listed(place: Path, listed: Mapping[str, Any], name: str) -> bytes:
 
 
 def manifest_of(data: bytes) -> dict[str, Any]:
-    """As written: canonical, with the right digest of itself."""
+    """The verified manifest: canonical JSON with its correct digest."""
     manifest = unsealed(data, MANIFEST)
     if not _lists_files(manifest.get("files")):
         raise Damaged(f"{MANIFEST} is not what was written")

@@ -75,7 +75,7 @@ def write_all(file: FileIO, data: bytes) -> None:
 
 
 def read_plain(path: Path, most: int = RUN_FILE) -> bytes:
-    """All of a file; RunError where it has more than `most` bytes."""
+    """The whole content of a file; raises RunError above `most` bytes."""
     with open_plain(path) as file:
         data = bytearray()
         while len(data) <= most and (piece := file.read(min(most + 1 - len(data), 1 << 24))):

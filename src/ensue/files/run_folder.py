@@ -142,7 +142,7 @@ def holder_of(place: Path) -> str:
 
 
 def _name_of_holder(place: Path) -> str:
-    """It writes its name a moment after it has the lock."""
+    """The name of the holder, which it writes shortly after it gets the lock."""
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         try:
@@ -184,9 +184,8 @@ class RunFolder:
         self._locked = False
 
     def check(self) -> None:
-        """RunError where a link, a FIFO or a device stands under one of the names: what is read
-        or written by a name of the folder is inside of it. The same where another format of Ensue
-        is there."""
+        """Raises RunError if one of its names is a link, a FIFO or a device, so that reads and
+        writes stay inside the folder; also if its format is that of another version."""
         folders = [self.checkpoints, self.base, self.learned, self.model, self.evaluation_rows]
         folders += [self.path / MEMBERS, self.path / REFIT]
         files = [path for path in self._named() if path not in folders]

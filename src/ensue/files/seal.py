@@ -25,7 +25,7 @@ Seal = Mapping[str, bytes]  # the copies by the name of the file
 
 
 def seal_in(place: Path) -> Seal:
-    """The copies in the folder of a model. Damaged where they are not what was written."""
+    """The copies in the folder of a model. Raises Damaged if they were changed."""
     try:
         listed = manifest_of(read_plain(place / MANIFEST))["files"]
         return {name: read_listed(place, listed, name) for name in FILES if name in listed}
@@ -74,8 +74,8 @@ def _flat(text: bytes) -> dict[str, Any]:
 
 
 def sealed_config(folder: RunFolder, place: Path, seal: Seal) -> tuple[bytes, str]:
-    """config.toml of a run, and "" or a line on what is to be said of it. RunError where a setting
-    was changed since the seal was set. place: the folder that has the seal."""
+    """The text of config.toml, and a remark on it or "". Raises RunError if a setting was changed
+    after sealing. place: the folder with the seal."""
     text = read_plain(folder.config)
     if CONFIG not in seal:
         raise RunError(

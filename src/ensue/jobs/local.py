@@ -1,8 +1,8 @@
 """`Local`: jobs on processes of this machine.
 
-A worker is a Python process that is started afresh, not forked: torch's threads are its own. A
-socket connects it with this process, and each ends when the other does. A worker that is killed is
-replaced, and its jobs are started again.
+A worker is a new Python process, not a fork, so it has its own torch threads. A socket connects it
+with this process, and each ends when the other does. A killed worker is replaced, and its jobs are
+started again.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Worker:
             self.connection.send_bytes(begun.job.as_message())
 
     def stop(self) -> None:
-        """Tells it to end: at its next checkpoint, or at once where it has no job."""
+        """Stops the worker: at its next checkpoint, or at once without a job."""
         self.connection.close()
 
     def gone(self, until: float) -> None:

@@ -1,4 +1,4 @@
-"""The process that works on jobs, one after the other, until whoever started it is gone."""
+"""The process that works on jobs, one after another, until its parent process is gone."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class Inbox:
 
 
 def main() -> None:
-    """The number of the connection stands on the command line. Ctrl-C and SIGHUP are for whoever
-    started it, who says what becomes of the jobs."""
+    """Runs jobs from the connection whose number is on the command line. Ignores Ctrl-C and SIGHUP:
+    the parent process handles them and decides about the jobs."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     connection: Connection[Any, Any] = Connection(int(sys.argv[1]))

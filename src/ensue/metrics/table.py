@@ -29,8 +29,8 @@ LARGEST_EXPONENT = 700.0
 
 @dataclass(frozen=True)
 class Metric:
-    """function: the score of answers of one kind, None where these have none; costly: computed
-    only where it is watched."""
+    """function: the score of answers of one kind, None if it does not apply; costly: computed only
+    if it is watched."""
 
     name: str
     higher_is_better: bool
@@ -156,7 +156,7 @@ def further_scores(
 
 
 def scores_of(metrics: tuple[Metric, ...], answers: Any, watch: str) -> dict[str, float]:
-    """What validation says of answers; a costly metric only where it is the one watched."""
+    """The validation scores of answers; costly metrics only if a costly one is watched."""
     scores = {}
     for metric in metrics:
         if metric.costly and not (watch == metric.name or METRICS[watch].costly):

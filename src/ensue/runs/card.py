@@ -51,7 +51,7 @@ def _write(folder: RunFolder, text: str) -> None:
 
 
 def _read(folder: RunFolder) -> tuple[str | None, bool]:
-    """The text without its digest, None where there is no card; and whether it was edited."""
+    """The text without its digest, None without a card; and whether it was edited."""
     try:
         text = read_plain(folder.card).decode()
     except FileNotFoundError:
@@ -89,7 +89,7 @@ def _training(folder: RunFolder, trained: Trained) -> str:
 
 
 def _evaluations(folder: RunFolder) -> str:
-    """The section; "" where there is no evaluation."""
+    """The section on evaluations; "" without any."""
     sections = [_section(evaluation) for evaluation in current_evaluations(folder)]
     return f"\n{EVALUATION}\n\n" + "\n".join(sections) if sections else ""
 

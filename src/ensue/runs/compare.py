@@ -231,8 +231,8 @@ def _of_part(run: Run, part: str) -> list[Evaluated]:
 
 
 def _comparable(runs: Sequence[Run], names: Sequence[str], part: str) -> list[Evaluated]:
-    """One evaluation of each run, all of the same files under the same settings: the latest such
-    ones of the first run."""
+    """One evaluation of each run, all on the same files with the same settings: those of the latest
+    possible evaluation of the first run."""
     every = [_of_part(run, part) for run in runs]
     missing = [run for run, of_run in zip(runs, every, strict=True) if not of_run]
     if missing:
@@ -308,7 +308,8 @@ def _refuse_other_rows(names: Sequence[str], evaluations: Sequence[Evaluation]) 
 
 
 def _differences(names: Sequence[str], evaluations: Sequence[Evaluation]) -> list[Difference]:
-    """Of each run from the first, in every score that both have by the same function."""
+    """The difference of each run from the first, in every score that both compute with the same
+    function."""
     first, differences = evaluations[0], []
     for name, evaluation in zip(names[1:], evaluations[1:], strict=True):
         if evaluation.main != first.main:

@@ -194,7 +194,7 @@ class RunConfig:
         return replace(config, data=data, model=model, base=base, told=keys)
 
     def tables(self) -> dict[str, Any]:
-        """As TOML holds it; `of` reads it back."""
+        """The configuration as tables of TOML; `of` reads it back."""
         names = [name for name in TABLES if name != BASE or self.base.path]
         tables = {name: getattr(self, name).table() for name in names}
         if self.inputs:
@@ -320,7 +320,7 @@ def _unlabelled_of_others(task: AnyTask, data: DataSettings | None) -> list[str]
 def _problems(
     error: ValidationError, kinds: Kinds, name: str, table: Mapping[str, Any]
 ) -> list[str]:
-    """Each on a line; keys that belong elsewhere get a message of their own."""
+    """A line for each problem; misplaced keys get their own message."""
     kind = kinds[name][0]
     strange = [key for key in table if key not in kind.model_fields]
     where = {key: message for key in strange if (message := _belongs(key, kinds))}
@@ -373,8 +373,8 @@ def changed(tables: Mapping[str, Any], settings: Sequence[str]) -> dict[str, Any
 
 
 def table_at(tables: dict[str, Any], path: str) -> dict[str, Any]:
-    """The table of that name, "inputs.title" inside of another, made where it is not there;
-    ConfigError where something else is."""
+    """The table of that name, created if missing; "inputs.title" is inside another table. Raises
+    ConfigError if the name has another value."""
     inside = path.startswith(f"{INPUTS}.")
     place = tables
     for name in path.split(".", 1) if inside else filter(None, [path]):
@@ -394,8 +394,8 @@ def _value(text: str) -> Any:
 
 @dataclass(frozen=True)
 class _NamedFile(CellFile):
-    """expected: the sha256 of the file that the run was trained with, "" where nothing tells;
-    begun: whether the run has been trained at all."""
+    """expected: the sha256 of the file that the run was trained with, "" if unknown; begun: whether
+    the run has begun to train."""
 
     expected: str = ""
     begun: bool = False
@@ -414,7 +414,7 @@ class _NamedFile(CellFile):
 
 
 def _cell_file(key: str, cell: CellReference, folder: RunFolder) -> _NamedFile:
-    """The file that a configuration names for a cell, as it is now. A link is no copy of it."""
+    """The current file that a configuration names for a cell. A link does not count as a copy."""
     path = Path(cell.file)
     if not path.is_file():
         again = in_shell(f"{key}=FILE:{cell.name}")

@@ -38,9 +38,9 @@ HELD_OUT = ("validation", "test")  # parts that can be evaluated
 
 @dataclass(frozen=True)
 class EvaluationRequest:
-    """What is evaluated. part: test or validation; test: files in the place of the run's test
-    part; reading: keys of [data] in the place of the run's; asked: the task's own words;
-    picture: whether it is to be drawn; loading: how the model is loaded."""
+    """What to evaluate. part: test or validation; test: files instead of the run's test part;
+    reading: keys of [data] instead of the run's; asked: options of the task; picture: whether to
+    draw it; loading: how to load the model."""
 
     part: str = "test"
     test: Sequence[str] = ()
@@ -157,8 +157,8 @@ def _evaluated(
 
 
 def _keep(folder: RunFolder, evaluated: Evaluated, say: Say) -> EnsueError | None:
-    """Writes an evaluation into the folder and the card; what went wrong is for the caller to
-    tell, after the scores. What thresholds of one command give is not the model's own score."""
+    """Writes an evaluation into the folder and the card. Returns the error, if any: the caller
+    reports it after the scores. Scores with thresholds of one command are not kept."""
     tried = [decision.flag for decision in DECISIONS if decision.key in evaluated.asked]
     if tried:
         by = " and ".join(tried)

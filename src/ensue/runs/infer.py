@@ -51,9 +51,9 @@ def infer(
     words: Words = NO_WORDS,
     recipe: str = "",
 ) -> Inferred:
-    """data: the keys of [data] that were given; settings: `table.key=value` each; words: values
-    for settings by the words that stand for them, whatever the task calls these; recipe: quick or
-    best, for what neither of them says."""
+    """Infers the configuration. data: the keys of [data] that were set; settings: `table.key=value`
+    each; words: values by the words that stand for settings, whose names differ between tasks;
+    recipe: quick or best, for all other settings."""
     given_settings = changed({}, settings)
     data = {**data, **given_settings.get("data", {})}
     data_settings = DataSettings.of(data, "data")
@@ -150,8 +150,8 @@ def _named(sample: Sample, task: str) -> tuple[str, Guess]:
 
 
 def _recognised(sample: Sample) -> tuple[str, Guess]:
-    """The first task that is sure of the data, or the only reading that there is; an error with a
-    command for each where there are several."""
+    """The first task that is certain about the data, or else the only possible reading. Several
+    readings raise an error that lists a command for each."""
     readings: list[tuple[str, Guess]] = []
     problems: list[DataError] = []
     joins = sample.data.joins

@@ -55,8 +55,8 @@ def load_run(
 
 
 def open_run(folder: RunFolder, how: Loading, say: Say = nobody) -> LoadedRun:
-    """A run's configuration, which is the one that the model follows from, and the model. say: is
-    told where the weights are from, if the run is not finished, and of a file that was edited."""
+    """A run's model, and the configuration that it was trained with. say: callback for the source
+    of the weights of an unfinished run, and for edited files."""
     if not folder.config.exists():
         raise RunError(
             f"{folder.path}: there is no run here; train one: "

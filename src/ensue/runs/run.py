@@ -63,7 +63,7 @@ class RunSummary:
     size: int
 
     def cells(self) -> tuple[str, ...]:
-        """As words of a table; see HEAD."""
+        """The cells of its row in a table; see HEAD."""
         best = "–" if self.best is None else f"{self.watch} {score_text(self.best)}"
         test = self.tested
         tested = "–" if test is None else f"{test.score} {score_text(test.value)}"
@@ -123,15 +123,14 @@ class Run(Printed):
 
     @cached_property
     def settings(self) -> Mapping[str, Any]:
-        """The tables of config.toml as they stand there, which are those that the run follows
-        from."""
+        """The tables of config.toml, verified to be those that the run was trained with."""
         try:
             return tomllib.loads(self._config_text().decode())
         except (OSError, ValueError, RecursionError) as error:
             raise RunError(f"{self.folder.config}: this is not TOML: {error}") from None
 
     def _config_text(self) -> bytes:
-        """As it was sealed; while the run is trained its files are exchanged."""
+        """The sealed text of config.toml; the file itself while the run is being trained."""
         self.folder.check_weights()
         place = None if self.folder.holder() else seal_folder(self.folder)
         if place is None:
@@ -179,7 +178,7 @@ class Run(Printed):
         return sum(known) / len(known) if known else None
 
     def _outcomes(self) -> list[dict[str, Any]]:
-        """Of each network, its best validation: as training left it, or as history has it."""
+        """The best validation of each network, from training.json or else from the history."""
         if ended := self._ended():
             answer = ended.get("answer", {})
             return (
@@ -253,7 +252,7 @@ class Run(Printed):
         return current_evaluations(self.folder)
 
     def evaluation(self, part: str = "test") -> Evaluation | None:
-        """The last one of a part, test or validation; None where it was not evaluated."""
+        """The latest evaluation of a part, test or validation; None without one."""
         from ensue.tasks import TASKS
 
         kind = TASKS[self.task].evaluation_class

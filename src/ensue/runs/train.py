@@ -36,7 +36,7 @@ from ensue.training.processes import device_of
 
 
 def drawn(train: Any, data: DataSettings) -> Any:
-    """As many rows of the training part as are wanted, in their order."""
+    """A random sample of `train_rows` rows of the training part, in their order."""
     if data.train_rows is None or data.train_rows >= len(train):
         return train
     order = np.random.default_rng(data.split_seed).permutation(len(train))
@@ -199,7 +199,8 @@ def _refuse_another_task(folder: RunFolder, before: RunConfig, config: RunConfig
 def _refused(
     folder: RunFolder, differs: Mapping[str, str], refused: Sequence[str], edited: bool
 ) -> RunError:
-    """edited: the file says the same as the command, so that it is not as the run began."""
+    """The error on settings that must not change. edited: config.toml agrees with the command, so
+    it was changed after the run began."""
     many = "1 setting differs" if len(refused) == 1 else f"{len(refused)} settings differ"
     keys = [key for key in differs if key != ELSEWHERE]
     resume = ""

@@ -251,7 +251,7 @@ def class_names(classes: NDArray[Any]) -> list[str]:
 
 
 def _seed(random_state: Any) -> int:
-    """A whole number is the seed itself; anything else is asked for one."""
+    """The seed: an integer itself, or a number drawn from a random state."""
     if isinstance(random_state, int | np.integer):
         return int(random_state)
     return int(check_random_state(random_state).randint(SEEDS))

@@ -31,7 +31,8 @@ class Sequences(NamedTuple):
 
 
 def sequences_of(X: Any) -> Sequences:
-    """Of texts, lists of tokens, arrays (time, features) or one array (row, time, features)."""
+    """Sequences from texts, lists of tokens, arrays (time, features), or one array (row, time,
+    features)."""
     values = [_value(sequence, row) for row, sequence in enumerate(_rows(X))]
     if not values:
         raise DataError("X: expected at least 1 sequence, got an empty X with 0 sample(s)")

@@ -63,8 +63,8 @@ def _shared(costing: Costing) -> DistributedDataParallel:
 
 
 class Updates:
-    """Makes one update after another from the batches of a source. layers: those that have a rate
-    of their own, or learn later."""
+    """Makes one update after another from the batches of a source. layers: those with a separate
+    learning rate or a later start."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Updates:
         self._epoch, self._batches = -1, cast(Sequence[Sequence[int]], ())
 
     def batches(self, epoch: int) -> Sequence[Sequence[int]]:
-        """Those of an epoch, asked for once."""
+        """The batches of an epoch, requested once."""
         if epoch != self._epoch:
             self._epoch, self._batches = epoch, self.source.batches(epoch)
         if not len(self._batches):
@@ -221,7 +221,8 @@ class Updates:
 def checked_scores(
     scores: Mapping[str, float], settings: TrainSettings, update: int
 ) -> dict[str, float]:
-    """As plain numbers; the watched one is there and all are finite."""
+    """The scores as plain numbers; raises an error if the watched one is missing or one is not
+    finite."""
     plain = {name: float(score) for name, score in scores.items()}
     if settings.watch not in plain:
         known = ", ".join(sorted(plain)) or "none"

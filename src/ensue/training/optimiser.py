@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LayerGroup:
-    """parameters: by name; share: of the learning rate; begins: after how many epochs they learn,
-    None never."""
+    """parameters: by name; share: factor of the learning rate; begins: epoch after which they
+    learn, None for never."""
 
     name: str
     parameters: frozenset[str]
@@ -45,11 +45,11 @@ class LayerRates:
     groups: tuple[LayerGroup, ...] = ()
 
     def shares(self, update: int, in_epoch: int) -> dict[str, float]:
-        """By group, what it has of the learning rate in an update; 0 where it is frozen."""
+        """The factor of the learning rate in an update, by group; 0 for frozen groups."""
         return {g.name: g.share * g.learns(update, in_epoch) for g in self.groups}
 
     def group_of(self, parameter: str) -> str:
-        """The name of its group, "" where it is in none."""
+        """The name of its group, "" for none."""
         return next((g.name for g in self.groups if parameter in g.parameters), "")
 
     def frozen(self, shares: Mapping[str, float]) -> frozenset[str]:
@@ -114,8 +114,8 @@ def _one_cycle(t: float) -> float:
 def scheduled_rate(
     settings: TrainSettings, update: int, updates: int, factor: float = 1.0
 ) -> float:
-    """The rate of an update (the first is 0) out of `updates`; `factor` is what plateaus have
-    left.
+    """The learning rate of an update (the first is 0) out of `updates`. factor: product of the
+    decays at plateaus.
 
     It grows in equal steps over `warmup` updates, then follows the schedule."""
     warmup = settings.warmup
@@ -216,7 +216,7 @@ class Optimiser:
         self._torch = OPTIMISERS[settings.optimiser].build(filled, settings)
 
     def step(self, rate: float, shares: Mapping[str, float] = NO_SHARES) -> None:
-        """One update from the gradients that the parameters hold. shares: of the rate, by layer."""
+        """One update from the parameters' gradients. shares: factors of the rate, by group."""
         for group in self._torch.param_groups:
             group["lr"] = rate * shares.get(group["layer"], 1.0)
         self._torch.step()

@@ -86,7 +86,7 @@ class History:
 
 
 class Timing:
-    """When rows came: seconds since the process began to train, and the clock."""
+    """The times of rows: seconds since the process began to train, and the clock."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -275,7 +275,7 @@ def _run(
     watchers: Sequence[Watcher],
     signals: Signals,
 ) -> str:
-    """From where `at` stands to the end; returns the reason of it."""
+    """Trains from `at` to the end; returns the reason for stopping."""
     team, reason = processes.team(), ""
     alone = team.world == 1
     if at.due or not ended(at, settings):
