@@ -159,9 +159,8 @@ def explicit(recurrence: Recurrence) -> tuple[Tensor, State]:
 
 @dataclass(frozen=True)
 class Unrolled:
-    """One recurrence with all that it went through, in the order in which its cell went: of one in
-    reverse, the last step comes first. Rows are sorted, longest first; `rows` knows their own
-    places."""
+    """One recurrence with all its values, in the order of computation: in reverse, the last step
+    comes first. Rows are sorted, longest first; `rows` has their original places."""
 
     recurrence: Recurrence
     rows: Rows
@@ -173,8 +172,8 @@ _unrolled: ContextVar[list[Unrolled] | None] = ContextVar("recurrences unrolled"
 
 @contextmanager
 def recording() -> Iterator[list[Unrolled]]:
-    """Every recurrence that runs inside runs eagerly and is kept; its states are those that
-    autograd knows."""
+    """Recurrences inside the block run eagerly and are recorded, with their states in the graph of
+    autograd."""
     runs: list[Unrolled] = []
     token = _unrolled.set(runs)
     try:
@@ -184,7 +183,7 @@ def recording() -> Iterator[list[Unrolled]]:
 
 
 def recorder() -> list[Unrolled] | None:
-    """Where recurrences are to be kept; None for nowhere."""
+    """The list that records recurrences; None if nothing records."""
     return _unrolled.get()
 
 

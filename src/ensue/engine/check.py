@@ -13,7 +13,7 @@ from ensue.errors import ShapeError
 
 
 def under_autocast(v: Tensor) -> bool:
-    """Whether torch would compute with v in another type than its own."""
+    """Whether torch would convert v to another type before computing with it."""
     if v.is_cpu:
         return torch.is_autocast_enabled("cpu")
     kind = v.device.type

@@ -207,7 +207,7 @@ class ConvolutionBlocks(nn.Module):
         self.layers = nn.Sequential(*layers)
 
     def shape(self, height: int, width: int) -> tuple[int, int, int]:
-        """Channels, height and width of what comes out."""
+        """Channels, height and width of the output."""
         volume = self.channels_in, height, width
         for layer in self.layers:
             if isinstance(layer, Convolution | VolumePooling):
@@ -355,8 +355,8 @@ class GatedConvolutions(nn.Module):
         )
 
     def go_on(self, x: Tensor, past: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """For causal layers: y, and what is carried after the last step. Pieces of any size give
-        what the whole gives."""
+        """For causal layers: y, and the state after the last step. Pieces of any size give the same
+        result as the whole."""
         states = []
         for norm, layer, before in zip(self.norms, self._convolutions, past, strict=True):
             front, inside = before.transpose(0, 1), norm(x)

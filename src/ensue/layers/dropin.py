@@ -188,7 +188,7 @@ def _packed_like(sequence: PackedSequence, y: Tensor, lengths: Tensor) -> Packed
 
 
 class OneState(DropIn):
-    """Those whose state is h alone."""
+    """Layers whose state is h alone."""
 
     def forward(
         self,

@@ -59,7 +59,7 @@ class OneWay(nn.Module):
 
     @property
     def dtype(self) -> torch.dtype:
-        """That of the parameters."""
+        """The type of the parameters."""
         parameter = next(iter(self._parameters.values()), None)
         return next(self.parameters()).dtype if parameter is None else parameter.dtype
 
@@ -72,7 +72,7 @@ class OneWay(nn.Module):
 
     @property
     def starts(self) -> Tensors:
-        """The parameters that the parts of the state begin at, by name; none where that is zero."""
+        """The learned initial values of the parts of the state, by name; empty if they are zero."""
         names = [f"start_{part}" for part in self.cell.parts] if self.learned_start else []
         return {name: getattr(self, name) for name in names}
 
@@ -159,7 +159,7 @@ class Recurrent(nn.Module):
 
     @property
     def ways(self) -> list[OneWay]:
-        """One for each layer and direction, in the order of the state."""
+        """One entry for each layer and direction, in the order of the state."""
         forwards, backwards = (
             cast(Iterable[OneWay], self._modules[name]._modules.values())  # type: ignore[union-attr]
             for name in ("forwards", "backwards")
@@ -230,7 +230,7 @@ class Recurrent(nn.Module):
         return _drawn(self.ways, x)
 
     def masks_at(self, masks: Sequence[Masks | None], at: int, size: int = 1) -> list[Masks | None]:
-        """Those of `size` steps from step `at` on."""
+        """The masks of `size` steps from step `at` on."""
         return [_slice_masks(w.cell, m, at, size) for w, m in zip(self.ways, masks, strict=True)]
 
     # ---------------------------------------------------------------- other ways to run it

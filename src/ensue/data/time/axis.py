@@ -244,7 +244,7 @@ def _even_ones(
 
 
 def _no_dates(texts: Sequence[str], column: str, where: Where) -> DataError:
-    """The error that lists the texts in another spelling than the first; all, if that is no date."""
+    """The error on texts in another spelling than the first; on all, if the first is no date."""
     present = [k for k, text in enumerate(texts) if not is_missing(text)]
     if not present:
         return DataError(f"{where(0)}: column {column!r}: expected dates, got no value at all")

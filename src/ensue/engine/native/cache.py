@@ -41,7 +41,7 @@ class NoCompiler(EnsueError):
 
 
 def cache_folder() -> Path:
-    """Where kernels are kept: $XDG_CACHE_HOME/ensue, or ~/.cache/ensue."""
+    """The folder of compiled kernels: $XDG_CACHE_HOME/ensue, or ~/.cache/ensue."""
     folder_name = os.environ.get("XDG_CACHE_HOME", "")
     root = (
         Path(folder_name)
@@ -53,7 +53,7 @@ def cache_folder() -> Path:
 
 @functools.cache
 def temporary_folder() -> Path:
-    """This process's own folder, where the usual one cannot be used; gone when it ends."""
+    """A folder of this process, if the usual one cannot be used; deleted when it ends."""
     folder, owner = Path(tempfile.mkdtemp(prefix="ensue-")), os.getpid()
 
     def remove() -> None:
@@ -208,7 +208,7 @@ def _build(folder: Path, name: str, source: str, options: list[str]) -> Path:
 
 
 def is_whole(library: Path) -> bool:
-    """Whether the file is there, the user's own, and what was written."""
+    """Whether the file exists, belongs to the user, and is intact."""
     try:
         expected = library.with_suffix(".sha256").read_text()
         mine = library.lstat().st_uid == os.getuid() and not library.is_symlink()
@@ -219,7 +219,7 @@ def is_whole(library: Path) -> bool:
 
 @contextlib.contextmanager
 def _lock(path: Path) -> Iterator[None]:
-    """One process at a time; the lock falls with its holder."""
+    """Locks out other processes; the lock ends with its holder."""
     with open(path, "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -1,7 +1,7 @@
-"""One step of rows that all take it: a kernel whose way from Python is short.
+"""A single step that all rows take: a kernel with little overhead from Python.
 
-Products of x and of the old state are outside of the compiled equations, forward and backward.
-Small ones are done in the same call (`single_step.cpp`); large ones are torch's.
+Products of x and of the old state are outside the compiled equations, forward and backward. Small
+ones are computed in the same call (`single_step.cpp`), large ones by torch.
 """
 
 from __future__ import annotations
@@ -109,9 +109,9 @@ def _library(dtype: torch.dtype) -> Any:
 
 
 class StepFunction:
-    """One direction: everything of a call that stays the same from call to call.
+    """One direction: everything that is the same for all calls.
 
-    more: buffers of the products alone; strides: of every buffer but the work space."""
+    more: buffers of the products alone; strides: of every buffer except the work space."""
 
     def __init__(
         self,

@@ -77,7 +77,7 @@ def softmax_of_rows(
     gradients: Asked = NOTHING,
 ) -> Tensor:
     """Costs (rows,) of h (rows, width), weight (classes, width), bias (classes,) and int64 targets
-    (rows,); the gradients of their sum are written where they are asked for."""
+    (rows,); the gradients of their sum are written into `gradients`."""
     (rows, width), classes = h.shape, len(weight)
     costs = h.new_empty(rows)
     tensors = [None if v is None else v.contiguous() for v in (h, weight, bias, targets)]

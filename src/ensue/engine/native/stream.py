@@ -1,7 +1,7 @@
 """One step at a time: weights packed once, then a call of a few microseconds.
 
-For serving and decoding. The kernel is called directly, without torch's dispatcher; it does
-not record gradients, and runs in the calling thread.
+For serving and decoding. Calls go directly to the kernel, without torch's dispatcher, in the
+calling thread; no gradients are recorded.
 """
 
 from __future__ import annotations

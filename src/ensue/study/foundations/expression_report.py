@@ -51,8 +51,7 @@ def document(expression: Expression) -> Document:
 
 
 def _node_rows(expression: Expression) -> list[list[str]]:
-    """Where values have shapes, with the shape, which the derivative has too; a matrix row by
-    row."""
+    """A row for each node, with its shape if it has one; matrices row by row."""
     rows = []
     for node in expression.nodes:
         inside = ", ".join(f"#{k}" for k in node.inputs)
@@ -80,7 +79,7 @@ def _rows(value: Value) -> list[str]:
 
 
 def draw(expression: Expression) -> str:
-    """The picture as SVG. Variables stand on the left, the result on the right."""
+    """The picture as SVG, with variables on the left and the result on the right."""
     places = sorted(expression.nodes, key=lambda node: (not node.is_variable, node.number))
     index = {node.number: k for k, node in enumerate(places)}
     edges = [(index[source], index[node.number]) for node in places for source in node.inputs]

@@ -146,7 +146,7 @@ def label_curve(
 
 
 def row_counts(rows: int, counts: Sequence[int] = ()) -> list[int]:
-    """Those given, or 100, 300, 1,000, … up to all rows.
+    """The given counts, or 100, 300, 1,000, … up to all rows.
 
     >>> row_counts(2500)
     [100, 300, 1000, 2500]
@@ -198,8 +198,8 @@ def _with_base(folder: RunFolder) -> RunConfig:
 def _with_cells(
     config: RunConfig, folder: RunFolder, settings: Sequence[str], trust: Trust
 ) -> RunConfig:
-    """With permission for the files of cells that a person names in settings of all runs, and for
-    the run's others as far as they are trusted."""
+    """The configuration with permission for the files of cells in the settings of all runs, and
+    for the run's other files of cells that are trusted."""
     alone = {"task": config.task, "data": config.tables()["data"]}
     named = RunConfig.of(changed(alone, settings)).with_named_cells()
     cells = cell_references(named.model)

@@ -88,10 +88,9 @@ class WinnerVerdict:
 
 @dataclass(frozen=True)
 class Selection(Printed):
-    """rows: the best first, after those that came to their end those that were stopped, and those
-    that failed last; data: digest of all files; search: what trials were proposed by, {} where
-    models were named; place: the folder, where it is known; label_type: of the labels in the data
-    frame that it was made from."""
+    """rows: finished ones first, the best at the top, then stopped and failed ones; data: digest of
+    all files; search: facts of the search, {} for named models; place: the folder, if known;
+    label_type: of the labels in its data frame."""
 
     task: str
     measure: str
@@ -103,12 +102,12 @@ class Selection(Printed):
     label_type: str = field(default="", compare=False)
 
     def with_labels(self, label_type: str) -> Selection:
-        """The same, whose model answers with labels of this type where a data frame is asked."""
+        """The same selection; its model answers data frames with labels of this type."""
         return replace(self, label_type=label_type)
 
     @property
     def model(self) -> AnyModel:
-        """The winner, as it is in its run folder."""
+        """The winner, loaded from its run folder."""
         from ensue.runs.load import load
 
         if self.place is None or self.winner is None:

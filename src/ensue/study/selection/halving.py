@@ -95,7 +95,7 @@ def best_of(history: Path, measure: str) -> float | None:
 
 
 def _evaluations(history: Path, measure: str) -> list[tuple[int, float]]:
-    """Update and score of each; a last line that was not written to its end is none."""
+    """Update and score of each evaluation; an incomplete last line is ignored."""
     if not history.exists():
         return []
     lines = read_plain(history, HISTORY_FILE).split(b"\n")[:-1]

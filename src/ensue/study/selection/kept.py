@@ -80,8 +80,8 @@ def _same(winner: Entry, before: Selection) -> bool:
 
 
 def write(place: Path, selection: Selection) -> None:
-    """selection.json, sealed by a digest of itself, and the picture, each whole or not at all. A
-    trial that failed may have taken the folder with its own."""
+    """Writes selection.json, sealed by its own digest, and the picture, each atomically. Creates
+    the folder again if a failed trial has removed it."""
     place.mkdir(parents=True, exist_ok=True)
     write_whole(place / FILE, sealed(finite(selection.as_json()), sort=False))
     if selection.winner:

@@ -1,5 +1,5 @@
-"""Trials, each a run folder that is trained to its end or to the point where it is stopped, and the
-workers that train them."""
+"""Trials, each a run folder that is trained until it ends or is stopped, and the workers that train
+them."""
 
 from __future__ import annotations
 
@@ -35,10 +35,9 @@ PATIENCE, PAUSE = 90.0, 0.1  # seconds that another process has to leave a folde
 
 
 class TrainingSpan:
-    """A watcher that knows when updates were made, and stops the training when its time is over:
-    as a signal does, after the update and with a checkpoint. Time is left for what comes between
-    two updates; where the trial may be the best, also for what came before the first one, which
-    is done again as it is closed."""
+    """A watcher that records the times of updates, and stops the training when its time is over:
+    like a signal, after the update and with a checkpoint. It reserves the time between two updates;
+    for a possible winner also the time before the first one, which closing repeats."""
 
     def __init__(self, job: TrialJob) -> None:
         self._job, self._until = job, job.until
@@ -156,7 +155,7 @@ class TrialPool(Protocol):
 
 
 class Here:
-    """One after another, in this process. watch: the watchers of a trial."""
+    """Trains trials one after another, in this process. watch: the watchers of a trial."""
 
     workers = 1
 
@@ -176,7 +175,7 @@ class Here:
 
 
 class OnMachines:
-    """As jobs of processes, or wherever else jobs run."""
+    """Trains trials as jobs, in processes or on a cluster."""
 
     def __init__(self, on: Machines, pool: Pool) -> None:
         self.workers, self._pool = on.workers, pool
@@ -212,8 +211,8 @@ def trial_work(tell: Tell, job: Mapping[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def pool_of(workers: int, on: str = HERE) -> Iterator[TrialPool]:
-    """One worker is this process; several are processes of their own, or of a cluster, each with
-    one thread."""
+    """The pool of workers: this process for one; for several, separate or remote processes with one
+    thread each."""
     if workers == 1 and on == HERE:
         yield Here()
         return

@@ -42,7 +42,7 @@ DRIVERS = {"postgresql://": "postgresql+psycopg://", "postgres://": "postgresql+
 
 
 def storage_url(place: Path, name: str) -> str:
-    """Of the database that is written; a PostgreSQL URL with the driver of the extra.
+    """The URL of the database for trials; a PostgreSQL URL gets the driver of the extra.
 
     >>> storage_url(Path("s"), "postgresql://me@host/trials")
     'postgresql+psycopg://me@host/trials'
@@ -183,7 +183,7 @@ class Search:
         return [self.entries[number] for number in numbers if number in self.entries]
 
     def job(self, number: int, settings: Settings, bars: Mapping[str, float]) -> TrialJob | None:
-        """None where the settings cannot be: what a person gave does not go with them."""
+        """The job of a trial; None if its settings conflict with those of the user."""
         name = trial_name(number)
         try:
             tables = self.space.configured(settings).tables()
@@ -201,7 +201,7 @@ class Search:
         return [self.entries[number] for number in sorted(self.entries)]
 
     def free_number(self, running: Iterable[int]) -> int:
-        """Of a trial that has no folder yet."""
+        """The number of a trial that has no folder yet."""
         numbers = [int(file.name.removeprefix(TRIAL)) for file in self.place.glob(f"{TRIAL}*")]
         return max([-1, *self.entries, *running, *numbers]) + 1
 
@@ -223,7 +223,7 @@ class Search:
         return best is None or (entry.score is not None and metric.better(entry.score, best))
 
     def take(self, number: int, entry: Entry, of: str = "", used: float = 0.0) -> None:
-        """Writes down what became of a trial. used: seconds of the time that there is."""
+        """Records the result of a trial. used: seconds of the available time."""
         self.entries[number] = entry
         if used:
             self.selection = replace(
@@ -329,7 +329,7 @@ def _round(search: Search, pool: TrialPool, begin: int, count: int, trials: int)
 
 
 def _refuse_others(search: Search, number: int, settings: Settings) -> None:
-    """Trials of an earlier call are those that are proposed now."""
+    """Raises an error if a trial of an earlier call differs from the one that is proposed now."""
     if dict(search.entries[number].settings) != dict(settings):
         raise RunError(
             f"{search.place / FILE}: trial {number} has other settings than those that are "
@@ -347,7 +347,7 @@ def trial_name(number: int) -> str:
 
 
 def _by_number(rows: Sequence[Entry]) -> dict[int, Entry]:
-    """Of trials, without the ensemble."""
+    """The trials by number, without the ensemble."""
     return {int(row.name.rpartition("-")[2]): row for row in rows if row.name != TOGETHER}
 
 

@@ -181,7 +181,7 @@ def select_among(
 
 
 def _so_far(selection: Selection, rows: Sequence[Entry], before: Selection | None) -> Selection:
-    """These rows; of those that come later, and of the test, what an earlier call has found."""
+    """A selection with these rows; later rows and the test are taken from an earlier call."""
     if before is None:
         return selection.ranked(rows)
     names = {row.name for row in rows}

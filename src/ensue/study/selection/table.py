@@ -46,7 +46,7 @@ def _cells_of(rank: int, row: Entry) -> tuple[str, ...]:
 
 
 def _search_blocks(selection: Selection) -> list[Block]:
-    """Of a search, how many trials were stopped, and which settings the winner has."""
+    """The blocks of a search: the number of stopped trials, and the settings of the winner."""
     if not selection.search or selection.winner is None:
         return []
     winner, trials = selection.winner, [row for row in selection.rows if row.name != TOGETHER]
@@ -165,8 +165,8 @@ class _Panels:
 def beside(
     places: Mapping[str, Point], end: float, labels: Mapping[str, str] | None = None
 ) -> dict[str, Point]:
-    """Where the name of each mark begins: at its right, or left where there is no room before
-    `end`, and lowered until it covers neither a mark nor a name above. labels: shorter names."""
+    """Where the name of each mark begins: at its right, or left if there is no room before `end`,
+    and lowered until it overlaps neither a mark nor a name above. labels: shorter names."""
     boxes = [(x - 7, x + 7, y - 7, y + 7) for x, y in places.values()]
     found_places: dict[str, Point] = {}
     for name, (x, y) in sorted(places.items(), key=lambda item: item[1][1]):

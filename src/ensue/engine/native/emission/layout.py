@@ -1,8 +1,8 @@
 """Where every value of a step is stored, forward and backward.
 
-A saved value takes the place of a product taken before the loop that has been read, where there
-is one of its size. The adjoints may in turn lie over the saved values: the backward pass then
-writes them into the same memory, slot for slot.
+A saved value overwrites a product from before the loop that was already read, if one has its size.
+The adjoints may in turn overwrite the saved values: the backward pass then writes them into the
+same memory, slot for slot.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def _step(equations: Equations, low: dict[Node, Node], is_given: Given) -> Lower
 
 
 def _distinct_adjoints(equations: Equations, outers: list[Outer]) -> list[Node]:
-    """Those of products of x first: their columns are neighbours."""
+    """The distinct adjoints; those of products of x come first, in neighbouring columns."""
     ordered = sorted(
         outers, key=lambda o: (not is_x(o.operand), declared_order(equations, o.matrix))
     )
@@ -230,7 +230,7 @@ class Overlay:
     last_read: dict[Node, float]
 
     def admits(self, node: Node, slot: int) -> bool:
-        """Whether a saved value may stand in a slot of PRODUCTS."""
+        """Whether a saved value may use a slot of PRODUCTS."""
         if slot >= len(self.sizes):
             return True
         same_size = node.size == self.sizes[slot]
@@ -244,7 +244,7 @@ def find_overlay(
     saved: Sequence[Node],
     operands: set[Node],
 ) -> Overlay | None:
-    """The rule for this step; None where adjoints need memory of their own."""
+    """The rule for this step; None if adjoints need separate memory."""
     slots = {adjoint: k for k, adjoint in enumerate(derivative.adjoints)}
     last_read: dict[Node, float] = {}
     written: dict[int, int] = {}

@@ -225,7 +225,7 @@ def _products_after(
 
 
 def _operand(equations: Equations, layout: Layout, node: Node) -> Operand:
-    """Where an operand is found outside of the loop."""
+    """The location of an operand outside the loop."""
     if is_x(node):
         return Operand(X, 0, node.width)
     for part, leaf in equations.old.items():
