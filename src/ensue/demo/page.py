@@ -33,7 +33,7 @@ class Share:
 
 @dataclass(frozen=True)
 class DemoTrial:
-    """Dates, and what was said of each."""
+    """Dates, and the answer to each."""
 
     name: str
     dates: Sequence[Date]
@@ -74,7 +74,7 @@ class DemoTrial:
         return rows
 
     def mistakes(self) -> list[tuple[Date, str]]:
-        """The wrong ones: a date, and what was said."""
+        """The mistakes: a date, and the answer."""
         pairs = zip(self.dates, self.answers, strict=True)
         return [(one, answer) for one, answer in pairs if one.iso != answer]
 

@@ -50,7 +50,7 @@ def learned(date: Date) -> bool:
 
 
 def rows(part: str, count: int, seed: int) -> list[Date]:
-    """Dates of a part, as they are learned."""
+    """Dates of a part, as the network learns them."""
     cells = (
         one
         for first in range(0, 10 * count, AT_ONCE)

@@ -92,7 +92,7 @@ def _field(drawing: Drawing, at: Point, x: tuple[float, float], y: Axis) -> Pane
 
 
 def _norms(at: Point, values: Iterable[float]) -> Axis:
-    """A logarithmic axis over those that can be drawn."""
+    """A logarithmic axis over the values that can be drawn."""
     clipped = [min(max(value, LOWEST), HIGHEST) for value in values if value > 0] or [1.0]
     low, high = math.floor(math.log10(min(clipped))), math.ceil(math.log10(max(clipped)))
     ends = (10.0 ** min(low, high - 1), 10.0**high)

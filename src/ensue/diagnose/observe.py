@@ -1,6 +1,6 @@
-"""What a network's cells went through while a cost was computed: states, inputs, derivatives.
+"""States, inputs and derivatives of a network's cells during the computation of a cost.
 
-All in the order in which a cell goes: a backward direction begins with the last step.
+All are in the order of computation: a backward direction begins with the last step.
 """
 
 from __future__ import annotations
@@ -129,12 +129,12 @@ class Track:
 
     @cached_property
     def equations(self) -> Equations:
-        """Those outside of training, whose masks are their expectations."""
+        """The equations outside training, with the expectations of masks."""
         return self.cell.equations(self.rows[0].x.shape[1], self.hidden_size, False)
 
     @cached_property
     def blocks(self) -> Blocks:
-        """The parameters as they are, without a gradient of their own."""
+        """The current parameters, without gradients."""
         fixed = {name: parameter.detach() for name, parameter in self.parameters.items()}
         return Blocks(self.equations, fixed)
 
@@ -146,7 +146,7 @@ class Track:
 
     @property
     def steps(self) -> int:
-        """Of the longest row."""
+        """The length of the longest row."""
         return len(self.rows[0].x)
 
     def in_time(self, values: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
-"""What clipping and a regulariser do against vanishing and exploding gradients.
+"""The effect of clipping and a regulariser on vanishing and exploding gradients.
 
-Clipping (by norm): ∇ becomes τ·∇/‖∇‖ where ‖∇‖ > τ. It shortens an update, and leaves the flow
-through time as it is.
+Clipping (by norm): ∇ becomes τ·∇/‖∇‖ if ‖∇‖ > τ. It shortens an update, and does not change the
+flow through time.
 
 The norm-preserving regulariser (Pascanu et al. 2013) is
 
@@ -102,7 +102,7 @@ def omega(tracks: Sequence[Track]) -> Tensor:
 def regularise(
     parameters: Sequence[nn.Parameter], look: Callable[[], Observed], updates: int
 ) -> Regularised:
-    """Updates the parameters by Ω alone. look: states and derivatives as they are now."""
+    """Updates the parameters by Ω alone. look: returns the current states and derivatives."""
     optimiser = Adam(parameters, lr=RATE)
     before = 0.0
     for update in range(updates):

@@ -1,7 +1,7 @@
 """Charts: axes with their numbers, curves and bands, legends, and the heading above them.
 
-Colours are those of Okabe and Ito, which colour-blind people can tell apart, darkened where they
-stood out too little from the paper; each series has a mark of its own besides.
+Colours are those of Okabe and Ito, which colour-blind people can distinguish, darkened if their
+contrast with the paper was too low; each series also has its own mark.
 """
 
 from __future__ import annotations

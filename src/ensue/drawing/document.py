@@ -5,9 +5,9 @@
         Section("Forward", (Formula("z = W·a + b"), Table(rows, head), Figure(svg))),
     ))
 
-`as_text` puts a section's title on a line and indents what stands in it; `as_page` makes one HTML
-file that loads nothing and follows its reader to dark paper; `as_block` suits a notebook, whose
-colours and fonts it takes over. All words are escaped; control characters are written out.
+`as_text` puts a section's title on a line and indents its content; `as_page` makes one HTML file
+that loads nothing and supports dark mode; `as_block` is for notebooks and uses their colours and
+fonts. All text is escaped, control characters included.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True)
 class Words:
-    """Words of which some stand on a colour."""
+    """Words, some of them with a coloured background."""
 
     pieces: Sequence[Piece]
 
@@ -175,7 +175,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Beside:
-    """Blocks next to each other where there is room."""
+    """Blocks next to each other, if there is room."""
 
     blocks: Sequence[Block]
 
@@ -487,7 +487,7 @@ def _as_it_is(svg: str, above: float) -> str:
 
 
 def _chapter(one: Section) -> list[str]:
-    """A heading, then a card for each section in it and one for what stands between them."""
+    """A heading, then a card for each section in it, and one for each run of other blocks."""
     parts = []
     for nested, blocks in groupby(one.blocks, lambda block: isinstance(block, Section)):
         inside = [part for part in (_html(block, _as_it_is) for block in blocks) if part]

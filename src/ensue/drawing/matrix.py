@@ -76,8 +76,8 @@ def column_height(names: Sequence[str]) -> float:
 
 
 def column_names(drawing: Drawing, names: Sequence[str], at: Point, cell: float) -> float:
-    """Above columns that begin at a point: upright where all are narrow, else slanted. Returns how
-    far they stand out at the right."""
+    """Draws names above columns that begin at a point: upright if all are narrow, else slanted.
+    Returns how far they exceed the columns at the right."""
     longest = max(text_width(name, 13) for name in names)
     upright = longest <= cell
     for k, name in enumerate(names):

@@ -1,4 +1,4 @@
-"""The author's code while it runs on symbols: which frames are theirs, and where they stand."""
+"""The author's code while it runs on symbols: its stack frames, and their places."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def places_of(traceback: TracebackType | None) -> list[Place]:
 
 
 def place_of(function: Callable[..., Any]) -> list[Place]:
-    """Where a function begins, if it is one of Python's."""
+    """The place where a Python function begins; [] for others."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     return [(code, code.co_firstlineno)] if code else []
 

@@ -174,7 +174,7 @@ MEMORY = 64_000_000  # bytes that a comparison may take
 def folder_files(
     exported: Exported, traced: Mapping[str, onnx.ModelProto], weights: str
 ) -> dict[str, bytes]:
-    """By name: model.c and model.h, the operators, an example, and what stands around them."""
+    """The files by name: model.c and model.h, the operators, an example, and the rest."""
     files = model_files(exported.graphs, traced, weights)
     files["example.c"] = _example(exported.graphs[0]).encode()
     if is_forecast(exported):

@@ -31,7 +31,7 @@ class Language(ABC):
     def number(self, value: float) -> str: ...
 
     def weight(self, element: str, kind: str) -> str:
-        """The number that an element of stored weights stands for."""
+        """The number of an element of stored weights."""
         return element
 
     @abstractmethod
@@ -82,7 +82,7 @@ class Language(ABC):
         return f"/* {text.replace('*/', '* /')} */"
 
     def used_helpers(self, called: Iterable[str]) -> list[str]:
-        """The text of those that are called, in the order of the table."""
+        """The text of the helpers that are called, in the order of the table."""
         needed = set(called)
         return [text for name, text in self.helpers.items() if name in needed]
 

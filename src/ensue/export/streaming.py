@@ -62,7 +62,7 @@ class StreamedLayers(nn.Module):
 
 
 class StreamedSteps(nn.Module):
-    """Steps as they are; final: the last one that was read."""
+    """The steps unchanged; final: the last step that was read."""
 
     def __init__(self, encoder: PlainEncoder, carried: Carried) -> None:
         super().__init__()
