@@ -49,7 +49,7 @@ class Advice:
     slow: bool = False
 
     def __str__(self) -> str:
-        return self.told
+        return self.explicit
 
 
 def rows(count: int, between: str = ",") -> str:

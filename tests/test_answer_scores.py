@@ -97,4 +97,4 @@ def test_what_learns_from_the_validation_part_at_the_end_changes_no_score(family
         found.append(model.answered.scores)
     assert found[0] == found[1]
     assert {*found[0]} == {"mae", "error"}
-    assert model.learned.held is not None
+    assert model.learned.out_of_sample is not None

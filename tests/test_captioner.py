@@ -165,7 +165,7 @@ def test_stepping_equals_all_at_once(name: str, fitted: Callable[[str], Captione
     at_once = ensemble.log_probabilities(batch)
     state = ensemble.begin(batch.source, batch.lengths)
     start = torch.full((5,), START_NUMBER)
-    stepped = score(ensemble.step, start, state, batch.wanted, batch.wanted_lengths)
+    stepped = score(ensemble.step, start, state, batch.targets, batch.target_lengths)
     assert torch.allclose(stepped, at_once.double(), atol=1e-5)
 
 

@@ -1,5 +1,5 @@
-"""Every command of docs/explanation/courses.md runs; what takes minutes with fewer updates, or up to where its
-training would begin."""
+"""Every command of docs/explanation/courses.md runs; what takes minutes with fewer updates, or up
+to where its training would begin."""
 
 import os
 import re

@@ -75,7 +75,7 @@ def asked(model: AnyModel, row: Row) -> list[Any]:
     found.append({name: score.value for name, score in evaluation.scores.items()})
     explains, generates = model.task.explains, model.task.generates
     if explains is not None and getattr(model.model, "attention", "") != "none":
-        found.append(asdict(explains.explain(model, questions[0]).found))
+        found.append(asdict(explains.explain(model, questions[0]).result))
     if generates is not None:
         writer = generates.writer(model, "", whole=False)
         found.append(writer.texts(Choice(most_tokens=4), 2))

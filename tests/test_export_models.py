@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from ensue.errors import OptionError
 from ensue.export.c_folder import folder_files, run_folder
 from ensue.export.grid import ExportMismatch, with_stored_weights
 from ensue.export.model import (
+    EXAMPLE,
     TracedModel,
     cases_of,
     changed,
@@ -69,7 +72,7 @@ def test_onnx_answers_like_predict_without_torch(name: str, tmp_path: Path) -> N
     own = made(name)
     written = write_traced(own.traced, tmp_path / "model.onnx")
     assert written.combinations == 24
-    for got, wanted in zip(in_onnx(tmp_path, ROWS[name].questions), own.wanted, strict=True):
+    for got, wanted in zip(in_onnx(tmp_path, ROWS[name].questions), own.explained, strict=True):
         check_answer(got, wanted)
     described = json.loads((tmp_path / "model.preprocess.json").read_text())
     assert described["task"] == name.split(",")[0]
@@ -103,7 +106,7 @@ def test_a_model_is_exported_without_a_compiler(cell: str, tmp_path: Path, warm:
     done = warm.run(words, tmp_path, hidden)
     assert done.returncode == 0, done.stderr
     row = ROWS["classify"]
-    wanted = row.wanted(model, row.questions)
+    wanted = row.explained(model, row.questions)
     for got, answer in zip(in_onnx(tmp_path, row.questions), wanted, strict=True):
         check_answer(got, answer)
 
@@ -114,7 +117,7 @@ def test_javascript_answers_like_predict(name: str, tmp_path: Path) -> None:
     own = made(name)
     assert write_traced(own.traced, tmp_path / "model.js").combinations == 24
     found = in_node(tmp_path, ROWS[name].questions)
-    for got, wanted in zip(found, own.wanted, strict=True):
+    for got, wanted in zip(found, own.explained, strict=True):
         check_answer(got, wanted)
     if name == "classify":  # cut as Python cuts
         tokeniser = own.model.learned.tokenisers.input
@@ -128,7 +131,7 @@ def test_two_hundred_answers_are_those_of_predict(name: str, tmp_path: Path) -> 
     """ONNX without torch, and JavaScript. What is measured is printed (pytest -s)."""
     row, own = ROWS[name], made(name)
     asked = row.asked.many(200)
-    wanted = row.wanted(own.model, asked)
+    wanted = row.explained(own.model, asked)
     for target, run in (("model.onnx", in_onnx), ("model.js", in_node)):
         write_traced(own.traced, tmp_path / target)
         found = run(tmp_path, asked)
@@ -221,6 +224,44 @@ def test_a_file_of_somebody_else_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "layer.c").write_text("/* a layer */")
     with pytest.raises(OptionError, match="is a file, and a model in C is a folder"):
         write_traced(made("classify").traced, tmp_path / "layer.c", unchecked=True)
+
+
+def test_models_of_one_folder_share_the_example(tmp_path: Path) -> None:
+    """The second export broke the first, whose steps its predict.py did not do."""
+    questions = {
+        "classify": ROWS["classify"].questions[0],
+        "table": json.dumps(ROWS["table"].questions[0]),
+    }
+    for name in questions:
+        write_traced(made(name).traced, tmp_path / f"{name}.onnx", unchecked=True)
+    for name, question in questions.items():
+        command = [sys.executable, "predict.py", f"{name}.onnx", question]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["label"] == made(name).wanted[0]["label"]
+
+
+def test_pieces_of_the_example_do_not_replace_each_other() -> None:
+    names = []
+    for piece in sorted(EXAMPLE.glob("*.py.txt")):
+        for node in ast.parse(piece.read_text()).body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                names.append(node.name)
+            elif isinstance(node, ast.Assign):
+                names += map(ast.unparse, node.targets)
+    assert sorted(names) == sorted({*names})
+
+
+def test_steps_of_a_newer_model_are_refused_in_a_line(tmp_path: Path) -> None:
+    write_traced(made("classify").traced, tmp_path / "model.onnx", unchecked=True)
+    example = (tmp_path / "predict.py").read_text()
+    (tmp_path / "predict.py").write_text(example.replace('"tokenise": ', '"tokenize": '))
+    command = [sys.executable, "predict.py", "model.onnx", "a fine film"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.stderr == (
+        "model.onnx: expected steps that this predict.py does, got 'tokenise': take the predict.py "
+        "that was written with the model\n"
+    )
 
 
 @needs_c

@@ -334,7 +334,7 @@ def test_what_is_printed_after_an_export_can_be_run(name: str, tmp_path: Path) -
         assert "input" in json.loads(done.stdout)
     for column in made(name).traced.exported.before[0].get("columns", ()):
         assert column in words[1] or not words[1].startswith("{")
-    assert words[1][:20] in example(tmp_path).stderr
+    assert "python predict.py model.onnx QUESTION" in example(tmp_path).stderr
 
 
 def test_a_file_that_is_no_model_is_told_in_a_line(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from commands import commands_in
 from torch import Tensor
 from torch.nn.utils.rnn import pack_sequence
 
-from ensue import Matcher
+from ensue import Matcher, TableModel
 from ensue.cells import GRU
 from ensue.cells.reference import HIDDEN, INPUT
 from ensue.data.batches import NOISE, batches
@@ -21,13 +22,16 @@ from ensue.data.read import read
 from ensue.data.rows import Place
 from ensue.data.tasks.shapes import shapes
 from ensue.data.tasks.write import write_task
+from ensue.data.time.axis import Spacing
 from ensue.decoding import exact
 from ensue.errors import DataError, ShapeError
 from ensue.layers import Recurrent
 from ensue.runs.infer import infer
+from ensue.tasks.abilities import Filled, Suggestion
 from ensue.tasks.baselines.linear import LinearModel
 from ensue.tasks.blocks.encoders import TransformerEncoder
 from ensue.tasks.columns.learned import NumberColumn, TableColumns
+from ensue.tasks.forecast.tables.recipe import calendar_of
 from ensue.tasks.language.families import ConvolutionLanguage
 from ensue.tasks.pictures.part import PictureCollector
 from ensue.tasks.pictures.settings import PictureSettings
@@ -183,3 +187,42 @@ def test_another_label_is_another_run(
     code, _, err = run("train", "t.csv", "--text", "text", "--label", "two", *small, *again)
     assert code == 2
     assert "data.label: was 'one', now 'two'" in err
+
+
+def two_texts(path: Path, labels: list[str]) -> dict[str, list[str]]:
+    lines = [f"an offer of {k},a fine thing {k},{label}" for k, label in enumerate(labels)]
+    path.write_text("\n".join(["title,story,score", *lines]) + "\n")
+    return {"train": [str(path)], "text": ["title", "story"]}
+
+
+def test_the_label_of_several_inputs_decides_between_class_and_number(tmp_path: Path) -> None:
+    numbers = two_texts(tmp_path / "numbers.csv", [f"{k / 7:.3f}" for k in range(60)])
+    classes = two_texts(tmp_path / "classes.csv", ["good" if k % 2 else "bad" for k in range(60)])
+    assert infer({**numbers, "label": "score"}, None, []).config.task == "regress"
+    assert infer({**classes, "label": "score"}, None, []).config.task == "classify"
+
+
+def test_an_hourly_series_has_the_hour_where_two_days_were_seen() -> None:
+    hourly, daily = Spacing(span=timedelta(hours=1)), Spacing(span=timedelta(days=1))
+    assert calendar_of(hourly, 24 * 40) == ["hour", "weekday"]
+    assert calendar_of(hourly, 47) == []
+    assert "hour" not in calendar_of(daily, 800)
+
+
+def test_a_filled_text_marks_the_blank() -> None:
+    suggestions = (Suggestion("b", 0.5),)
+    filled = Filled("a b c", suggestions, suggestions, ("a", "b", "c"), 1, (1.0,) * 3, (2.0,) * 3)
+    marked = [line for line in filled.as_text().splitlines() if "→" in line]
+    assert len(marked) == 1
+    assert marked[0].split()[1] == "b"
+
+
+def test_an_explanation_names_the_linear_model_where_it_answers() -> None:
+    sizes = np.random.default_rng(1).normal(size=60).tolist()
+    rows = [{"size": x, "kind": "ab"[int(x > 0)], "big": "yes" if x > 0 else "no"} for x in sizes]
+    for share, is_named in (("fitted", True), (0.0, False)):
+        model = TableModel(
+            model={"hidden": [4], "linear_share": share}, train={"epochs": 2, "seed": 1}
+        ).fit(rows, target="big")
+        text = model.explain({"size": 1.0, "kind": "b"}).as_text(80, False)
+        assert ("network and linear model" in text) == is_named, text

@@ -205,7 +205,7 @@ def test_drawn_paths_have_the_mean_and_spread_that_the_network_says(case: str) -
         paths = network.paths(batch, 4000, Generator().manual_seed(2))
         assert paths is not None
         point = network.point(batch)
-        first = network.seen(batch, network.normalisation(batch))[0]
+        first = network.encode(batch, network.normalisation(batch))[0]
     assert network.says is not None
     low, high = network.says.interval(first, 0.9)
     own = network.normalisation(batch).inward(paths)[:, 0]
@@ -222,7 +222,7 @@ def test_a_rolled_step_is_a_step_of_teacher_forcing_on_the_same_numbers() -> Non
     with torch.no_grad():
         rolled = network.point(batch)
         normal = network.normalisation(batch)
-        forced = network.means(network.seen(batch._replace(target=rolled), normal))
+        forced = network.means(network.encode(batch._replace(target=rolled), normal))
     torch.testing.assert_close(normal.outward(forced), rolled)
 
 
@@ -263,7 +263,7 @@ def test_the_cost_does_not_depend_on_how_windows_are_normalised() -> None:
     network = FAMILIES["direct"].network(settings).eval().double()
     batch = WindowBatch(*(own.double() for own in random_batch(settings, 3)))
     normal = network.normalisation(batch)
-    z = network.seen(batch, normal)
+    z = network.encode(batch, normal)
     mean, raw = z[..., 0], z[..., 1]
     spread = normal.spread * (1e-3 + torch.nn.functional.softplus(raw))
     wanted = -torch.distributions.Normal(normal.outward(mean), spread).log_prob(batch.target)

@@ -336,7 +336,7 @@ def test_pictures_have_no_columns(tmp_path: Path) -> None:
     assert str(wrong.value) == (
         "--label: pictures have no columns: a picture's class is its folder, or stands in the file "
         "of labels beside an idx file. Leave the option out; a table that names pictures, with any "
-        "label, is read with --image COLUMN --label COLUMN"
+        "label, is read with --image COLUMN --label COLUMN without --task image"
     )
 
 
@@ -448,7 +448,7 @@ def test_a_part_is_split_by_its_pixels_and_brought_to_the_shape_of_training(tmp_
         QuestionFiles([str(tmp_path / "large.png")], data)
     )
     assert questions.part.shape == (1, 10, 10)
-    assert questions.shown == [str(tmp_path / "large.png")]
+    assert questions.shown_inputs == [str(tmp_path / "large.png")]
 
 
 def test_rows_by_column_name_name_files(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from ensue.errors import ConfigError, DataError, EnsueError, OptionError
 from ensue.export.model import TracedModel, write_model, write_traced
 from ensue.export.programs import node_program
 from ensue.runs.config import RunConfig
+from ensue.tasks.explaining.attribution import Attribution, Attributions
 from ensue.tasks.supervised.inputs.joined_learned import crossed, view_weights, weighted
 
 WORDS = {True: ("lovely", "nice"), False: ("grim", "bad")}
@@ -95,7 +96,7 @@ def test_one_view_alone_is_the_linear_model_of_this_input(kind: Any, label: str)
     asked = joined.reader.questions(held)
     alone = one.reader.questions([row["story"] for row in held])
     assert torch.equal(joined.learned.linear.scores(asked), one.learned.linear.scores(alone))
-    assert torch.equal(joined.learned.held, one.learned.held)
+    assert torch.equal(joined.learned.out_of_sample, one.learned.out_of_sample)
 
 
 def test_one_view_of_columns_is_that_of_a_table() -> None:
@@ -304,17 +305,61 @@ def test_commands_train_resume_and_answer(
         line = json.dumps(next(csv.DictReader(file)))
     code, out, _ = ensue("predict", "whole", "--json", stdin=line.encode())
     assert code == 0
+    assert json.loads(out)["input"].keys() >= {"title", "photo"}
     assert json.loads(out)["probabilities"] == pytest.approx(first["probabilities"])
     code, out, err = ensue("predict", "whole", "ads.csv", "--workers", "2")
     assert (code, out) == (2, "")
     assert "a run with several inputs answers in one process" in err
-    for asked in (("--file", "ads.csv", "--row", "3"), ("--text", line)):
+    for asked in (("--file", "ads.csv", "--row", "3"), ("--text", line), ("--values", line)):
         code, out, _ = ensue("explain", "whole", *asked)
         assert (code, "photo: " in out or "story: " in out) == (0, True)
     texts = ("--text", "title", "--text", "story")
     code, _, err = ensue("train", "ads.csv", *texts, "--label", "sold", "--task", "label")
     assert code == 2
     assert "data.text: several inputs are read together by classify and regress" in err
+
+
+def test_one_named_input_is_explained_by_its_option(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ensue: Ensue = commands_in(tmp_path, capsys, monkeypatch)
+    written(tmp_path, 60)
+    shutil.copy("ads.csv", "held.csv")
+    quick = ("--validation", "held.csv", "--label", "score", "--epochs", "1", "--set")
+    photo = ("--image", "photo", *quick, "inputs.photo.blocks=2 max", "--run", "photos")
+    assert ensue("train", "ads.csv", *photo)[0] == 0
+    parse = ("--tree", "parse", *quick, "inputs.parse.hidden_size=4", "--run", "trees")
+    code, _, err = ensue("train", "ads.csv", *parse)
+    assert code == 0, err
+    tree = ads(1)[0]["parse"]
+    for run, *asked in (
+        ("photos", "--image", "p3.png"),
+        ("photos", "--values", '{"photo": "p3.png"}'),
+        ("trees", "--tree", tree),
+        ("trees", "--values", json.dumps({"parse": tree})),
+    ):
+        code, out, err = ensue("explain", run, *asked)
+        assert code == 0, err
+        assert "what it adds to the value" in out
+    code, _, err = ensue("explain", "photos", "--text", "a chair")
+    assert (code, err) == (
+        2,
+        "OptionError: --text: expected a row by column name, got 'a chair': explain this run with "
+        """--file FILE --row N, or --values '{"photo": "…"}'\n""",
+    )
+    code, _, err = ensue("explain", "photos", "--values", "{photo}")
+    assert (code, "--values: expected a row as JSON" in err) == (2, True)
+
+
+def test_names_of_units_are_whole_behind_the_name_of_their_input() -> None:
+    answer = Attribution("yes", None, 0.5, 0.0, (0.5, 1.0, 0.25))
+    tokens = ("description: comfortable", "description: extraordinarily_long", "title: chair")
+    how = ("occlusion", "left out", "log-odds", "the whole answer")
+    found = Attributions(tokens, (2, 1), *how, (answer,), inputs=("description", "title"))
+    for shown in (found.as_text(80), found.as_text(80, True)):
+        for name in ("description: comfortable ", "description: extraordinarily…", "title: chair "):
+            assert name in shown
+    assert "description: extraordinarily_long" in found.as_svg()
 
 
 def test_the_target_decides_the_task(

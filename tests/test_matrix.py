@@ -23,6 +23,7 @@ import torch
 from commands import commands_in
 
 import ensue
+from ensue.data.pictures.images import write_image
 from ensue.export.model import TracedModel, write_traced
 from ensue.tasks.model import Model
 from ensue.training import Stopped, Update
@@ -393,8 +394,9 @@ def test_rows_of_a_file_are_answered_as_in_memory(
     """train, evaluate and predict by commands, over the same rows as a table."""
     command = commands_in(tmp_path, capsys, monkeypatch)
     words = _as_files(reads, predicts, tmp_path)
-    code, _, err = command("train", *words, "--epochs", "1", "--run", "run", "--quiet")
+    code, _, err = command("train", *words, "--epochs", "1", "--run", "run")
     assert code == 0, err
+    assert "epoch 1, update" in err
     code, out, err = command("evaluate", "run", "--validation", "--json")
     assert code == 0, err
     assert {*TARGETS[predicts].scores} & {*json.loads(out)["scores"]}
@@ -402,3 +404,19 @@ def test_rows_of_a_file_are_answered_as_in_memory(
     assert (code, len(out.splitlines())) == (0, ROWS), err
     row = TARGETS[predicts]
     assert {*(row.written or row.fields)} <= {*json.loads(out.splitlines()[0])}
+
+
+def test_pictures_of_a_folder_are_learned_as_numbers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The names of the folders are the numbers."""
+    command, draw = commands_in(tmp_path, capsys, monkeypatch), np.random.default_rng(4)
+    for number, k in product(range(1, 7), range(5)):
+        (tmp_path / f"widths/{number}").mkdir(parents=True, exist_ok=True)
+        pixels = draw.integers(0, 60, (8, 8)).astype(np.uint8)
+        pixels[2:6, :number] = 255
+        write_image(tmp_path / f"widths/{number}/{k}.png", pixels)
+    words = ("widths", "--set", "model.target=number", "--epochs", "1", "--set", "train.device=cpu")
+    code, _, err = command("train", *words, "--run", "run")
+    assert code == 0, err
+    assert "validation cost" in err

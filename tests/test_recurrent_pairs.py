@@ -124,13 +124,13 @@ def batch_of(sources: list[list[int]], targets: list[list[int]]) -> PairBatch:
 
 def columns(batch: PairBatch, rows: list[int]) -> PairBatch:
     """Some rows alone, with no more padding than they need."""
-    lengths, wanted = batch.lengths[rows], batch.wanted_lengths[rows]
+    lengths, wanted = batch.lengths[rows], batch.target_lengths[rows]
     steps = int(wanted.max())
     return PairBatch(
         batch.source[: int(lengths.max()), rows],
         lengths,
         batch.before[:steps, rows],
-        batch.wanted[:steps, rows],
+        batch.targets[:steps, rows],
         wanted,
     )
 
@@ -172,9 +172,9 @@ def test_what_stands_in_the_padding_changes_nothing(model: Any) -> None:
     other = PairBatch(
         longer(whole.source, whole.lengths),
         whole.lengths,
-        longer(whole.before, whole.wanted_lengths),
-        longer(whole.wanted, whole.wanted_lengths),
-        whole.wanted_lengths,
+        longer(whole.before, whole.target_lengths),
+        longer(whole.targets, whole.target_lengths),
+        whole.target_lengths,
     )
     assert_close(model.costs(other)[:5], model.costs(whole))
     assert_close(gradients(model(other), model), gradients(model(whole), model))
@@ -187,7 +187,7 @@ def test_stepping_equals_scoring_also_when_reordered(model: Any) -> None:
     for t in range(5):
         logs, state = model.step(whole.before[t, rows], state)
         assert_close(logs.exp().sum(1), torch.ones(len(rows), dtype=torch.float64))
-        assert_close(-logs.gather(1, whole.wanted[t, rows, None])[:, 0], costs[t, rows])
+        assert_close(-logs.gather(1, whole.targets[t, rows, None])[:, 0], costs[t, rows])
         alpha = model.alignment(state)
         assert (alpha is None) == (model.decoder.attention is None)
         if alpha is not None:
@@ -214,7 +214,7 @@ def test_searches_find_what_the_parallel_pass_says(model: Any) -> None:
             own = columns(whole, [row])
             given = PairBatch(own.source, own.lengths, before, tokens, torch.tensor([len(tokens)]))
             assert -one.log_probability == pytest.approx(float(model.costs(given).sum()), rel=1e-9)
-    forced = score(model.step, start, state, whole.wanted, whole.wanted_lengths)
+    forced = score(model.step, start, state, whole.targets, whole.target_lengths)
     assert_close(-forced, model.costs(whole))
 
 
@@ -222,7 +222,7 @@ def test_the_future_cannot_change_the_past(model: Any) -> None:
     whole = pairs(wanted=(5, 5, 5, 5))
     before = whole.before.clone()
     before[3:] = 3 + (before[3:] - 2) % (TARGETS - 3)
-    other = PairBatch(whole.source, whole.lengths, before, whole.wanted, whole.wanted_lengths)
+    other = PairBatch(whole.source, whole.lengths, before, whole.targets, whole.target_lengths)
     assert_close(model.costs(other)[:3], model.costs(whole)[:3])
     assert not torch.equal(model.costs(other)[3:], model.costs(whole)[3:])
 
@@ -232,7 +232,7 @@ def test_the_source_is_read_to_both_ends(model: Any) -> None:
     for at in (0, 5):
         source = whole.source.clone()
         source[at, 0] = 3 + (source[at, 0] - 2) % (SOURCES - 3)
-        other = PairBatch(source, whole.lengths, whole.before, whole.wanted, whole.wanted_lengths)
+        other = PairBatch(source, whole.lengths, whole.before, whole.targets, whole.target_lengths)
         assert float((model.costs(other) - model.costs(whole))[0, 0].abs()) > 1e-6
         assert_close(model.costs(other)[:, 1:], model.costs(whole)[:, 1:])
 
@@ -314,7 +314,7 @@ def test_with_all_words_its_own_it_hears_what_greedy_says(name: str) -> None:
     said = greedy(model.step, whole.before[0], state, end=None, most_steps=5)
     own = torch.tensor([one.tokens for one in said]).T
     before = torch.cat([whole.before[:1], own[:-1]])
-    heard = PairBatch(whole.source, whole.lengths, before, whole.wanted, whole.wanted_lengths)
+    heard = PairBatch(whole.source, whole.lengths, before, whole.targets, whole.target_lengths)
     free, followed = model(whole), model.costs(heard).sum()
     assert_close(free, followed)
     assert not torch.isclose(free, forced)
@@ -342,7 +342,7 @@ def test_reading_in_reverse_is_reading_the_reverse(attention: str) -> None:
     plain = network(attention=attention).double()
     reverse = network(attention=attention, reverse_source=True).double()
     reverse.load_state_dict(plain.state_dict())
-    other = PairBatch(turned, whole.lengths, whole.before, whole.wanted, whole.wanted_lengths)
+    other = PairBatch(turned, whole.lengths, whole.before, whole.targets, whole.target_lengths)
     assert_close(reverse.costs(whole), plain.costs(other))
     assert not torch.equal(reverse.costs(whole), plain.costs(whole))
     _, state = reverse.step(whole.before[0], reverse.begin(whole.source, whole.lengths))
@@ -403,9 +403,9 @@ def test_a_vector_begins_a_sequence() -> None:
     costs = []
     for vector in vectors:
         state = decoder.begin(4, bridge(vector), None, None)
-        r, _ = decoder(whole.before, state, whole.wanted_lengths)
-        costs.append(decoder.costs(r, whole.wanted, whole.wanted_lengths))
-        forced = score(decoder.step, whole.before[0], state, whole.wanted, whole.wanted_lengths)
+        r, _ = decoder(whole.before, state, whole.target_lengths)
+        costs.append(decoder.costs(r, whole.targets, whole.target_lengths))
+        forced = score(decoder.step, whole.before[0], state, whole.targets, whole.target_lengths)
         assert_close(-forced.float(), costs[-1])
     assert not torch.isclose(*costs)[0].any()
     with pytest.raises(ShapeError) as wrong:
@@ -445,7 +445,9 @@ def test_ten_pairs_are_learned_by_heart(name: str) -> None:
     found = greedy(
         model.step, start, model.begin(batch.source, batch.lengths), end=END, most_steps=9
     )
-    wanted = [batch.wanted[:n, row].tolist() for row, n in enumerate(batch.wanted_lengths.tolist())]
+    wanted = [
+        batch.targets[:n, row].tolist() for row, n in enumerate(batch.target_lengths.tolist())
+    ]
     assert [list(one.tokens) for one in found] == wanted
 
 
@@ -489,7 +491,7 @@ def test_the_learned_alignment_is_the_right_one(attention: str, turned: bool) ->
     )
     said, right = [], []
     for row, (one, length) in enumerate(zip(found, batch.lengths.tolist(), strict=True)):
-        said.append(list(one.content) == batch.wanted[:length, row].tolist())
+        said.append(list(one.content) == batch.targets[:length, row].tolist())
         assert one.watched is not None
         looked = one.watched[: len(one.content)].argmax(1).tolist()
         expected = list(range(length))[:: -1 if turned else 1]

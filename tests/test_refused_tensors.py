@@ -103,6 +103,6 @@ def test_the_message_says_what_was_expected(name: str) -> None:
 
 def test_what_broadcasts_is_taken() -> None:
     x, source = zeros(5, 4, 4), zeros(3, 2, 4)
-    for seen in (mask(10, 3), mask(1, 3), mask(2, 1, 1, 3), None):
-        assert attention(x, source, mask).shape == x.shape
+    for where in (mask(10, 3), mask(1, 3), mask(2, 1, 1, 3), None):
+        assert attention(x, source, where).shape == x.shape
     assert tree(zeros(3, 3), PARENTS.int())[0].shape == (3, 4)

@@ -566,7 +566,7 @@ def test_a_trial_leaves_time_for_what_it_takes_itself(
     job = TrialJob("t", "t", {}, "accuracy", until=1085.0, last=1090.0, best=0.5)
     span = pool.TrainingSpan(job)
     now[0] += 10
-    span(Began(0, 50))
+    span(Began(0, 50, "accuracy"))
     for number in range(1, 30):
         now[0] += 5
         span(Update(number, 1, 1.0, 1.0, 1.0, 1.0, 1.0))
@@ -583,7 +583,7 @@ def test_half_of_what_is_left_is_for_updates(monkeypatch: pytest.MonkeyPatch) ->
     moments = iter([1000.0, 1800.0])
     monkeypatch.setattr(pool.time, "monotonic", lambda: next(moments))
     span = pool.TrainingSpan(TrialJob("t", "t", {}, "accuracy", until=2100.0, last=2200.0))
-    span(Began(0, 50))
+    span(Began(0, 50, "accuracy"))
     assert span._until == 2000.0
 
 
@@ -591,7 +591,7 @@ def test_half_of_what_is_left_is_for_updates(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_time_is_kept(tables: RunConfig, tmp_path: Path) -> None:
     """Trials are made until it is over; one that runs then is closed at its best weights."""
     endless = tables.changed({"train": {"epochs": 100_000, "patience": None}})
-    own = replace(endless, told={**tables.told, "train": frozenset({"epochs", "patience"})})
+    own = replace(endless, explicit={**tables.explicit, "train": frozenset({"epochs", "patience"})})
     found = search(own, tmp_path / "s", SearchRequest(minutes=0.5))
     (row,) = found.rows
     assert not row.stopped

@@ -23,7 +23,7 @@ from ensue.tasks.codec import Packed, unpacked
 from ensue.tasks.columns.cells import Grid, ShownRow, cells_of
 from ensue.tasks.columns.learned import TableColumns
 from ensue.tasks.declarations import Unfit
-from ensue.tasks.evaluation.calibration import held, reliability
+from ensue.tasks.evaluation.calibration import coverage_of, reliability
 from ensue.tasks.reader import QuestionFiles
 from ensue.tasks.rows.collect import Example, collect
 from ensue.tasks.rows.part import Numbers
@@ -354,7 +354,7 @@ def test_reliability_is_its_definition_and_sums_to_the_calibration_error() -> No
 
 
 def test_held_counts_what_lies_inside() -> None:
-    found = held(np.array([0.0, 1.0, 5.0]), np.zeros(3), np.array([1.0, 1.0, 2.0]), 0.9)
+    found = coverage_of(np.array([0.0, 1.0, 5.0]), np.zeros(3), np.array([1.0, 1.0, 2.0]), 0.9)
     assert found == (0.9, pytest.approx(2 / 3), pytest.approx(4 / 3))
 
 
@@ -543,9 +543,9 @@ def test_a_file_has_the_same_cells_as_rows_in_memory(tmp_path: Path) -> None:
     names = train.numbers.token_names
     assert {names[k].partition("\t")[0] for k in train.inputs.values} == {"area", "age"}
     (questions,) = fitted("number").reader.question_files(QuestionFiles([str(file)], data))
-    assert questions.shown is not None
+    assert questions.shown_inputs is not None
     row = houses(1)[0]
-    assert questions.shown[0] == {"area": f"{row['area']:.2f}", "age": str(row["age"])}
+    assert questions.shown_inputs[0] == {"area": f"{row['area']:.2f}", "age": str(row["age"])}
 
 
 def ensue(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:

@@ -224,11 +224,11 @@ def test_few_rows_are_solved_over_rows(monkeypatch: pytest.MonkeyPatch) -> None:
         return solve_by_rows(products, *given)
 
     monkeypatch.setattr(margin, "solve_by_rows", solved)
-    quick = fit_text_linear(train, held, classes, 3).held
+    quick = fit_text_linear(train, held, classes, 3).out_of_sample
     assert ran
     ran.clear()
     monkeypatch.setattr(text_linear, "BY_ROWS", 0)
-    slow = fit_text_linear(train, held, classes, 3).held
+    slow = fit_text_linear(train, held, classes, 3).out_of_sample
     assert not ran
     assert_close(quick.softmax(1), slow.softmax(1), atol=5e-3, rtol=0)
 
@@ -240,8 +240,8 @@ def test_few_rows_are_solved_over_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_planted_words_are_found_and_probabilities_keep_their_word(train: int, held: int) -> None:
     *parts, classes = planted_parts(train, held)
     fitted = fit_text_linear(*parts, classes, 3)
-    assert fitted.held.shape == (held, 3)
-    right = (fitted.held.argmax(1).numpy() == classes[train:]).mean()
+    assert fitted.out_of_sample.shape == (held, 3)
+    right = (fitted.out_of_sample.argmax(1).numpy() == classes[train:]).mean()
     assert right > 0.9
     fresh, wanted = planted(300, seed=2)
     z = fitted.model.scores(texts(fresh))
@@ -256,7 +256,7 @@ def test_a_number_is_found_too() -> None:
     *parts, classes = planted_parts(400, 100)
     values = (classes - 1.0) * 1.2
     fitted = fit_text_ridge(*parts, values)
-    wrong = fitted.held[:, 0].numpy() - values[400:]
+    wrong = fitted.out_of_sample[:, 0].numpy() - values[400:]
     assert np.mean(wrong**2) < 0.3 * values.var()
 
 

@@ -241,7 +241,7 @@ def test_the_average_is_the_weighted_sum_of_all_weights() -> None:
 def test_rows_come_in_order() -> None:
     model = build("linear")
     rows = list(train(model, Rows(), Judge(model), settings()))
-    assert rows[0] == Began(0, 2 * PER_EPOCH)
+    assert rows[0] == Began(0, 2 * PER_EPOCH, "cost")
     updates = [row for row in rows if isinstance(row, Update)]
     assert [row.update for row in updates] == list(range(1, 2 * PER_EPOCH + 1))
     assert [row.epoch for row in updates] == [1] * PER_EPOCH + [2] * PER_EPOCH
@@ -262,7 +262,7 @@ def test_the_updates_are_bounded_and_the_last_is_evaluated() -> None:
     model = build("linear")
     rows = list(train(model, Rows(), Judge(model), settings(most_updates=5, check_every=3)))
     assert [row.update for row in rows if isinstance(row, Validated)] == [3, 5]
-    assert rows[0] == Began(0, 5)
+    assert rows[0] == Began(0, 5, "cost")
     assert rows[-1] == Finished(5, "updates")
 
 

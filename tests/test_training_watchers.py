@@ -34,7 +34,12 @@ def test_the_history_has_every_tenth_update_and_every_evaluation() -> None:
     written = [number for number in range(1, 32) if recorded(update(number))]
     assert written == [1, 10, 20, 30]
     assert recorded(Validated(7, 1, {"cost": COST}, True))
-    for row in (Began(0, 9), CheckpointSaved(3, Path("a")), Said("a line"), Finished(9, "epochs")):
+    for row in (
+        Began(0, 9, "cost"),
+        CheckpointSaved(3, Path("a")),
+        Said("a line"),
+        Finished(9, "epochs"),
+    ):
         assert recorded(row) is None
 
 
@@ -105,8 +110,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def shown(stream: Any, clock: Clock, quiet: bool = False) -> str:
     """What the display writes of twenty updates, four seconds each, and an evaluation."""
-    display = Display("accuracy", stream, quiet)
-    display(Began(0, 40))
+    display = Display(stream, quiet)
+    display(Began(0, 40, "accuracy"))
     for number in range(1, 21):
         clock.now += 4
         display(Update(number, 1, 0.5, 1e-3, 1.0, 40.0, 400.0))
@@ -151,7 +156,7 @@ def test_on_a_terminal_a_bar_is_drawn_over_itself(
 def test_a_run_that_continues_counts_from_there(clock: Clock) -> None:
     stream = io.StringIO()
     display = Display(stream=stream)
-    display(Began(30, 40))
+    display(Began(30, 40, "cost"))
     clock.now += 10
     display(Update(35, 1, 0.5, 1e-3, 1.0, 5.0, 50.0))
     assert stream.getvalue() == "update 35/40, cost 0.5, 5 tokens/s, 0:10 left\n"
@@ -162,7 +167,7 @@ def test_a_quiet_display_warns_and_is_silent_otherwise(clock: Clock, stream: Any
     assert shown(stream(), clock, quiet=True) == "step-000003 is damaged\n"
     for quiet, words in ((True, ""), (False, "continuing from step-000003\n")):
         own = stream()
-        Display("cost", own, quiet)(Said("continuing from step-000003", progress=True))
+        Display(own, quiet)(Said("continuing from step-000003", progress=True))
         assert own.getvalue() == words
 
 
@@ -196,4 +201,4 @@ def test_python_shows_progress_in_terminals_and_notebooks(
 
 def test_python_writes_nothing_into_files_and_pipes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", io.StringIO())
-    assert where_somebody_looks("accuracy") == []
+    assert where_somebody_looks() == []

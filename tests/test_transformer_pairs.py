@@ -60,8 +60,8 @@ def columns(rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
 def batch_of(pairs: Sequence[Pair]) -> PairBatch:
     source, lengths = columns([source for source, _ in pairs])
     before, _ = columns([[START, *target] for _, target in pairs])
-    wanted, wanted_lengths = columns([[*target, END] for _, target in pairs])
-    return PairBatch(source, lengths, before, wanted, wanted_lengths)
+    wanted, target_lengths = columns([[*target, END] for _, target in pairs])
+    return PairBatch(source, lengths, before, wanted, target_lengths)
 
 
 def fresh(source: int = WORDS, target: int = WORDS, **own: Any) -> TransformerPairs:
@@ -89,9 +89,9 @@ def _model(request: pytest.FixtureRequest) -> TransformerPairs:
 def test_the_cost_is_the_sum_of_the_costs(model: TransformerPairs) -> None:
     batch = batch_of(PAIRS)
     costs = model.costs(batch)
-    assert costs.shape == batch.wanted.shape
+    assert costs.shape == batch.targets.shape
     assert_close(model(batch), costs.sum())
-    real = torch.arange(len(costs))[:, None] < batch.wanted_lengths
+    real = torch.arange(len(costs))[:, None] < batch.target_lengths
     assert not costs[~real].any()
     assert (costs[real] > 0).all()
 
@@ -107,7 +107,7 @@ def test_a_batch_is_its_rows_one_by_one_and_padding_is_nothing(model: Transforme
         batch,
         source=torch.cat([batch.source, more]),
         before=torch.cat([batch.before, more]),
-        wanted=torch.cat([batch.wanted, more]),
+        targets=torch.cat([batch.targets, more]),
     )
     assert_close(model.costs(padded)[: len(costs)], costs)
     parameters = list(model.parameters())
@@ -134,8 +134,8 @@ def test_stepping_is_the_parallel_pass(model: TransformerPairs) -> None:
     for t in range(len(batch.before)):
         logs, state = model.step(batch.before[t], state)
         assert_close(logs.exp().sum(1), torch.ones(len(PAIRS), dtype=torch.float64))
-        real = t < batch.wanted_lengths
-        found = -logs.gather(1, batch.wanted[t][:, None])[:, 0]
+        real = t < batch.target_lengths
+        found = -logs.gather(1, batch.targets[t][:, None])[:, 0]
         assert_close(found * real, costs[t])
 
 
@@ -240,7 +240,9 @@ def test_it_is_the_transformer_of_torch() -> None:
         memory_key_padding_mask=hidden,
     )
     scores = y @ model.output.weight.t() + model.output.bias
-    expected = cross_entropy(scores.transpose(1, 2), batch.wanted, reduction="none", ignore_index=0)
+    expected = cross_entropy(
+        scores.transpose(1, 2), batch.targets, reduction="none", ignore_index=0
+    )
     assert_close(model.costs(batch), expected.detach())
 
 
@@ -318,7 +320,7 @@ def taught(model: TransformerPairs, batches: Sequence[PairBatch], rate: float) -
         for group in optimiser.param_groups:
             group["lr"] = rate * min(1.0, (k + 1) / 50)
         optimiser.zero_grad()
-        (model(batch) / batch.wanted_lengths.sum()).backward()
+        (model(batch) / batch.target_lengths.sum()).backward()
         optimiser.step()
 
 

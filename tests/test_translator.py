@@ -193,7 +193,7 @@ def test_stepping_equals_all_at_once(name: str, fitted: Callable[[str], Translat
     at_once = ensemble.log_probabilities(batch)
     state = ensemble.begin(batch.source, batch.lengths)
     start = torch.full((7,), START_NUMBER)
-    stepped = score(ensemble.step, start, state, batch.wanted, batch.wanted_lengths)
+    stepped = score(ensemble.step, start, state, batch.targets, batch.target_lengths)
     assert torch.allclose(stepped, at_once.double(), atol=1e-5)
 
 
@@ -319,10 +319,10 @@ def test_a_batch_says_the_start_before_and_the_end_behind() -> None:
         source, target = data.source.row(row), data.target.row(row)
         assert batch.source[: len(source), column].tolist() == source.tolist()
         assert batch.before[: len(target) + 1, column].tolist() == [START_NUMBER, *target]
-        assert batch.wanted[: len(target) + 1, column].tolist() == [*target, END_NUMBER]
-        assert not batch.wanted[len(target) + 1 :, column].any()
+        assert batch.targets[: len(target) + 1, column].tolist() == [*target, END_NUMBER]
+        assert not batch.targets[len(target) + 1 :, column].any()
         assert batch.lengths[column] == len(source)
-        assert batch.wanted_lengths[column] == len(target) + 1
+        assert batch.target_lengths[column] == len(target) + 1
     assert len(batch) == 2
 
 
@@ -340,7 +340,7 @@ def test_batches_hold_every_row_once_in_an_order_that_follows_from_seed_and_epoc
     assert rows(1, 0) != rows(2, 0)
     for own in rows(1, 0):
         batch = data.batch(own)
-        assert max(batch.source.numel(), batch.wanted.numel()) <= 60
+        assert max(batch.source.numel(), batch.targets.numel()) <= 60
         assert len(own) <= 8
     source = SequenceSource(data, names, seed=1, budget=60, most_rows=8)
     assert source.targets([3, 5]) == len(data.target.row(3)) + len(data.target.row(5)) + 2

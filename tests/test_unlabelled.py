@@ -278,7 +278,8 @@ def test_a_row_is_scored_by_models_that_never_saw_its_label(
         other = CLASSES.copy()
         other[len(LABELLED) + row] ^= 1
         one, two = (
-            fit_with_topics(*PARTS, own, 2, [WORDS]).linear.held[row] for own in (CLASSES, other)
+            fit_with_topics(*PARTS, own, 2, [WORDS]).linear.out_of_sample[row]
+            for own in (CLASSES, other)
         )
         torch.testing.assert_close(one, two, atol=1e-6, rtol=0)
 

@@ -51,13 +51,14 @@ class OneOf:
     and have rows added later."""
 
     table: Callable[[], Collection[str]]
+    noun: str = ""  # of rows that users add themselves
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
     ) -> core_schema.CoreSchema:
         def check(name: str) -> str:
             if name not in self.table():
-                raise ValueError(one_of(self.table(), name))
+                raise ValueError(one_of(self.table(), name) + of_your_own(self.noun))
             return name
 
         return core_schema.no_info_after_validator_function(check, handler(source))
@@ -256,6 +257,13 @@ def known_keys(keys: list[str]) -> str:
     more = len(keys) - MOST_LISTED
     rest = f" and {more} more, which `ensue settings` lists" if more > 0 else ""
     return f" Known: {', '.join(keys[:MOST_LISTED])}{rest}"
+
+
+def of_your_own(noun: str) -> str:
+    """What to do where a name is that of a row of one's own; "" for no noun."""
+    if not noun:
+        return ""
+    return f"; a {noun} of your own is imported first, by a script that then calls ensue.cli.main()"
 
 
 def one_of(known: Iterable[str], got: object) -> str:

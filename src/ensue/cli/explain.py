@@ -90,6 +90,8 @@ def explain(options: ExplainOptions, option_values: Mapping[Option, Any]) -> Non
     if subject is None:
         assert options.file is not None
         value = _row_of(options.file, options.row, config.data, model)
+    elif (row := model.reader.named_row(subject.word, option_values[subject])) is not None:
+        value = row
     elif explains.option == subject:
         value = option_values[subject]
     else:
@@ -119,7 +121,7 @@ def _show(explanation: "Explanation", options: ExplainOptions) -> None:
     from ensue.drawing.document import as_page
 
     if options.as_json:
-        answer(as_json_text(asdict(explanation.found)))
+        answer(as_json_text(asdict(explanation.result)))
     else:
         colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         answer(explanation.as_text(shutil.get_terminal_size().columns, colour), styled=colour)
@@ -154,11 +156,11 @@ def _row_of(file: str, row: int, data: "DataSettings", model: "AnyModel") -> Any
 
     passed = 0
     for questions in model.reader.question_files(QuestionFiles([file], data)):
-        if questions.shown is None:
+        if questions.shown_inputs is None:
             break
-        if row <= passed + len(questions.shown):
-            return questions.shown[row - passed - 1]
-        passed += len(questions.shown)
+        if row <= passed + len(questions.shown_inputs):
+            return questions.shown_inputs[row - passed - 1]
+        passed += len(questions.shown_inputs)
     raise OptionError(f"--row: expected a row of {file} from 1 to {passed:,}, got {row}")
 
 

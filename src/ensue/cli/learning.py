@@ -136,7 +136,7 @@ def run_training(options: TrainOptions, further: FurtherOptions) -> None:
             if options.find_rate:
                 answer(str(suggest_rate(config, tell)))
                 return
-            watchers = [Display(config.train.watch, quiet=options.quiet)]
+            watchers = [Display(quiet=options.quiet)]
             on = elsewhere(options)
             first = None if on is None else members_elsewhere(folder, config, on, tell, allow)
             with attempted(folder) if team.first else nullcontext():

@@ -53,7 +53,7 @@ def runs(
         answer(as_json_text(listed.as_json()))
     elif listed.runs:
         answer(listed.as_text())
-    else:
+    elif not listed.broken:
         answer(f"{printable(str(folder))}: no run in it or below it")
     for line in listed.broken:
         say(line)

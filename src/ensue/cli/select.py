@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from ensue.runs.config import RunConfig
     from ensue.study.selection.entries import Selection
     from ensue.study.selection.search import SearchRequest
-    from ensue.training import Watcher
 
 Models = Annotated[
     str,
@@ -145,9 +144,7 @@ def _compared(options: SelectOptions, config: "RunConfig") -> "Selection":
     from ensue.study.selection.selection import select_among
     from ensue.training import Display
 
-    def watchers(config: "RunConfig") -> "list[Watcher]":
-        return [Display(config.train.watch, quiet=options.quiet)]
-
+    watchers = [Display(quiet=options.quiet)]
     return select_among(config, options.models, options.run, teller(options.quiet), watchers)
 
 

@@ -12,7 +12,7 @@ import typer
 
 from ensue.cli.app import names_of
 from ensue.cli.help import FILLED_IN
-from ensue.errors import ConfigError, OptionError, unknown
+from ensue.errors import OptionError
 from ensue.tasks import TASKS
 from ensue.tasks.options import Option
 
@@ -131,7 +131,7 @@ def task_of(option_values: OptionValues, verb: str, task: str) -> str:
     possible = [name for name in TASKS if all(name in owners[option] for option in option_values)]
     if task:
         if task not in TASKS:
-            raise ConfigError(str(unknown("task", task, TASKS)))
+            raise TASKS.unknown(task)
         check_owned(option_values, verb, task, f"--task {task}")
         return task
     if option_values and not possible:

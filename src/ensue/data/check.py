@@ -275,6 +275,8 @@ def _missing_picture(row: Row, column: str) -> str:
     name = row.fields.get(column)
     if not column or not isinstance(name, str):
         return ""
+    if not name.strip():
+        return f"{column}: expected the name of a picture's file, got an empty text"
     place = Path(row.place.file).parent / name
     return "" if place.is_file() else f"{column}: no such file, {place}"
 

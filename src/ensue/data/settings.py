@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from ensue.data.formats import format_names
 from ensue.data.options import ReadOptions
@@ -76,6 +76,14 @@ class DataSettings(Table):
         "are among more.",
     )
     skip_bad: bool = Field(False, description="Skip faulty rows instead of stopping.")
+
+    @field_validator("columns")
+    @classmethod
+    def _each_once(cls, names: list[str]) -> list[str]:
+        twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+        if twice:
+            raise ValueError(f"expected each column once, got {', '.join(map(repr, twice))} twice")
+        return names
 
     @property
     def texts(self) -> list[str]:

@@ -15,6 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
 
+from ensue.data.pictures.endings import is_image
 from ensue.data.rows import reading_watch
 from ensue.errors import DataError
 from ensue.files.opening import HELD_FILES
@@ -58,8 +59,10 @@ def open_file(path: Path) -> BinaryIO:
 
 
 def _near_name(path: Path) -> Path | None:
-    """A file in the same folder with a similar name; endings are not compared."""
+    """A file in the same folder with a similar name; endings are not compared, except that pictures
+    are no tables."""
     names = [sibling.name for sibling in path.parent.iterdir()] if path.parent.is_dir() else []
+    names = [name for name in names if is_image(Path(name)) == is_image(path)]
     stems: dict[str, list[str]] = {}
     for name in sorted(names, key=lambda name: Path(name).suffix != path.suffix):
         stems.setdefault(Path(name).stem, []).append(name)

@@ -195,7 +195,7 @@ def _say_training(console: Console, out: Path) -> tuple[AnyModel, AnyModel]:
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=one_thread_each()) as other:
         config, folder = _configured(out, "dates", "additive")
         with one_thread():
-            trained = train_run(config, folder, [Display(config.train.watch)])
+            trained = train_run(config, folder, [Display()])
         seconds = perf_counter() - begun
     if other.returncode:
         raise RunError(f"{without.path}: training ended with exit code {other.returncode}")

@@ -31,7 +31,7 @@ from ensue.export.c_folder import (
     run_folder,
 )
 from ensue.export.grid import CASES, TOLERANCE, ExportMismatch, with_stored_weights
-from ensue.export.module import module_text, packed, pieces, run_in_node
+from ensue.export.module import PIECES, module_text, packed, run_in_node
 from ensue.export.onnx.network import network_model, traced
 from ensue.export.onnx.run import session_of
 from ensue.export.weights import store
@@ -324,7 +324,7 @@ def _write_onnx(model: TracedModel, path: Path, weights: str, unchecked: bool) -
     named = [path.name, *(f"{path.stem}.{name}.onnx" for name in list(made)[1:])]
     files = dict(zip(named, data.values(), strict=True))
     files[path.stem + ".preprocess.json"] = json.dumps(about, ensure_ascii=False).encode()
-    files["predict.py"] = example_text(exported).encode()
+    files["predict.py"] = example_text().encode()
     remarks = [f"try it: python predict.py {path.name} {on_command_line(exported)}"]
     if is_fed(exported):
         begun = f"import predict; fed = predict.Stream({path.name!r})"
@@ -332,11 +332,11 @@ def _write_onnx(model: TracedModel, path: Path, weights: str, unchecked: bool) -
     return _written(path.parent, files, unchecked, worst, remarks, path.name)
 
 
-def example_text(exported: Exported) -> str:
-    """The runnable example: what every model needs, and what the steps of this one do."""
-    named = ["core", *pieces(exported)]
-    question = f"\n\nQUESTION = {on_command_line(exported)!r}  # an example\n"
-    return "".join([*map(example_piece, named), question, example_piece("main")])
+def example_text() -> str:
+    """The runnable example. It does the steps of every model, so that several may lie in one
+    folder."""
+    steps = dict.fromkeys(name for names in PIECES.values() for name in names)
+    return "".join(map(example_piece, ["core", *steps, "main"]))
 
 
 def example_piece(name: str) -> str:

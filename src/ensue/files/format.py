@@ -20,6 +20,7 @@ from ensue.files.opening import read_plain
 
 FORMAT = 3
 VERSIONS = {1: "0.1.0", 2: "0.2.0"}  # formats that are no longer read, and who wrote them
+COMMITS = {"0.1.0": "6a3630e", "0.2.0": "c338af1"}  # the last of each version
 CONFIG, SELECTION = "config.toml", "selection.json"
 MOST_UP = 4  # folders from a checkpoint of a member up to its run
 # Where a run, a model or a selection records the version that wrote it.
@@ -29,11 +30,46 @@ RECORDS = (
 )
 PARTS = ("train", "validation", "test", "unlabelled")  # lists of files
 OPTIONS = ("text", "label", "separator", "sequence", "group")  # columns that have an option
-# Defaults of the data table; anything empty is a default, too.
-DEFAULTS = {"format": "auto", "encoding": "utf-8", "decimal": ".", "train_rows": "all"}
-GONE = ("split_version",)
 # Settings of the model without which other columns would be read.
 COLUMNS = ("targets", "covariates", "known", "ids", "static", "time", "horizon")
+# Every setting and its default, by task: read as data, for files know no tasks.
+SETTINGS = Path(__file__).parent.parent / "runs" / "settings.json"
+TABLES = ("", "text", "model", "train")  # those of config.toml beside the data
+# Settings that a task chooses by the training part where nobody says them: defaults, too, are said.
+FITTED = frozenset(
+    [
+        "text.level",
+        "model.linear",
+        "model.linear_share",
+        "model.pooling",
+        "model.hidden_size",
+        "model.embedding_size",
+        "model.character_hidden",
+        "model.dropout_input",
+        "model.dropout_output",
+        "model.once_dropout",
+        "model.word_dropout",
+        "model.batch_rows",
+        "model.output",
+        "model.legal_only",
+        "model.leave_out",
+        "model.features",
+        "model.missing",
+        "model.threshold",
+        "model.softmax",
+        "model.softmax_cuts",
+        "model.look_back",
+        "model.calendar",
+        "model.epoch_windows",
+        "model.batch_windows",
+        "train.epochs",
+        "train.patience",
+        "train.averaging",
+        "train.rate",
+        "train.schedule",
+        "train.watch",
+    ]
+)
 # What reading a file that is not as Ensue writes it may end in.
 FAULTS = (OSError, RunError, Damaged, ValueError, RecursionError)
 
@@ -46,7 +82,7 @@ def check_format(number: Any, place: Path, version: str = "") -> None:
     if number > FORMAT:
         raise RunError(
             f"{place}: a newer Ensue wrote this, in format {number}; this version reads format "
-            f"{FORMAT}. Nothing was changed.\nNext: pip install --upgrade ensue"
+            f"{FORMAT}. Nothing was changed.\nNext: git pull, in your clone of Ensue"
         )
     if number < FORMAT:
         raise _refusal(number, place, version)
@@ -77,11 +113,16 @@ def _refusal(number: int, place: Path, version: str) -> RunError:
     lines = [
         f"{root}: Ensue {wrote} wrote this, in format {number}; this version reads format "
         f"{FORMAT}. Nothing was changed.",
-        f"To use it as it is: pip install 'ensue=={wrote}'",
-        f"To train it again with this version: {_command(root)}",
+        f"To use it as it is, in your clone of Ensue: git worktree add ../ensue-{wrote} "
+        f"{COMMITS[wrote]} && make -C ../ensue-{wrote} demo ARGS=--help; the command is then "
+        f"../ensue-{wrote}/.venv/bin/ensue",
     ]
-    if (config := _config_of(root)) is not None:
+    command, left_out = _command(root)
+    lines.append(f"To train it again with this version: {command}")
+    if (root / SELECTION).exists() and (config := _config_of(root)) is not None:
         lines.append(f"Add the settings that you chose yourself with --set; {config} has them.")
+    elif left_out:
+        lines.append(f"Not in this command: {', '.join(left_out)}; {_config_of(root)} has them.")
     return RunError("\n".join(lines))
 
 
@@ -138,21 +179,29 @@ def _texts(value: Any) -> list[str]:
 # --- the command that trains again -----------------------------------------------------------
 
 
-def _command(root: Path) -> str:
-    """`ensue train` or `ensue select` with the files and columns of an older run."""
+def _command(root: Path) -> tuple[str, list[str]]:
+    """`ensue train` or `ensue select` with files, columns and settings of an older run; the
+    settings that it leaves out."""
     config = _config_of(root)
     verb = "select" if (root / SELECTION).exists() else "train"
     run = ["--run", str(free_name(root))]
     if config is None:
         kind = _kind_of(root)
-        return " ".join(["ensue", verb, "FILES", *kind, *map(in_shell, run)])
+        return " ".join(["ensue", verb, "FILES", *kind, *map(in_shell, run)]), []
     tables = _tables(config)
     data = tables["data"]
     words = [*_files(data, PARTS[0], config), "--task", tables["task"]]
     for part in PARTS[1:]:
         words += [word for file in _files(data, part, config) for word in (f"--{part}", file)]
-    words += _columns(tables)
-    return " ".join(["ensue", verb, *map(in_shell, [*words, *run])])
+    columns, left_out = _columns(tables)
+    words += columns
+    if verb == "train":
+        settings, without = _settings(tables)
+        words, left_out = [*words, *settings], [*left_out, *without]
+    else:  # the others are those of its first trial
+        model = _table(tables, "model")
+        words += [w for key in COLUMNS if model.get(key) for w in _set(f"model.{key}", model[key])]
+    return " ".join(["ensue", verb, *map(in_shell, [*words, *run])]), left_out
 
 
 def _kind_of(root: Path) -> list[str]:
@@ -175,18 +224,56 @@ def _files(data: Mapping[str, Any], part: str, config: Path) -> list[str]:
     return files
 
 
-def _columns(tables: Mapping[str, Any]) -> list[str]:
-    """How the files were read, as options."""
-    words = list[str]()
+def _table(tables: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A table of a configuration by its name; "" is the keys that stand in none."""
+    table = tables.get(name) if name else tables
+    return table if isinstance(table, dict) else {}
+
+
+def _defaults(task: str, table: str) -> Mapping[str, Any]:
+    """The default of every setting of a table, by its key; {} for a task of one's own."""
+    facts = json.loads(SETTINGS.read_text("utf-8"))
+    of_task = facts["tasks"].get(task)
+    if of_task is None:
+        return {}
+    settings = of_task["model"] if table == "model" else facts["tables"][table]
+    begin = f"{table}." if table else ""
+    changes = {key: {**row, **of_task["changes"].get(f"{begin}{key}", {})}
+               for key, row in settings["keys"].items()}  # fmt: skip
+    return {key: row["default"] for key, row in changes.items()}
+
+
+def _columns(tables: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """How the files were read, as options; settings that there are no more."""
+    words, gone = list[str](), list[str]()
+    defaults = _defaults(tables["task"], "data") or _defaults("classify", "data")
     for key, value in tables["data"].items():
-        if not value or key in (*PARTS, *GONE) or DEFAULTS.get(key) == value:
+        if key in PARTS or not value:
             continue
-        words += [f"--{key}", str(value)] if key in OPTIONS else _set(f"data.{key}", value)
-    model = tables.get("model")
-    known = model if isinstance(model, dict) else {}
-    for key in COLUMNS:
-        words += _set(f"model.{key}", known[key]) if known.get(key) else []
-    return words
+        if key not in defaults:
+            gone.append(f"data.{key}")
+        elif value != defaults[key]:
+            words += [f"--{key}", str(value)] if key in OPTIONS else _set(f"data.{key}", value)
+    return words, gone
+
+
+def _settings(tables: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """The settings that are not this version's defaults, as options; those that it has not got, or
+    that a folder is not to name: the file of a cell, and a base, which an older version wrote."""
+    words, left_out = list[str](), list[str]()
+    for table in TABLES:
+        defaults = _defaults(tables["task"], table)
+        for key, value in _table(tables, table).items():
+            name = f"{table}.{key}" if table else key
+            same = value == defaults.get(key, "") and name not in FITTED
+            if same or (not table and key not in defaults):
+                continue
+            cell_file = key.endswith("cell") and ":" in str(value)
+            if key in defaults and not cell_file:
+                words += _set(name, value)
+            else:
+                left_out.append(name)
+    return words, [*left_out, *["base.path"] * bool(_table(tables, "base").get("path"))]
 
 
 def _set(key: str, value: Any) -> list[str]:

@@ -106,7 +106,7 @@ class RunConfig:
     train: TrainSettings
     base: BaseSettings = field(default_factory=lambda: BaseSettings.of({}, BASE))
     inputs: InputTables = field(default_factory=lambda: NO_INPUTS)
-    told: Told = field(default_factory=dict, compare=False)
+    explicit: Told = field(default_factory=dict, compare=False)
     permission: CellPermission = field(default=NO_PERMISSION, compare=False)
 
     @classmethod
@@ -115,7 +115,7 @@ class RunConfig:
         remaining = dict(tables)
         name, members = remaining.pop("task", None), remaining.pop("members", 1)
         if not isinstance(name, str) or name not in TASKS:
-            raise ConfigError(str(unknown("task", str(name), TASKS)))
+            raise TASKS.unknown(str(name))
         task, wrong = TASKS[name], list[str]()
         if type(members) is not int or members < 1:
             wrong.append(f"members: expected a whole number ≥ 1, got {members!r}")
@@ -158,7 +158,7 @@ class RunConfig:
         wrong += _unlabelled_of_others(task, settings.get("data"))
         if wrong:
             raise ConfigError(listed(wrong))
-        return cls(name, members, **settings, told=given_keys, permission=permission)
+        return cls(name, members, **settings, explicit=given_keys, permission=permission)
 
     @classmethod
     def read(cls, path: Path) -> RunConfig:
@@ -191,7 +191,7 @@ class RunConfig:
         keys = {name: frozenset(kind.model_fields) for name, (kind, _) in config.kinds().items()}
         for name, table in config.inputs.items():
             keys[f"{INPUTS}.{name}"] = frozenset(type(table).model_fields)
-        return replace(config, data=data, model=model, base=base, told=keys)
+        return replace(config, data=data, model=model, base=base, explicit=keys)
 
     def tables(self) -> dict[str, Any]:
         """The configuration as tables of TOML; `of` reads it back."""
@@ -235,9 +235,9 @@ class RunConfig:
         settings = with_loaded_cells(self.model, self.permission)
         model = kind(self.text, settings, self.train, base=self.base, members=members)
         model.roles, model.inputs = self.data.roles(), self.inputs
-        model.told = {name: self.told.get(name, frozenset()) for name in model.told}
-        model.told_inputs = {
-            name: self.told.get(f"{INPUTS}.{name}", frozenset()) for name in self.inputs
+        model.explicit = {name: self.explicit.get(name, frozenset()) for name in model.explicit}
+        model.explicit_inputs = {
+            name: self.explicit.get(f"{INPUTS}.{name}", frozenset()) for name in self.inputs
         }
         return model
 
@@ -301,6 +301,11 @@ def inputs_of_others(task: AnyTask, data: DataSettings) -> list[str]:
         return []
     able = sorted(name for name in TASKS if "data.image" in TASKS[name].columns.values())
     keys = [key for key in ("image", "tree") if getattr(data, key)]
+    if data.image and not data.texts and not data.tree and "image" in task.columns:
+        return [
+            f"data.image: a table that names pictures is read by {' and '.join(able)}; leave out "
+            f"--task {task.name}"
+        ]
     keys = ["text"] * isinstance(data.text, list) + keys
     return [
         f"data.{key}: several inputs are read together by {' and '.join(able)}; expected "

@@ -81,7 +81,7 @@ def train_member(
     model.read_base(place)
     train, validation = read_parts(config, model, nobody)
     seal = {CONFIG: read_plain(place.config), DATA: data_facts(place, config)}
-    display = Display(config.train.watch, LinesTo(tell))  # type: ignore[arg-type]
+    display = Display(LinesTo(tell))  # type: ignore[arg-type]
     how = Fitting(place, [display], config.flat(), allow, seal)
     outcome = model.fit_member(member, train, validation, how)
     return {"updates": outcome.updates}

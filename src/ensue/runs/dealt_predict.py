@@ -66,7 +66,7 @@ class DealtPrediction:
             "best_so_far": self.how.best_so_far,
             "digest": self.loaded.digest,
         }
-        options = dict(self.prediction.asked)
+        options = dict(self.prediction.options)
         arguments = {"model": model, "options": options, "form": form, "share": share}
         return Job(f"rows from {self._deals.names(share[:1])[0]}", answer_share, arguments)
 

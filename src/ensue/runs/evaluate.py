@@ -39,13 +39,13 @@ HELD_OUT = ("validation", "test")  # parts that can be evaluated
 @dataclass(frozen=True)
 class EvaluationRequest:
     """What to evaluate. part: test or validation; test: files instead of the run's test part;
-    reading: keys of [data] instead of the run's; asked: options of the task; picture: whether to
+    reading: keys of [data] instead of the run's; options: options of the task; picture: whether to
     draw it; loading: how to load the model."""
 
     part: str = "test"
     test: Sequence[str] = ()
     reading: Mapping[str, Any] = field(default_factory=dict)
-    asked: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
     picture: bool = False
     loading: Loading = field(default_factory=Loading)
 
@@ -80,7 +80,7 @@ def evaluate_run(folder: RunFolder, request: EvaluationRequest, say: Say = nobod
     _refuse_missing(folder, data, request)
     _warn(folder, config, data, request, say)
     part = _part(folder, data, model, part_name, say)
-    evaluation = model.evaluate_part(part, request.asked)
+    evaluation = model.evaluate_part(part, request.options)
     svg = ""
     if part_name == "validation" and (what := model.knows_validation()):
         note = f"At the end {what} learned from these rows, too: they are no test of the whole."
@@ -110,7 +110,9 @@ def evaluate_in_python(
     if part not in HELD_OUT:
         raise OptionError(f"part: {one_of(HELD_OUT, part)}")
     check_words(RunConfig.of_run(folder).description, options, EVALUATE)
-    evaluated = evaluate_run(folder, EvaluationRequest(part, test, asked=options, loading=how), log)
+    evaluated = evaluate_run(
+        folder, EvaluationRequest(part, test, options=options, loading=how), log
+    )
     if evaluated.not_kept is not None:
         raise evaluated.not_kept
     by_others = evaluated.by_all - evaluated.by_this_run
@@ -145,7 +147,7 @@ def _evaluated(
         task=config.task,
         files=(),
         basis=basis_of(config, request.part),
-        asked=dict(request.asked),
+        options=dict(request.options),
         model=run.digest,
         best_so_far=run.best.line() if run.best else "",
         when=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -159,7 +161,7 @@ def _evaluated(
 def _keep(folder: RunFolder, evaluated: Evaluated, say: Say) -> EnsueError | None:
     """Writes an evaluation into the folder and the card. Returns the error, if any: the caller
     reports it after the scores. Scores with thresholds of one command are not kept."""
-    tried = [decision.flag for decision in DECISIONS if decision.key in evaluated.asked]
+    tried = [decision.flag for decision in DECISIONS if decision.key in evaluated.options]
     if tried:
         by = " and ".join(tried)
         say(Message(f"not kept in {folder.path.name}: scores by {by} are of this try alone"))

@@ -27,7 +27,7 @@ from ensue.tasks.evaluation.report import Evaluation
 
 NAMES = "names"
 TEXTS = ("part", "task", "model", "best_so_far", "when", "ensue", "opening")
-TABLES = ("basis", "asked", "rows")
+TABLES = ("basis", "options", "rows")
 INTEGERS = (np.uint8, np.uint16, np.uint32, np.int64)
 
 
@@ -42,8 +42,8 @@ class EvaluatedFile:
 @dataclass(frozen=True)
 class Evaluated:
     """A stored evaluation. part: test or validation; files: the files of its rows; basis: settings
-    that must be the same in runs that it is compared with; asked: options of the task that were
-    used; model: digest of the model; best_so_far: the source of the weights if the run was
+    that must be the same in runs that it is compared with; options: options of the task ("asked" in
+    the file); model: digest of the model; best_so_far: the source of the weights if the run was
     unfinished, else ""; when: UTC; rows: name and digest of the file with its rows; opening: digest
     of the line that records the use of the test part."""
 
@@ -51,7 +51,7 @@ class Evaluated:
     task: str
     files: tuple[EvaluatedFile, ...]
     basis: Mapping[str, Any]
-    asked: Mapping[str, Any]
+    options: Mapping[str, Any]
     model: str
     best_so_far: str
     when: str
@@ -61,14 +61,14 @@ class Evaluated:
     opening: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        facts = {column.name: getattr(self, column.name) for column in fields(self)}
+        facts = {_key_in_file(column.name): getattr(self, column.name) for column in fields(self)}
         facts["files"] = [{"path": file.path, "sha256": file.sha256} for file in self.files]
         facts["evaluation"] = finite(self.evaluation.as_json())
         return facts
 
     @classmethod
     def of_json(cls, facts: Mapping[str, Any], kind: type[Evaluation]) -> Evaluated:
-        values = {column.name: facts[column.name] for column in fields(cls)}
+        values = {column.name: facts[_key_in_file(column.name)] for column in fields(cls)}
         values["files"] = tuple(EvaluatedFile(**fact) for fact in facts["files"])
         for file in values["files"]:
             _expect(str, {"path": file.path, "sha256": file.sha256})
@@ -76,6 +76,10 @@ class Evaluated:
         _expect(dict, {name: values[name] for name in TABLES})
         values["evaluation"] = kind.of_json(facts["evaluation"])
         return cls(**values)
+
+
+def _key_in_file(field_name: str) -> str:
+    return "asked" if field_name == "options" else field_name
 
 
 def _expect(kind: type, values: Mapping[str, object]) -> None:

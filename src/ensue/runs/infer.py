@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ensue.data.parallel import sides_of
 from ensue.data.recognise.columns import VALUES, WRITTEN, Column, Kind
 from ensue.data.settings import DataSettings
-from ensue.errors import ConfigError, DataError, EnsueError, OptionError, unknown
+from ensue.errors import ConfigError, DataError, EnsueError, OptionError
 from ensue.escape import in_shell
 from ensue.runs.config import (
     RunConfig,
@@ -58,18 +58,22 @@ def infer(
     data = {**data, **given_settings.get("data", {})}
     data_settings = DataSettings.of(data, "data")
     if task is not None and task not in TASKS:
-        raise ConfigError(str(unknown("task", task, TASKS)))
+        raise TASKS.unknown(task)
     _refuse_twice(data_settings)
     sample = Sample(data_settings, given_settings).without_header().without_marks()
+    if task is None or "data.image" in TASKS[task].columns.values():
+        sample = sample.with_pictures()
     data = {
         **data,
         **sample.data.model_dump(
-            include={"header", "marked", "decimal"} & sample.data.model_fields_set
+            include={"header", "marked", "decimal", "image"} & sample.data.model_fields_set
         ),
     }
     name, guess = _named(sample, task) if task else _recognised(sample)
     hints = sample.header_lines() if "rows" in vars(sample) else []
-    lines = _decisions(sample, guess, "" if task else name)
+    image = "" if data_settings.image else sample.data.image
+    lines = [f"image: {image} (names of picture files)"] * bool(image)
+    lines += _decisions(sample, guess, "" if task else name)
     tables = {"task": name, "data": {**data, **guess.data}, **guess.tables}
     in_words = known_settings(name).as_settings(words)
     based = bool(given_settings.get("base", {}).get("path"))
@@ -116,7 +120,7 @@ def _series(guess: Guess) -> bool:
 
 def _not_used(sample: Sample, guess: Guess) -> list[str]:
     """A line on the columns that are not used; next to a text, also how to learn from them."""
-    beside = bool(guess.data.get("text") or sample.data.texts)
+    beside = bool(guess.data.get("text") or sample.data.texts or sample.data.image)
     mentioned = [*guess.data.values(), *guess.tables.values(), sample.data.table(), sample.settings]
     times = str(guess.tables.get("model", {}).get("time", "")).split(",")  # one in many columns
     used = str([*mentioned, times])

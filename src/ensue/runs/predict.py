@@ -20,10 +20,10 @@ from ensue.tasks.targets.target import Abstained
 
 
 class Answered(NamedTuple):
-    """shown: the columns of a row to show with its answer; row: its file and line, "" for answers
+    """shown_input: the input, as shown next to its answer; row: its file and line, "" for answers
     that belong to no row."""
 
-    shown: Any
+    shown_input: Any
     answer: Any
     row: str
 
@@ -45,7 +45,7 @@ def plain(value: Any) -> Any:
 
 
 def _as_object(answered: Answered) -> dict[str, Any]:
-    shown_input = answered.shown
+    shown_input = answered.shown_input
     value = shown_input if isinstance(shown_input, str | list | tuple | dict) else None
     line: dict[str, Any] = plain({"input": value, **asdict(answered.answer)})
     return line
@@ -53,7 +53,7 @@ def _as_object(answered: Answered) -> dict[str, Any]:
 
 # What answers are written as: a line of a terminal, an object, a row of a table by column.
 FORMS: dict[str, Callable[[Answered], Any]] = {
-    "line": lambda answered: answered.answer.as_line(answered.shown),
+    "line": lambda answered: answered.answer.as_line(answered.shown_input),
     "object": _as_object,
     "columns": lambda answered: plain(as_row(answered.answer)),
 }
@@ -68,7 +68,7 @@ class Prediction:
     """Answers of a model, and a picture of the questions, if the task draws one."""
 
     def __init__(self, model: AnyModel, options: Asked = NOTHING) -> None:
-        self.model, self.asked = model, options
+        self.model, self.options = model, options
         self._last: Questions[Any] | None = None
         self.answered = self.abstained = 0  # rows so far, and those whose answer was left empty
 
@@ -86,29 +86,31 @@ class Prediction:
         """An answer for each row of files that look like the training
         files; labels are not needed and not read. on_bad_row: callback for rejected rows."""
         files = QuestionFiles(paths, data, on_bad_row)
-        for questions in self.model.reader.question_files(files, self.asked):
+        for questions in self.model.reader.question_files(files, self.options):
             yield from self.about(questions)
 
     def about(self, questions: Questions[Any]) -> Iterator[Answered]:
         """An answer for each of these rows."""
         self._last = questions
-        answers = answers_of(self.model, questions.part, self.asked)
+        answers = answers_of(self.model, questions.part, self.options)
         self.answered += len(answers)
         self.abstained += sum(isinstance(answer, Abstained) for answer in answers)
-        if questions.shown is None:
+        if questions.shown_inputs is None:
             yield from (Answered(None, answer, "") for answer in answers)
             return
         names = questions.part.names
-        for row, (shown_input, answer) in enumerate(zip(questions.shown, answers, strict=True)):
+        for row, (shown_input, answer) in enumerate(
+            zip(questions.shown_inputs, answers, strict=True)
+        ):
             yield Answered(shown_input, answer, names[row])
 
     def lines_before(self) -> list[str]:
         """Lines on the decision rule, if one was set."""
-        return self.model.answer_shape().decision(self.asked)
+        return self.model.answer_shape().decision(self.options)
 
     def lines_after(self) -> list[str]:
         """How many answers were left empty, if any could be."""
-        if ABSTAIN not in self.asked:
+        if ABSTAIN not in self.options:
             return []
         return [f"abstained: {self.abstained:,} of {self.answered:,} rows"]
 
@@ -117,4 +119,4 @@ class Prediction:
         draws = self.model.abilities.draws
         if draws is None or self._last is None:
             raise OptionError(f"--picture: a run to {self.model.task.name} has no picture")
-        return draws.answers(self.model, self._last.part, self.asked)
+        return draws.answers(self.model, self._last.part, self.options)

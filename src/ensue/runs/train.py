@@ -139,7 +139,7 @@ def _refuse_other_reading(folder: RunFolder, config: RunConfig, allow: Collectio
     began = _began_with(folder, text, nobody) if folder.has_weights() else None
     if began is None:
         return
-    given_keys = {f"{table}.{key}" for table, keys in config.told.items() for key in keys}
+    given_keys = {f"{table}.{key}" for table, keys in config.explicit.items() for key in keys}
     differs = _differences(folder, RunConfig.of_text(began, folder.config), config)
     known = {key: line for key, line in differs.items() if key in given_keys or _of_data(key)}
     if any(map(_of_data, known)):

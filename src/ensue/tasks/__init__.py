@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ensue.errors import DataError, OptionError
+from ensue.errors import ConfigError, DataError, OptionError, unknown
 from ensue.tasks.options import Option
 
 if TYPE_CHECKING:
@@ -90,6 +90,13 @@ class Tasks(Mapping[str, "Task[Any, Any, Any]"]):
 
     def __len__(self) -> int:
         return len(self._rooms) + len(self._added)
+
+    def unknown(self, name: str) -> ConfigError:
+        """The error for a name that is no task's."""
+        from ensue.settings import of_your_own
+
+        message = str(unknown("task", name, self))
+        return ConfigError(message + of_your_own("task") * ("did you mean" not in message))
 
     def register(self, task: Task[Any, Any, Any]) -> None:
         """One more task, from outside of Ensue; it is the first to be asked whether it recognises

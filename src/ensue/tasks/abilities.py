@@ -39,10 +39,10 @@ class Explains(Protocol):
 
 
 class Explanation(Protocol):
-    """found: a dataclass, the answer with its reasons."""
+    """result: a dataclass, the answer with its reasons."""
 
     @property
-    def found(self) -> Any: ...
+    def result(self) -> Any: ...
 
     def as_text(self, width: int, colour: bool) -> str: ...
 
@@ -96,14 +96,14 @@ class Averages(ABC):
         """The same of a part with gold labels, to evaluate."""
         return self.outputs(part, model)
 
-    def held(self, validation: Any, model: Any) -> Outputs:
+    def out_of_sample(self, validation: Any, model: Any) -> Outputs:
         """The same of the validation part, as training ends: by linear models that had not
         learned from it, as far as it needs them for `scores`."""
         return self.outputs(validation, model)
 
     def model_scores(self, validation: Any, model: Any) -> dict[str, float]:
         """Of the answers of one model, the metrics that validation reports."""
-        return self.scores(self.held(validation, model), validation, model)
+        return self.scores(self.out_of_sample(validation, model), validation, model)
 
     def knows_validation(self, model: Any) -> str:
         """What of the model has learned from the validation rows too; "" for nothing."""

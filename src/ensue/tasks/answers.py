@@ -124,7 +124,7 @@ class Answers(list[A]):
         super().__init__(answers)
         aligned = isinstance(inputs, list | tuple) and len(inputs) == len(self)
         # in pairs: a list can be sorted, and each answer keeps its own input
-        self._asked = list(zip(self, inputs, strict=True)) if aligned else []
+        self._questions = list(zip(self, inputs, strict=True)) if aligned else []
 
     @classmethod
     def of(cls, answers: Iterable[A], inputs: Any) -> Answers[A]:
@@ -138,7 +138,7 @@ class Answers(list[A]):
         if not self:
             return more
         self.extend(more)
-        self._asked += more._asked
+        self._questions += more._questions
         return self
 
     @overload
@@ -154,7 +154,7 @@ class Answers(list[A]):
         return getitem
 
     def _repr_html_(self) -> str:
-        return as_block(answers_document(self, self._asked))
+        return as_block(answers_document(self, self._questions))
 
 
 def answers_document(answers: Sequence[Any], questions: Sequence[tuple[Any, Any]] = ()) -> Document:

@@ -95,5 +95,5 @@ class Captioner(Model[CaptionSettings, PicturePart, LearnedPairs, Captioned]):
 
     def explain(self, picture: Any) -> Gaze:  # type: ignore[override]
         """The best caption, with the probability of each word and where it looked."""
-        gaze: Gaze = TASK.explains.explain(self, picture).found
+        gaze: Gaze = TASK.explains.explain(self, picture).result
         return gaze

@@ -83,7 +83,7 @@ class Classify(TextTask[ClassifierSettings]):
         return row_guess(sample, roles, why, tables)
 
     def mixes(self, model: AnyModel) -> bool:
-        return "ngrams" not in model.told["model"]
+        return "ngrams" not in model.explicit["model"]
 
 
 def _indicators(train: Part, settings: ClassifierSettings) -> NDArray[Any]:

@@ -72,7 +72,7 @@ class Fitting:
         averages = model.task.averages
         if averages is None:
             return AnsweredValidation()
-        outputs = averages.held(validation, model) if self.outputs else ()
+        outputs = averages.out_of_sample(validation, model) if self.outputs else ()
         alone = averages.alone(model)
         scores = {} if alone else averages.model_scores(validation, model)
         return AnsweredValidation(scores, outputs)

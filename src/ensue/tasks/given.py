@@ -24,7 +24,7 @@ from ensue.tasks.finite_answers import answers_of
 from ensue.tasks.options import EVALUATE, PREDICT
 from ensue.tasks.questions import decided
 from ensue.tasks.reader import QuestionFiles
-from ensue.tasks.roles import Tables, told_roles
+from ensue.tasks.roles import Tables, named_roles
 from ensue.tasks.sample import Sample, first_rows
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def fit_parts_of(
     table = TableGiven.of(data, task)
     if table is None:
         _must_be_rows(data, "fit")
-        column_roles = told_roles(task, columns)
+        column_roles = named_roles(task, columns)
     else:
         column_roles = _guessed(model, table, columns, say)
     roles = column_roles.pop("data", {})
@@ -138,19 +138,21 @@ def _guessed(
 ) -> Tables:
     """The roles that were told, and those that the data tell, as settings by table and key."""
     task = model.task
-    roles = told_roles(task, columns, source.known)
+    roles = named_roles(task, columns, source.known)
     _require(source, roles)
     if source.frame is not None and (index := source.frame.time_index):
-        needs_time = "model.time" in task.columns.values() and "time" not in model.told["model"]
+        needs_time = "model.time" in task.columns.values() and "time" not in model.explicit["model"]
         if needs_time and "time" not in roles.get("model", {}):
             roles.setdefault("model", {})["time"] = index
     made = {
         table: {key: getattr(getattr(model, table), key) for key in keys} | roles.get(table, {})
-        for table, keys in model.told.items()
+        for table, keys in model.explicit.items()
     }
     sample = Sample(source.settings(roles.get("data", {})), made, source.origin)
+    if "data.image" in task.columns.values():
+        sample = sample.with_pictures()
     guess = decided(sample, task, task.infer(sample))
-    guessed: Tables = {"data": {**guess.data}}
+    guessed: Tables = {"data": {"image": sample.data.image, **guess.data}}
     for table, keys in guess.tables.items():
         guessed[table] = {k: v for k, v in keys.items() if k not in made.get(table, {})}
     for table, keys in guessed.items():
@@ -204,7 +206,7 @@ def part_to_evaluate(model: AnyModel, data: Any, columns: Mapping[str, Any]) -> 
 
 def _asked_roles(model: AnyModel, table: TableGiven, columns: Mapping[str, Any]) -> dict[str, Any]:
     """The keys of [data], as fit was told but for what is told now."""
-    roles = told_roles(model.task, columns, table.known)
+    roles = named_roles(model.task, columns, table.known)
     _require(table, roles)
     for key, value in roles.get("model", {}).items():
         if value != (fitted := getattr(model.model, key)):
@@ -270,8 +272,8 @@ def answered(model: AnyModel, inputs: Any, options: Mapping[str, Any]) -> Any:
     data = table.settings(roles)
     files = QuestionFiles([table.name], data, None, table.origin)
     for questions in model.reader.question_files(files, words):
-        results = results.and_then(answers_of(model, questions.part, words), questions.shown)
-        of_rows = questions.shown is not None
+        results = results.and_then(answers_of(model, questions.part, words), questions.shown_inputs)
+        of_rows = questions.shown_inputs is not None
     if table.frame is None:
         return results
     return answer_frame(table.frame, results, model, roles.get("sequence", "") or None, of_rows)

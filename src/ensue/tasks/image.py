@@ -34,7 +34,7 @@ class ImageSettings(ThresholdSettings, NumberSettings, PictureInputSettings):
     64
     """
 
-    target: Annotated[str, OneOf(lambda: (AUTO, *TARGETS))] = Field(
+    target: Annotated[str, OneOf(lambda: (AUTO, *TARGETS), "target")] = Field(
         ClassTarget.kind, description="What is predicted; auto: what the labels look like."
     )
 

@@ -35,7 +35,7 @@ class MatcherSettings(ThresholdSettings, NumberSettings, PairInputSettings, Labe
     'max'
     """
 
-    target: Annotated[str, OneOf(lambda: (AUTO, *TARGETS))] = Field(
+    target: Annotated[str, OneOf(lambda: (AUTO, *TARGETS), "target")] = Field(
         AUTO, description="What is predicted; auto: what the labels look like."
     )
 

@@ -54,11 +54,11 @@ from ensue.tasks.model_settings import (
     adapt,
     base_settings,
     config_of,
+    explicit_keys,
     misplaced,
     not_watched,
     run_settings,
     settings_of,
-    told_keys,
 )
 from ensue.tasks.options import EXPLAIN
 from ensue.tasks.reader import DatasetReader, P
@@ -136,11 +136,15 @@ class Model(Generic[S, P, L, A]):
             raise OptionError(message)
         self.train: TrainSettings = settings_of(TrainSettings, train, watched, "train")
         self.pretrained: Pretrained | None = None  # what a training begins from
-        self.told = {"text": told_keys(text), "model": told_keys(model), "train": told_keys(train)}
+        self.explicit = {
+            "text": explicit_keys(text),
+            "model": explicit_keys(model),
+            "train": explicit_keys(train),
+        }
         self.given_inputs: Mapping[str, Any] = dict(inputs or {})
         self.inputs = NO_INPUTS  # settings of each of several inputs, once the columns are known
-        self.told_inputs: Mapping[str, frozenset[str]] = {}
-        self.settled = Settled(self, {})
+        self.explicit_inputs: Mapping[str, frozenset[str]] = {}
+        self.defaults_taken = Settled(self, {})
         self.curves = Curves()
         self.answered = AnsweredValidation()
         self.networks: list[nn.Module] = []
@@ -221,7 +225,7 @@ class Model(Generic[S, P, L, A]):
         keeps the run, and resumes one; watchers: callbacks for its progress, None shows it in
         terminals and notebooks; columns: text="review", label="stars"; the others are guessed."""
         if watchers is None:
-            watchers = where_somebody_looks(self.train.watch)
+            watchers = where_somebody_looks()
         how = Fitting(None if folder is None else RunFolder(folder), watchers)
         self._learned, self.networks = None, []
         self.openings = openings_of(how.folder, data, validation, unlabelled)
@@ -252,20 +256,20 @@ class Model(Generic[S, P, L, A]):
         shared = {
             key: getattr(getattr(self, table), key)
             for table in ("text", "model")
-            for key in self.told[table]
+            for key in self.explicit[table]
         }
         tables = input_tables(self.task.joins, data, self.given_inputs, shared)
         if tables and self.base.path:
             raise OptionError(BASED_INPUTS)
         self.inputs = InputTables(tables)
-        self.told_inputs = {
+        self.explicit_inputs = {
             name: frozenset(self.given_inputs.get(name, ())) | shared.keys() for name in tables
         }
 
     def settle(self, tables: Tables) -> None:
         """Takes over settings that the data tell; the next fit begins without them."""
-        self.settled.undo(self)
-        self.settled = Settled(self, tables)
+        self.defaults_taken.undo(self)
+        self.defaults_taken = Settled(self, tables)
 
     def fit_parts(self, train: P, validation: P, how: Fitting = IN_MEMORY) -> list[Outcome]:
         """Learns from rows as arrays; one outcome for each member."""

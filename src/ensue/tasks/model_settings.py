@@ -15,7 +15,7 @@ from ensue.tasks.fitting import Fitting
 from ensue.tasks.kept_cells import cell_facts
 from ensue.tasks.settings import TextSettings
 from ensue.tasks.transfer.settings import BaseSettings
-from ensue.tasks.transfer.takeover import settled_recipe, taken_over, told_of_base
+from ensue.tasks.transfer.takeover import explicit_of_base, settled_recipe, taken_over
 from ensue.training import ALL_LEARN, LayerRates, RunSettings, TrainSettings
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _paths(paths: Any) -> list[str]:
     return [str(paths)] if isinstance(paths, str | Path) else [str(path) for path in paths]
 
 
-def told_keys(table: Table | Given | None) -> frozenset[str]:
+def explicit_keys(table: Table | Given | None) -> frozenset[str]:
     """The settings that a person gave, the others being defaults."""
     if isinstance(table, Table):
         return frozenset(table.model_fields_set)
@@ -178,21 +178,23 @@ class Settled:
 def adapt(model: AnyModel, train: P, say: Callable[[str], None]) -> Tables:
     """The model takes over the task's defaults for this training part, but for what a person
     gave; the next fit begins without them. say: told what was chosen, and why."""
-    recipe, explicit = model.task.fitted_settings(train, model), told_of_base(model)
+    recipe, explicit = model.task.fitted_settings(train, model), explicit_of_base(model)
     tables: dict[str, Given] = {
         name: new
         for name, table in recipe.tables.items()
-        if (new := {k: value for k, value in table.items() if k not in model.told.get(name, ())})
+        if (
+            new := {k: value for k, value in table.items() if k not in model.explicit.get(name, ())}
+        )
     }
     for name, table in taken_over(model, len(train)).items():
         tables[name] = {**tables.get(name, {}), **table}
     if tables:
-        model.settled.take(model, tables)
+        model.defaults_taken.take(model, tables)
         if recipe.why:
             say(recipe.why)
     layers = settled_recipe(model, train, explicit)
     if layers.settings:
-        model.settled.take(model, {"base": layers.settings})
+        model.defaults_taken.take(model, {"base": layers.settings})
         tables["base"] = {**tables["base"], **layers.settings}
     if layers.why:
         say(layers.why)

@@ -30,7 +30,7 @@ def undecided(sample: Sample, readings: Sequence[Reading], named: bool = False) 
     rest = f", and {more} more are possible" if more > 0 else ""
     lines.append(f"Say which, with one of these{rest}:")
     choices = {
-        f"{task.name}: {_told(sample, guess)}": _words(sample, task, guess, named)
+        f"{task.name}: {_evidence(sample, guess)}": _words(sample, task, guess, named)
         for task, guess in readings[:MOST_CHOICES]
     }
     call = "ensue train … {}" if _by_command(sample) else "fit(…, {})"
@@ -44,8 +44,10 @@ def decided(sample: Sample, task: Task[Any, Any, Any], guess: Guess) -> Guess:
     return guess
 
 
-def _told(sample: Sample, guess: Guess) -> str:
-    roles = [f"{key.rpartition('.')[2]} {_shown(v)}" for key, v in _keys(sample, guess).items()]
+def _evidence(sample: Sample, guess: Guess) -> str:
+    roles = [
+        f"{key.rpartition('.')[2]} {_value_text(v)}" for key, v in _keys(sample, guess).items()
+    ]
     return ", ".join([guess.why, *roles])
 
 
@@ -53,13 +55,13 @@ def _words(sample: Sample, task: Task[Any, Any, Any], guess: Guess, named: bool)
     """What a person adds to the command, or to the call."""
     keys = _keys(sample, guess)
     if not _by_command(sample):
-        roles = {sample.word(key.rpartition(".")[2]): _shown(v) for key, v in keys.items()}
+        roles = {sample.word(key.rpartition(".")[2]): _value_text(v) for key, v in keys.items()}
         return ", ".join(f"{role}{value!r}" for role, value in roles.items())
     words = [] if named else ["--task", task.name]
     for key, value in keys.items():
         flag = _flag(task, key)
         setting = f"{key}={json.dumps(value)}"
-        words += [flag, _shown(value)] if flag else ["--set", setting]
+        words += [flag, _value_text(value)] if flag else ["--set", setting]
     return " ".join(map(in_shell, words))
 
 
@@ -77,11 +79,11 @@ def _keys(sample: Sample, guess: Guess) -> dict[str, Any]:
     return {
         key: value
         for key, value in keys.items()
-        if value and not _given(sample, key) and {*_listed(value)} <= columns
+        if value and not _is_set(sample, key) and {*_listed(value)} <= columns
     }
 
 
-def _given(sample: Sample, key: str) -> bool:
+def _is_set(sample: Sample, key: str) -> bool:
     table, _, name = key.partition(".")
     if table == "data":
         return bool(getattr(sample.data, name))
@@ -104,5 +106,5 @@ def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return ",".join(map(str, _listed(value)))

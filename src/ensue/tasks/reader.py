@@ -71,11 +71,11 @@ class QuestionFiles:
 
 @dataclass(frozen=True)
 class Questions(Generic[P]):
-    """Rows to answer. shown: each row as it is shown next to its answer; None where answers do not
-    belong to rows."""
+    """Rows to answer. shown_inputs: each row as it is shown next to its answer; None where answers
+    do not belong to rows."""
 
     part: P
-    shown: Sequence[Any] | None = None
+    shown_inputs: Sequence[Any] | None = None
 
 
 class DatasetReader(ABC, Generic[P]):
@@ -134,6 +134,11 @@ class DatasetReader(ABC, Generic[P]):
     def question_keys(self, origin: Origin) -> tuple[str, ...]:
         """The keys of [data] whose columns a question needs."""
         return ("text",)
+
+    def named_row(self, role: str, value: str) -> Any:
+        """The row of several inputs that an option of `explain` holds, --image photo.png; None
+        where an input has no name. role: of the option."""
+        return None
 
     def shown_line(self, line: str) -> Any:
         """A line of the standard input, as it is shown next to its answer."""

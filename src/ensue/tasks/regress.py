@@ -43,7 +43,7 @@ class RegressorSettings(
     0.9
     """
 
-    target: Annotated[str, OneOf(lambda: numeric_kinds())] = Field(
+    target: Annotated[str, OneOf(lambda: numeric_kinds(), "target")] = Field(
         NumberTarget.kind, description="What is predicted: a number, or a target of your own."
     )
 

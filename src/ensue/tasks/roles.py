@@ -16,7 +16,7 @@ Tables = dict[str, dict[str, Any]]  # settings by table and key
 SHOWN = 40  # characters of what was given
 
 
-def told_roles(
+def named_roles(
     task: Task[Any, Any, Any], columns: Mapping[str, Any], known: Collection[str] = ()
 ) -> Tables:
     """The settings that roles stand for: text="review" is data.text, target="a,b" the two

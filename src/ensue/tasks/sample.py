@@ -14,9 +14,11 @@ from ensue.data.formats import format_named
 from ensue.data.frames.origin import FILES, Origin
 from ensue.data.options import ReadOptions
 from ensue.data.parallel import parallel
+from ensue.data.pictures.endings import is_image
 from ensue.data.read import Gathered
 from ensue.data.recognise.columns import (
     LONG,
+    NEARLY_ALL,
     VALUES,
     Column,
     Kind,
@@ -45,6 +47,7 @@ MOST_CLASSES = 50  # of numbers that are names of classes
 FEW_CLASSES = 20  # whole numbers that are hardly anything else
 FEW_DECIMALS = 10  # numbers with decimals that may be classes: 1, 1.5, 2, …
 CLASS_DIGITS = 2  # decimals at most of numbers that may be classes
+CAPTION = "caption"  # the name of a column that tells the task by itself
 FEWEST_BESIDE = 2  # columns beside a short text that are a table
 
 
@@ -84,17 +87,17 @@ class Sample:
     @cached_property
     def rows(self) -> list[Row]:
         """The first sound ones, all of their columns."""
-        if isinstance(self._found, DataError):
-            raise self._found
-        return self._found
+        if isinstance(self._rows_or_error, DataError):
+            raise self._rows_or_error
+        return self._rows_or_error
 
     @property
     def has_rows(self) -> bool:
         """Whether there are any that can be read."""
-        return not isinstance(self._found, DataError)
+        return not isinstance(self._rows_or_error, DataError)
 
     @cached_property
-    def _found(self) -> list[Row] | DataError:
+    def _rows_or_error(self) -> list[Row] | DataError:
         """Read once, also where there are none."""
         data = self.data
         named = [
@@ -151,7 +154,7 @@ class Sample:
         try:
             return recognise(self)
         except DataError as problem:
-            if problem is not vars(self).get("_found"):
+            if problem is not vars(self).get("_rows_or_error"):
                 raise
             return None
 
@@ -274,6 +277,43 @@ class Sample:
             for name, mark in marks.items()
         )
         return self._with({"marked": list(marks), "decimal": decimal}, notes)
+
+    def with_pictures(self) -> Sample:
+        """The same data with the column that names pictures as its image, where it would be read as
+        a text: the files are there, and nothing else is plausible. Beside a text, or numbers that
+        make a table, a note says how to read it."""
+        data = self.data
+        named = [*data.texts, data.image, data.tree, data.second, data.sequence, *data.features]
+        if any(named) or not self.has_rows:
+            return self
+        names = [name for name in self.columns if name != data.label and self._names_files(name)]
+        if len(names) != 1:
+            return self
+        image, others = names[0], [other for other in self.kinds.values() if other.name != names[0]]
+        label = data.label or guess_roles(self.rows, image, None).label or ""
+        texts = [other.name for other in others if other.kind is Kind.TEXT or other.name in TEXTS]
+        if label in texts or CAPTION in self.columns:  # words to be written
+            return self
+        table = not data.columns and len(self.features({image, label})) >= FEWEST_BESIDE
+        if table or texts:
+            note = f"{image} names pictures; learn from them with {self.word('image')} {image}"
+            return replace(self, notes=(*self.notes, note))
+        table_of_data = data.model_dump(exclude_unset=True)
+        return replace(self, data=DataSettings.of({**table_of_data, "image": image}, "data"))
+
+    def _names_files(self, column: str) -> bool:
+        """Whether nearly all cells of a column name pictures that are there, beside the table."""
+        cells = [
+            (Path(row.place.file).parent, value.strip())
+            for row in self.rows
+            if isinstance(value := row.fields.get(column), str) and value.strip()
+        ]
+        if len(cells) < NEARLY_ALL * len(self.rows):
+            return False
+        pictures = sum(is_image(Path(name)) for _, name in cells)
+        if not cells or pictures < NEARLY_ALL * len(cells):
+            return False
+        return sum((folder / name).is_file() for folder, name in cells) >= NEARLY_ALL * len(cells)
 
     def _numbers(self) -> dict[str, str]:
         """A value with a decimal point of each column of plain numbers that has one."""

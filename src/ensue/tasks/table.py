@@ -39,7 +39,7 @@ class TableSettings(ThresholdSettings, NumberSettings, ColumnsSettings):
     64
     """
 
-    target: Annotated[str, OneOf(lambda: (AUTO, *TARGETS))] = Field(
+    target: Annotated[str, OneOf(lambda: (AUTO, *TARGETS), "target")] = Field(
         AUTO, description="What is predicted; auto: what the label's column looks like."
     )
 
@@ -93,7 +93,7 @@ class Tabular(Supervised[TableSettings]):
 
     def fitted_settings(self, train: Part, model: AnyModel) -> Recipe:
         kind = self.target_kind(train, model.model)
-        return table_recipe(Grid.of(train), kind, model.model, model.told["model"])
+        return table_recipe(Grid.of(train), kind, model.model, model.explicit["model"])
 
 
 TASK = Tabular()

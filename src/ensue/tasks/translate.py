@@ -74,7 +74,7 @@ class Translator(Model[PairSettings, Part, LearnedPairs, Translated]):
 
     def explain(self, text: str) -> Explained:  # type: ignore[override]
         """The best translation, with the probability of each word and where it looked."""
-        explained: Explained = TASK.explains.explain(self, text).found
+        explained: Explained = TASK.explains.explain(self, text).result
         return explained
 
     def attention(self, text: str, layer: int | None = None) -> HeadMaps:

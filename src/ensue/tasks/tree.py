@@ -41,7 +41,7 @@ class TreeSettings(ThresholdSettings, NumberSettings, TreeInputSettings):
     'LSTM'
     """
 
-    target: Annotated[str, OneOf(lambda: (AUTO, *TARGETS))] = Field(
+    target: Annotated[str, OneOf(lambda: (AUTO, *TARGETS), "target")] = Field(
         ClassTarget.kind,
         description="What is predicted; auto: what the labels look like. Labels at the nodes are "
         "classes.",

@@ -26,12 +26,12 @@ class KeepsLearned:
 
     def __init__(self, folder: RunFolder, learned: Callable[[], Saved]) -> None:
         self.folder, self.learned = folder, learned
-        self._kept = False
+        self._has_begun = False
 
     def __call__(self, row: Row) -> None:
-        if isinstance(row, Began) and not self._kept:
+        if isinstance(row, Began) and not self._has_begun:
             write_model(self.folder.learned, self.learned())
-            self._kept = True
+            self._has_begun = True
 
 
 def write_finished(folder: RunFolder, saved: Saved) -> None:

@@ -25,10 +25,10 @@ WIDTH = 20
 SMOOTH = 0.95  # smoothing of the cost that is shown
 
 
-def where_somebody_looks(watch: str) -> list[Watcher]:
+def where_somebody_looks() -> list[Watcher]:
     """A display in a terminal or a notebook; none elsewhere, such as in a script whose output is
-    kept. watch: the score that is shown."""
-    return [Display(watch)] if sys.stderr.isatty() or in_notebook(sys.stderr) else []
+    kept."""
+    return [Display()] if sys.stderr.isatty() or in_notebook(sys.stderr) else []
 
 
 def in_notebook(stream: object) -> bool:
@@ -37,13 +37,12 @@ def in_notebook(stream: object) -> bool:
 
 
 class Display:
-    """A watcher that shows how far a training is. watch: the score that is shown; quiet: warnings
-    alone are."""
+    """A watcher that shows how far a training is. quiet: warnings only. The watched score is the
+    one that `Began` names: a task chooses it once it knows the data."""
 
-    def __init__(
-        self, watch: str = "cost", stream: TextIO | None = None, quiet: bool = False
-    ) -> None:
-        self.watch, self.quiet = watch, quiet
+    def __init__(self, stream: TextIO | None = None, quiet: bool = False) -> None:
+        self.quiet = quiet
+        self._watch = ""
         self.stream = stream or sys.stderr
         self.bar = self.stream.isatty() or in_notebook(self.stream)
         self._drawn = False  # a bar stands in the last line
@@ -57,15 +56,15 @@ class Display:
         if self.quiet and (not isinstance(row, Said) or row.progress):
             return
         match row:
-            case Began(update, updates):
+            case Began(update, updates, watch):
                 self._first = self._update = update
-                self._updates = updates
+                self._updates, self._watch = updates, watch
                 self._began = self._shown_at = time.monotonic()
                 self._tokens, self._cost, self._last, self._best = 0.0, float("nan"), None, None
             case Update():
                 self._note(row)
             case Validated(update, epoch, scores, best):
-                self._last = scores[self.watch]
+                self._last = scores[self._watch]
                 self._best = self._last if best else self._best
                 mark = ", the best so far" if best else ""
                 listed = ", ".join(f"{name} {score:.4g}" for name, score in scores.items())
@@ -75,7 +74,7 @@ class Display:
             case CheckpointSaved():
                 pass
             case Finished(update, reason):
-                stale = f"{self.watch} did not improve for as long as train.patience allows"
+                stale = f"{self._watch} did not improve for as long as train.patience allows"
                 why = {"patience": stale}
                 self._line(
                     f"finished after update {update}: {why.get(reason, f'all {reason} done')}"
@@ -99,7 +98,7 @@ class Display:
         left = (self._updates - self._update) * seconds / max(done, 1)
         parts = [f"update {self._update}/{self._updates}", f"cost {self._cost:.4g}"]
         if self._last is not None and self._best is not None:
-            parts.append(f"validation {self.watch} {self._last:.4g} (best {self._best:.4g})")
+            parts.append(f"validation {self._watch} {self._last:.4g} (best {self._best:.4g})")
         parts += [f"{self._tokens / seconds:,.0f} tokens/s", f"{clock(left)} left"]
         return ", ".join(parts)
 

@@ -275,7 +275,7 @@ def train(
     at = progress or Progress.begin(trainee, settings)
     updates = Updates(trainee, source, settings, at.layers)
     planned = updates.planned()
-    yield Began(at.update, planned)
+    yield Began(at.update, planned, settings.watch)
     try:
         while True:
             if at.due and validation is not None:

@@ -9,10 +9,12 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Began:
-    """update: how many are done already; updates: how many there will be at most."""
+    """update: how many are done already; updates: how many there will be at most; watch: the score
+    that decides which weights are best."""
 
     update: int
     updates: int
+    watch: str
 
 
 @dataclass(frozen=True)

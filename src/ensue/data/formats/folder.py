@@ -8,7 +8,7 @@ from pathlib import Path
 from ensue.data.formats import endings
 from ensue.data.formats.text import whole_text
 from ensue.data.options import ReadOptions, require
-from ensue.data.pictures.images import is_image
+from ensue.data.pictures.endings import is_image
 from ensue.data.rows import Broken, Place, Problem, Row, Tell
 from ensue.errors import DataError
 

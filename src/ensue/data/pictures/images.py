@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ensue.data.pictures.endings import ENDINGS, PLAIN, is_image
 from ensue.data.rows import Place, Problem, Row, Tell
 from ensue.data.stream import DamagedStream, open_file, pieces
 from ensue.data.values import Unfit
@@ -272,17 +273,11 @@ def encode_png(pixels: Pixels) -> bytes:
     )
 
 
-PLAIN = (".png", ".pgm", ".ppm")
-ENDINGS = (*PLAIN, ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp")
 GREY = np.array([0.299, 0.587, 0.114])  # what red, green and blue count for in brightness
 BLANK = rb"(?:\s|#[^\n]*\n)+"
 NETPBM = re.compile(rb"P([56])%b(\d{1,9})%b(\d{1,9})%b(\d{1,9})\s" % (BLANK, BLANK, BLANK))
 
 Picture = NDArray[np.uint8]
-
-
-def is_image(path: Path) -> bool:
-    return path.name.lower().endswith(ENDINGS)
 
 
 def read_image(path: Path | str) -> Picture:

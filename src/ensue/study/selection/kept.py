@@ -35,7 +35,7 @@ def begun(config: RunConfig) -> Selection:
 def measure_of(config: RunConfig) -> str:
     """The score that models are ranked by: train.watch if it was set, or that of the task, which is
     the same for all of its families."""
-    named = "watch" in config.told.get("train", ())
+    named = "watch" in config.explicit.get("train", ())
     return config.train.watch if named else config.description.ranked_by or config.train.watch
 
 

@@ -18,7 +18,7 @@ from ensue.runs.infer import infer
 from ensue.runs.messages import log
 from ensue.study.selection.entries import Selection
 from ensue.tasks import TASKS
-from ensue.tasks.roles import told_roles
+from ensue.tasks.roles import named_roles
 
 FOLDER = "data"  # below that of the selection
 PARTS = ("validation", "test")  # further data that may be given
@@ -156,7 +156,7 @@ def _roles(task: str, columns: dict[str, Any]) -> tuple[dict[str, Any], list[str
     left = {name: column for name, column in columns.items() if name not in known}
     if left and not task:
         raise OptionError(f'{", ".join(left)}: say which task it is, too: task="forecast"')
-    roles = told_roles(TASKS[task], left) if left else {}
+    roles = named_roles(TASKS[task], left) if left else {}
     more = [
         f"{table}.{key}={json.dumps(value)}"
         for table, keys in roles.items()

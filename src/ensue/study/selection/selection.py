@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -143,13 +143,13 @@ def select_among(
     models: str,
     folder: Path | str,
     say: Say = nobody,
-    watch: Callable[[RunConfig], Sequence[Watcher]] = lambda config: (),
+    watchers: Sequence[Watcher] = (),
 ) -> Selection:
     """Trains each of models ("ngram,gru,lstm:layers=1", "" the usual ones) in a run below the
     folder, with the configuration's data and settings, except those of the model, and evaluates
     the best on validation on the test part. The same call resumes an interrupted selection.
 
-    say: callback for messages; watch: the watchers of a configuration's training."""
+    say: callback for messages; watchers: of every training."""
     place = Path(folder)
     if RunFolder(place).config.exists():
         raise OptionError(f"{place}: this is the folder of one run; name another one with --run")
@@ -166,7 +166,7 @@ def select_among(
         row = _finished(place, candidate, before)
         if row is None:
             say(Message(title))
-            row = _trained(place, candidate, selection.measure, say, watch(candidate.config))
+            row = _trained(place, candidate, selection.measure, say, watchers)
         message = row.failure or f"{selection.measure} {row.score:.4f} on validation"
         say(Message(f"{title}: {message}", warning=bool(row.failure)))
         rows.append(row)

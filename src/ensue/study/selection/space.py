@@ -120,7 +120,7 @@ class OpenSpace:
 
 def _is_given(config: RunConfig, key: str) -> bool:
     table, _, name = key.rpartition(".")
-    return name in config.told.get(table, ())
+    return name in config.explicit.get(table, ())
 
 
 def _may_be_off(row: Searched) -> bool:

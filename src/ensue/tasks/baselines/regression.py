@@ -97,12 +97,12 @@ class Regression(nn.Module):
         self.weight = nn.Parameter(torch.zeros(outputs, width))
         self.bias = nn.Parameter(torch.zeros(outputs))
 
-    def seen(self, x: Tensor) -> Tensor:
-        return x if self.features is None else self.features(x)
+    def transformed(self, x: Tensor) -> Tensor:
+        return x if self.features is None else self.transformed(x)
 
     def scores(self, x: Tensor) -> Tensor:
         """z (rows, outputs)."""
-        return self.seen(x) @ self.weight.t() + self.bias
+        return self.transformed(x) @ self.weight.t() + self.bias
 
     def answers(self, x: Tensor) -> Tensor:
         """What is to be expected: z, or the probabilities."""
@@ -124,7 +124,7 @@ class Regression(nn.Module):
             raise OptionError(
                 "solve: expected fixed features; learned ones have no closed form, use descend"
             )
-        weight, bias = least_squares(self.seen(x), y, ridge)
+        weight, bias = least_squares(self.transformed(x), y, ridge)
         self.weight.copy_(weight)
         self.bias.copy_(bias)
         return self
@@ -228,7 +228,7 @@ class RandomFeatures(nn.Module):
         for parameter in first.parameters():
             parameter.requires_grad_(False)
 
-    def features(self, x: Tensor) -> Tensor:
+    def transformed(self, x: Tensor) -> Tensor:
         """φ(x): (…, units)."""
         return self.network.walk(x)[0].a
 
@@ -236,7 +236,7 @@ class RandomFeatures(nn.Module):
     def solve(self, x: Tensor, y: Tensor, ridge: float = 0.0) -> RandomFeatures:
         """The readout for x (rows, inputs) and y (rows, outputs), in closed form."""
         last = self.network.layers[1]
-        weight, bias = least_squares(self.features(x), y, ridge)
+        weight, bias = least_squares(self.transformed(x), y, ridge)
         for parameter, solution in zip(last.parameters(), (weight, bias), strict=True):
             parameter.copy_(solution)
         return self

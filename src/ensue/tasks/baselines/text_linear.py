@@ -156,7 +156,7 @@ class FittedLinear(NamedTuple):
     """held: scores of the validation rows (rows, k), by models that did not learn from them."""
 
     model: TextLinear
-    held: Tensor
+    out_of_sample: Tensor
 
 
 class FittedTopics(NamedTuple):

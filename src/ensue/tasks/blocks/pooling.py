@@ -171,7 +171,7 @@ def settle_spreads(network: nn.Module, source: Batches) -> None:
     if not any(isinstance(module, Standardised) for module in network.modules()):
         return
     device, rows = device_of_weights(network), 0
-    with _seen(network) as values, torch.no_grad():
+    with _recorded_inputs(network) as values, torch.no_grad():
         for numbers in source.batches(0):
             network(moved(source.batch(numbers), device), {})
             rows += len(numbers)
@@ -183,7 +183,7 @@ def settle_spreads(network: nn.Module, source: Batches) -> None:
 
 
 @contextmanager
-def _seen(network: nn.Module) -> Iterator[dict[Standardised, list[Tensor]]]:
+def _recorded_inputs(network: nn.Module) -> Iterator[dict[Standardised, list[Tensor]]]:
     """What reaches the `Standardised` of a network that is being evaluated."""
     values: dict[Standardised, list[Tensor]] = {
         module: [] for module in network.modules() if isinstance(module, Standardised)

@@ -100,7 +100,7 @@ def rows_of(table: Rows) -> list[Mapping[str, Any]]:
     return rows
 
 
-def row_of_line(line: str) -> Mapping[str, Any]:
+def row_of_line(line: str, source: str = "standard input") -> Mapping[str, Any]:
     """A row of a table as a line of JSON."""
     try:
         row = json.loads(line)
@@ -108,7 +108,7 @@ def row_of_line(line: str) -> Mapping[str, Any]:
         row = None
     if not isinstance(row, dict):
         raise DataError(
-            'standard input: expected a row as JSON, such as {"age": 39}, '
+            f'{source}: expected a row as JSON, such as {{"age": 39}}, '
             f"got {line[:60]!r}; or give a file with a header"
         )
     return row

@@ -84,7 +84,7 @@ class EnsembleDeals:
 def joined(questions: Sequence[Questions[Any]]) -> Questions[EnsemblePart]:
     """The same rows as each model reads them."""
     return Questions(
-        EnsemblePart(tuple(question.part for question in questions)), questions[0].shown
+        EnsemblePart(tuple(question.part for question in questions)), questions[0].shown_inputs
     )
 
 

@@ -58,11 +58,11 @@ class Held(NamedTuple):
     are on average."""
 
     claimed: float
-    held: float
+    covered: float
     width: float
 
 
-def held(
+def coverage_of(
     values: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64], claimed: float
 ) -> Held:
     """values, low, high: (rows,)."""
@@ -70,11 +70,11 @@ def held(
     return Held(claimed, float(inside.mean()), float((high - low).mean()))
 
 
-def held_lines(coverages: Sequence[Held]) -> list[str]:
+def coverage_lines(coverages: Sequence[Held]) -> list[str]:
     return [
         "intervals  should hold    do hold  mean width",
         *(
-            f"  {'':9}{100 * coverage.claimed:9.0f} %{100 * coverage.held:9.1f} "
+            f"  {'':9}{100 * coverage.claimed:9.0f} %{100 * coverage.covered:9.1f} "
             f"%{coverage.width:12.4g}"
             for coverage in coverages
         ),

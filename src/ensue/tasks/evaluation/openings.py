@@ -31,15 +31,15 @@ class Openings:
         learned_from: Callable[[], Collection[str]] = frozenset,
     ) -> None:
         self.folder, self._learned_from = folder, learned_from
-        self._own: Counter[str] = Counter()
+        self._by_model: Counter[str] = Counter()
 
     def count(self, digest: str, evaluation: Evaluation) -> Evaluation:
         """The same evaluation, which knows how often these rows have been evaluated."""
         if digest in self._learned_from():
             return evaluation
-        self._own[digest] += 1
+        self._by_model[digest] += 1
         IN_THIS_PROCESS[digest] += 1
-        by_model, by_all = self._own[digest], IN_THIS_PROCESS[digest]
+        by_model, by_all = self._by_model[digest], IN_THIS_PROCESS[digest]
         if self.folder is not None:
             by_model, by_all = self._written_down(self.folder, digest, evaluation) or (
                 by_model,

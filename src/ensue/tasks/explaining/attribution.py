@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from ensue.drawing.chart import MARGIN
 from ensue.drawing.document import Drawn
@@ -106,7 +106,8 @@ class LinearAttribution:
 @dataclass(frozen=True)
 class Attributions(Drawn):
     """tokens: of the input, of a pair both sides behind one another, `sides` saying how many each
-    has. method, baseline: how it was found; measure: what the scores are parts of; of: whose
+    has. inputs: of several inputs their names: each is a side, and begins the names of its tokens.
+    method, baseline: how it was found; measure: what the scores are parts of; of: whose
     output it is, all that answers or the networks alone; points: of the integral. linear: the
     linear model's own part, where it answers too and `of` leaves it out.
 
@@ -126,9 +127,10 @@ class Attributions(Drawn):
     linear: tuple[LinearAttribution, ...] = ()
     linear_measure: str = ""
     points: int | None = None
+    inputs: tuple[str, ...] = ()
 
     @property
-    def found(self) -> Attributions:
+    def result(self) -> Attributions:
         return self
 
     def strongest(self, count: int = 10, answer: int = 0) -> list[tuple[str, float]]:
@@ -193,9 +195,7 @@ def attribution_text(attributions: Attributions, width: int, colour: bool) -> st
                 answer.reference, answer.error
             )
             blocks.append(heading)
-            blocks.append(
-                _tokens(attributions.tokens, answer.scores, attributions.sides, width, colour)
-            )
+            blocks.append(_tokens(attributions, answer.scores, width, colour))
     else:
         blocks.append(_matrix(attributions.tokens, LabelRows.of(attributions), width, colour))
         blocks += _worst_error(attributions)
@@ -240,7 +240,7 @@ def _linear(attributions: Attributions, width: int, colour: bool) -> list[str]:
             f"{printable(answer.answer)}  {plain(answer.output)} = {plain(answer.bias)} + "
             f"{parts} of words"
         )
-        tokens = _tokens(answer.tokens, answer.scores, (len(answer.tokens),), width, colour)
+        tokens = _tokens(LinearTokens(answer.tokens), answer.scores, width, colour)
         phrases = ", ".join(f"{printable(p.text)} {with_sign(p.score)}" for p in answer.phrases[:6])
         blocks += [heading, tokens, f"features that count most: {phrases}"]
     return blocks
@@ -249,22 +249,49 @@ def _linear(attributions: Attributions, width: int, colour: bool) -> list[str]:
 # --- tokens --------------------------------------------------------------------------------------
 
 
-def _tokens(
-    tokens: Sequence[str],
-    scores: Sequence[float],
-    sides: Sequence[int],
-    width: int,
-    colour: bool,
-) -> str:
+class SidedTokens(Protocol):
+    """tokens of an input, how many each side has, and of several inputs their names."""
+
+    @property
+    def tokens(self) -> tuple[str, ...]: ...
+    @property
+    def sides(self) -> tuple[int, ...]: ...
+    @property
+    def inputs(self) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True)
+class LinearTokens:
+    """The tokens that a linear model reads, on one side."""
+
+    tokens: tuple[str, ...]
+    inputs: tuple[str, ...] = ()
+
+    @property
+    def sides(self) -> tuple[int, ...]:
+        return (len(self.tokens),)
+
+
+def drawn_names(sided: SidedTokens, longest: int) -> list[str]:
+    """The tokens, cut; the name of an input in front is whole."""
+    begins = [f"{name}: " for name in sided.inputs] or [""] * len(sided.sides)
+    prefixes = [begin for begin, n in zip(begins, sided.sides, strict=True) for _ in range(n)]
+    return [
+        printable(prefix) + short_name(token.removeprefix(prefix), longest)
+        for token, prefix in zip(sided.tokens, prefixes, strict=True)
+    ]
+
+
+def _tokens(sided: SidedTokens, scores: Sequence[float], width: int, colour: bool) -> str:
     """The text in colours, if there are any, and a bar for each of the tokens that count most."""
     most = max(map(abs, scores), default=0.0) or 1.0
     blocks, begin = [], 0
     if colour:
-        for count in sides:
+        for count in sided.sides:
             side = slice(begin, begin + count)
-            blocks.append(_coloured(tokens[side], [v / most for v in scores[side]], width))
+            blocks.append(_coloured(sided.tokens[side], [v / most for v in scores[side]], width))
             begin += count
-    blocks.append(_bars(tokens, scores, most))
+    blocks.append(_bars(drawn_names(sided, LONGEST_NAME), scores, most))
     return "\n\n".join(blocks)
 
 
@@ -283,11 +310,10 @@ def _coloured(tokens: Sequence[str], values: Sequence[float], width: int) -> str
     return "\n".join(f"  {text.rstrip()}" for text in [*lines, line])
 
 
-def _bars(tokens: Sequence[str], scores: Sequence[float], most: float) -> str:
-    order = sorted(range(len(tokens)), key=lambda k: -abs(scores[k]))
+def _bars(names: Sequence[str], scores: Sequence[float], most: float) -> str:
+    order = sorted(range(len(names)), key=lambda k: -abs(scores[k]))
     listed = order[:MOST_BARS]
-    names = {k: short_name(tokens[k], LONGEST_NAME) for k in listed}
-    wide = max(map(width_of, names.values()), default=0)
+    wide = max((width_of(names[k]) for k in listed), default=0)
     lines = []
     for k in listed:
         bar = ("█" if scores[k] > 0 else "░") * round(BAR * abs(scores[k]) / most)
@@ -330,7 +356,7 @@ def attribution_picture(attributions: Attributions) -> str:
     drawing = Drawing()
     drawing.words((MARGIN, 36), TITLES[attributions.method], 20, INK, "start", weight=600)
     top = 62.0
-    lines = wrapped(f"{_told(attributions)}; of {attributions.of}")
+    lines = wrapped(f"{_method_text(attributions)}; of {attributions.of}")
     for line in lines:
         drawing.words((MARGIN, top), line, 13, QUIET, "start")
         top += 20
@@ -345,7 +371,7 @@ def attribution_picture(attributions: Attributions) -> str:
     return drawing.svg(whole, top + 34, f"{TITLES[attributions.method]}: what an answer rests on")
 
 
-def _told(attributions: Attributions) -> str:
+def _method_text(attributions: Attributions) -> str:
     if attributions.method == "occlusion":
         return f"{attributions.baseline}: what it adds to the {attributions.measure}"
     if attributions.method == "gradient":
@@ -377,7 +403,7 @@ def _answers(drawing: Drawing, attributions: Attributions, top: float) -> tuple[
         if answer.reference is not None:
             heading += f", of the baseline {plain(answer.reference)}"
         top = _title(drawing, answer.answer, heading.removeprefix("  ·  "), top)
-        top, other = _text(drawing, attributions.tokens, answer.scores, attributions.sides, top)
+        top, other = _text(drawing, attributions, answer.scores, top)
         wide = max(wide, other)
     return top, wide
 
@@ -397,7 +423,7 @@ def _linear_rows(drawing: Drawing, attributions: Attributions, top: float) -> tu
             "words"
         )
         top = _title(drawing, answer.answer, heading, top)
-        top, other = _text(drawing, answer.tokens, answer.scores, (len(answer.tokens),), top)
+        top, other = _text(drawing, LinearTokens(answer.tokens), answer.scores, top)
         named = ", ".join(f"{printable(p.text)} {with_sign(p.score)}" for p in answer.phrases[:6])
         for line in wrapped(f"features that count most: {named}"):
             drawing.words((MARGIN, top), line, 13, QUIET, "start")
@@ -418,20 +444,16 @@ def _title(drawing: Drawing, name: str, subtitle: str, top: float) -> float:
 
 
 def _text(
-    drawing: Drawing,
-    tokens: Sequence[str],
-    scores: Sequence[float],
-    sides: Sequence[int],
-    top: float,
+    drawing: Drawing, sided: SidedTokens, scores: Sequence[float], top: float
 ) -> tuple[float, float]:
     """Tokens on their colours, line by line, a number below those that count; each side begins a
     line of its own."""
     most = max(map(abs, scores), default=0.0) or 1.0
-    letters = all(len(token) == 1 for token in tokens)
-    ends = {sum(sides[: k + 1]) for k in range(len(sides))}
+    letters = all(len(token) == 1 for token in sided.tokens)
+    ends = {sum(sided.sides[: k + 1]) for k in range(len(sided.sides))}
     x, wide = MARGIN, MARGIN
-    for k, (token, score) in enumerate(zip(tokens, scores, strict=True)):
-        name = short_name(token, LONGEST_DRAWN)
+    names = drawn_names(sided, LONGEST_DRAWN)
+    for k, (name, score) in enumerate(zip(names, scores, strict=True)):
         number = with_sign(score) if abs(score) >= LEAST * most else ""
         room = max(text_width(name, SIZE) + 10, 0.0 if letters else text_width(number, 10) + 2)
         if x > MARGIN and (x + room > WIDE - MARGIN or k in ends):

@@ -188,7 +188,7 @@ class HeadMaps(Drawn):
     title: ClassVar[str] = "Attention"
 
     @property
-    def found(self) -> HeadMaps:
+    def result(self) -> HeadMaps:
         return self
 
     def as_text(self, width: int = 80, colour: bool = False) -> str:

@@ -30,7 +30,7 @@ def odds_of(probabilities: Floats, label: int, several: bool = False) -> Floats:
     return np.asarray(np.log(np.maximum(p, LEAST)) - np.log(np.maximum(rest, LEAST)))
 
 
-class Wanted(NamedTuple):
+class ExplainedOutput(NamedTuple):
     """An answer that is explained. number: of its label or output; step: from 0 on, None where the
     whole row has one answer."""
 
@@ -46,16 +46,16 @@ class Measure(Protocol):
     name: str
     of_linear: str
 
-    def wanted(self, outputs: Outputs, label: str | None) -> list[Wanted]:
+    def explained(self, outputs: Outputs, label: str | None) -> list[ExplainedOutput]:
         """The answer to a row, from the outputs z (1, width) of the members; or the label that is
         named."""
         ...
 
-    def whole(self, outputs: Outputs, explained: Sequence[Wanted]) -> Floats:
+    def whole(self, outputs: Outputs, explained: Sequence[ExplainedOutput]) -> Floats:
         """(rows, answers) of all members together."""
         ...
 
-    def of_network(self, z: Tensor, explained: Sequence[Wanted]) -> Tensor:
+    def of_network(self, z: Tensor, explained: Sequence[ExplainedOutput]) -> Tensor:
         """(rows, answers) of the outputs z (rows, width) of one."""
         ...
 
@@ -69,15 +69,15 @@ class ExpectedNumber:
     def __init__(self, expected: Callable[[Outputs], Tensor]) -> None:
         self._expected = expected
 
-    def wanted(self, outputs: Outputs, label: str | None) -> list[Wanted]:
+    def explained(self, outputs: Outputs, label: str | None) -> list[ExplainedOutput]:
         if label is not None:
             raise OptionError("--label: expected a run that predicts labels, got one of numbers")
-        return [Wanted(f"{float(self._expected(outputs)[0, 0]):.6g}", 0, None)]
+        return [ExplainedOutput(f"{float(self._expected(outputs)[0, 0]):.6g}", 0, None)]
 
-    def whole(self, outputs: Outputs, explained: Sequence[Wanted]) -> Floats:
+    def whole(self, outputs: Outputs, explained: Sequence[ExplainedOutput]) -> Floats:
         return np.asarray(self._expected(outputs).double().numpy())
 
-    def of_network(self, z: Tensor, explained: Sequence[Wanted]) -> Tensor:
+    def of_network(self, z: Tensor, explained: Sequence[ExplainedOutput]) -> Tensor:
         return self._expected([z])
 
 

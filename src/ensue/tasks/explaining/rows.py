@@ -34,7 +34,7 @@ from ensue.tasks.rows.inputs import Scale
 from ensue.tasks.rows.part import Part
 
 if TYPE_CHECKING:
-    from ensue.tasks.explaining.measures import Wanted
+    from ensue.tasks.explaining.measures import ExplainedOutput
 
 Floats = NDArray[np.float64]
 MOST_STEPS = 1000  # that occlusion leaves out one by one
@@ -49,7 +49,7 @@ class RowExplainer(ABC):
     measure: str = "log-odds"
     linear_measure: str = "score against the mean of the other labels"
     occluded_by: str = LEFT_OUT
-    wanted: Sequence[Wanted]
+    explained: Sequence[ExplainedOutput]
 
     def __init__(self, model: AnyModel, part: Part) -> None:
         self.model: Any = model
@@ -148,10 +148,12 @@ def _occlusion(row: RowExplainer, baseline: str) -> Attributions:
     step = chosen.step and chosen.step(row.part, row.scale)
     output = row.whole(row.part)[0]
     scores = output - row.whole(occluded(row.part, step))  # (steps, answers)
-    answers = zip(row.wanted, output, scores.T, strict=True)
+    answers = zip(row.explained, output, scores.T, strict=True)
     attributions = tuple(_attribution(explained, value, some) for explained, value, some in answers)
     beside = f" ({answerers})" if (answerers := row.answerers()) else ""
-    return _found(row, "occlusion", chosen.occluded, f"the whole answer{beside}", attributions)
+    return _attributions(
+        row, "occlusion", chosen.occluded, f"the whole answer{beside}", attributions
+    )
 
 
 def _gradient(row: RowExplainer, baseline: str) -> Attributions:
@@ -166,12 +168,12 @@ def _gradient(row: RowExplainer, baseline: str) -> Attributions:
         products = gradient_times_input(partial(row.outputs, network), x)
         shares.append((products.output, _all_steps(row, x, products.scores)))
     output, scores = (torch.stack(parts).mean(0) for parts in zip(*shares, strict=True))
-    answers = zip(row.wanted, output.tolist(), scores.numpy(), strict=True)
+    answers = zip(row.explained, output.tolist(), scores.numpy(), strict=True)
     attributions = tuple(_attribution(one, value, some) for one, value, some in answers)
     way = "the slope at each token times its vector"
     if not row.part.texts:
         way = "the slope at each step times its distance from the mean of training"
-    return _found(row, "gradient", way, row.networks_alone(), attributions, row.linear())
+    return _attributions(row, "gradient", way, row.networks_alone(), attributions, row.linear())
 
 
 def _integrated(row: RowExplainer, baseline: str) -> Attributions:
@@ -197,10 +199,10 @@ def _integrated(row: RowExplainer, baseline: str) -> Attributions:
     errors = (scores.sum(1) - (output - reference)).abs()
     numbers = zip(output.tolist(), scores.numpy(), reference.tolist(), errors.tolist(), strict=True)
     attributions = tuple(
-        _attribution(one, *values) for one, values in zip(row.wanted, numbers, strict=True)
+        _attribution(one, *values) for one, values in zip(row.explained, numbers, strict=True)
     )
     points = max(share.points for share in shares)
-    return _found(
+    return _attributions(
         row, "integrated", chosen.together, row.networks_alone(), attributions, row.linear(), points
     )
 
@@ -209,7 +211,7 @@ METHODS = {"occlusion": _occlusion, "gradient": _gradient, "integrated": _integr
 
 
 def _attribution(
-    explained: Wanted,
+    explained: ExplainedOutput,
     output: float,
     scores: Floats,
     reference: float | None = None,
@@ -222,7 +224,7 @@ def _attribution(
     )
 
 
-def _found(
+def _attributions(
     row: RowExplainer,
     method: str,
     baseline: str,

@@ -34,7 +34,7 @@ def calibrated(validation: SeriesPart, model: ForecastModel) -> LearnedSeries:
         learned = _with_intervals(validation, model, learned)
     origins = origins_of(validation, settings)
     point = level_forecasts(model, validation.series, origins, (), learned).point
-    learned = replace(learned, held=learned.scale.from_levels(point))
+    learned = replace(learned, out_of_sample=learned.scale.from_levels(point))
     mixture = learned.mixture
     if mixture is None:
         return learned

@@ -216,7 +216,7 @@ class ForecastEvaluation(Evaluation):
     def sections(self) -> Sequence[Block]:
         rows = [
             [str(row.step), f"{row.mae:.4f}", f"{row.rmse:.4f}", _percent(row.coverage)]
-            for row in self._shown()
+            for row in self._steps_listed()
         ]
         legend = (
             "a row is an origin of the backtest; coverage and width are those of "
@@ -226,7 +226,7 @@ class ForecastEvaluation(Evaluation):
         by_step = Section("by step ahead", [steps, Paragraph(legend, quiet=True)])
         return [*super().sections(), by_step, *self._series(), *self._quantiles()]
 
-    def _shown(self) -> list[Ahead]:
+    def _steps_listed(self) -> list[Ahead]:
         """Not more steps than a screen has room for."""
         every = -(-len(self.ahead) // MOST_STEPS)
         return [row for row in self.ahead if row.step % every == 0 or row.step == 1]

@@ -47,7 +47,7 @@ class CorrectionForecast(ForecastNetwork):
         hidden = settings.hidden_size
         self.columns += self.outputs  # whether each value of a target was there
         self.segment = -(-settings.look_back // MOST_SEGMENTS)
-        self.kept = settings.look_back // self.segment * self.segment  # the newest steps
+        self.steps_used = settings.look_back // self.segment * self.segment  # the newest steps
         features = 2 + self.columns - 2 * self.outputs
         self.read = nn.Linear(self.segment * features, hidden)
         self.recurrent = layers_of(settings, hidden)
@@ -61,7 +61,7 @@ class CorrectionForecast(ForecastNetwork):
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
 
-    def seen(self, batch: WindowBatch, normal: Normalisation) -> Tensor:
+    def encode(self, batch: WindowBatch, normal: Normalisation) -> Tensor:
         """normal: the last value of each window, which is taken off."""
         base = normal.inward(batch.base)  # (horizon, batch, targets)
         return (base + self.correction(batch, normal, base))[..., None]
@@ -69,7 +69,7 @@ class CorrectionForecast(ForecastNetwork):
     def correction(self, batch: WindowBatch, normal: Normalisation, base: Tensor) -> Tensor:
         """(horizon, batch, targets)."""
         count = self.outputs
-        past = batch.past[-self.kept :]
+        past = batch.past[-self.steps_used :]
         end = self.columns - self.ahead
         last_values = past[..., end - count : end]
         y = normal.inward(past[..., :count]) * last_values

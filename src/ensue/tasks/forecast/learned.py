@@ -130,7 +130,7 @@ class LearnedSeries:
     mixture: Annotated[Mixture | None, OfClass(_mixture_class)] = None
     chosen: Annotated[Chosen | None, NOT_SAVED] = None
     shifts: Annotated[Array, Shape(_levels, "settings.horizon", "settings.targets")] | None = None
-    held: Annotated[Array | None, NOT_SAVED] = None
+    out_of_sample: Annotated[Array | None, NOT_SAVED] = None
 
     @classmethod
     def learn(

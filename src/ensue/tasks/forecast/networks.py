@@ -100,7 +100,7 @@ class ForecastNetwork(nn.Module):
         self.width = 1 if self.says is None else self.says.width(1)
 
     @abstractmethod
-    def seen(self, batch: WindowBatch, normal: Normalisation) -> Tensor:
+    def encode(self, batch: WindowBatch, normal: Normalisation) -> Tensor:
         """z (horizon, batch, outputs, width) of a window as the network sees it. Only networks
         that are rolled forward read the target, always of the steps before."""
 
@@ -122,7 +122,7 @@ class ForecastNetwork(nn.Module):
         number that is missing costs nothing."""
         normal = self.normalisation(batch)
         known = torch.isfinite(batch.target)
-        z, y = self.seen(batch, normal), normal.inward(batch.target).nan_to_num()[..., None]
+        z, y = self.encode(batch, normal), normal.inward(batch.target).nan_to_num()[..., None]
         if self.says is not None:
             cost = self.says.cost(z, y) + normal.spread.log()
         else:
@@ -137,7 +137,7 @@ class ForecastNetwork(nn.Module):
     def point(self, batch: WindowBatch) -> Tensor:
         """The expected steps ahead, (horizon, batch, outputs); the target is not looked at."""
         normal = self.normalisation(batch)
-        return normal.outward(self.means(self.seen(batch, normal)))
+        return normal.outward(self.means(self.encode(batch, normal)))
 
     def paths(self, batch: WindowBatch, count: int, generator: Generator) -> Tensor | None:
         """(count, horizon, batch, outputs) drawn futures; None where the network says one number.
@@ -145,7 +145,7 @@ class ForecastNetwork(nn.Module):
         if self.says is None:
             return None
         normal = self.normalisation(batch)
-        z = self.seen(batch, normal)
+        z = self.encode(batch, normal)
         drawn = self.says.sample(z.expand(count, *z.shape), generator).squeeze(-1)
         return normal.outward(drawn)
 
@@ -173,7 +173,7 @@ class RecurrentForecast(ForecastNetwork):
         following = torch.cat([known[1:], batch.ahead[:1]])
         return torch.cat([past[..., : self.outputs], following], -1)
 
-    def seen(self, batch: WindowBatch, normal: Normalisation) -> Tensor:
+    def encode(self, batch: WindowBatch, normal: Normalisation) -> Tensor:
         before = normal.inward(batch.target[:-1]).nan_to_num()
         truth = torch.cat([before, batch.ahead[1:]], -1)
         h, _ = self.recurrent(torch.cat([self.begun(batch, normal), truth]))
@@ -221,7 +221,7 @@ class DirectForecast(ForecastNetwork):
         self.known = nn.Linear(self.ahead, settings.hidden_size, bias=False) if self.ahead else None
         self.head = nn.Linear(settings.hidden_size, self.outputs * self.width)
 
-    def seen(self, batch: WindowBatch, normal: Normalisation) -> Tensor:
+    def encode(self, batch: WindowBatch, normal: Normalisation) -> Tensor:
         h, _ = self.recurrent(self.inward(batch, normal))
         inner = self.enter(dropout(h[-1], self.rate, self.training)) + self.steps
         if self.known is not None:
@@ -245,7 +245,7 @@ class SegmentForecast(ForecastNetwork):
         self.variables = nn.Parameter(torch.randn(self.outputs, hidden - half))
         self.head = nn.Linear(self.recurrent.output_size, settings.segment * self.width)
 
-    def seen(self, batch: WindowBatch, normal: Normalisation) -> Tensor:
+    def encode(self, batch: WindowBatch, normal: Normalisation) -> Tensor:
         y = normal.inward(batch.past[..., : self.outputs])
         cut = y.reshape(-1, self.segment, *y.shape[1:]).permute(
             0, 2, 3, 1
@@ -277,7 +277,7 @@ class LinearForecast(ForecastNetwork):
         self.weight = nn.Parameter(torch.zeros(settings.horizon, settings.look_back))
         self.bias = nn.Parameter(torch.zeros(settings.horizon))
 
-    def seen(self, batch: WindowBatch, normal: Normalisation) -> Tensor:
+    def encode(self, batch: WindowBatch, normal: Normalisation) -> Tensor:
         x = normal.inward(batch.past[..., : self.outputs])
         z = torch.einsum("hl,lbc->hbc", self.weight, x) + self.bias[:, None, None]
         return z[..., None]

@@ -76,7 +76,7 @@ class SeriesPart:
     def between(self, begins: Steps, ends: Steps) -> SeriesPart:
         """Of each series the steps before `ends`, which belong to the part from `begins` on."""
         firsts = self.series.bounds[:-1]
-        series = self.series.taken(firsts, ends)
+        series = self.series.slices(firsts, ends)
         counts = np.minimum(begins, ends) - firsts
         return replace(self, series=series, begins=series.bounds[:-1] + counts)
 
@@ -96,14 +96,14 @@ class SeriesPart:
         return self.between(begins, ends)
 
 
-def _own(part: SeriesPart) -> Series:
+def _without_context(part: SeriesPart) -> Series:
     """The steps that belong to a part, without its history."""
-    return part.series.taken(part.begins, part.series.bounds[1:])
+    return part.series.slices(part.begins, part.series.bounds[1:])
 
 
 def joined(first: SeriesPart, second: SeriesPart) -> SeriesPart:
     """The steps that belong to the second, after all of the first, series by series."""
-    one, two = first.series, _own(second)
+    one, two = first.series, _without_context(second)
     _refuse_overlap(first, two)
     names = Names(
         (*one.names.files, *two.names.files),

@@ -61,7 +61,7 @@ class Series:
         """(steps,) where the series of each step begins."""
         return np.repeat(self.bounds[:-1], self.lengths)
 
-    def taken(self, firsts: Steps, ends: Steps) -> Series:
+    def slices(self, firsts: Steps, ends: Steps) -> Series:
         """The steps from `firsts` to before `ends` of each series."""
         lengths = np.maximum(ends - firsts, 0)
         rows = ranges(firsts, firsts + lengths)
@@ -76,7 +76,7 @@ class Series:
     def until(self, step: int) -> Series:
         """The steps of one series before this one."""
         assert self.count == 1
-        return self.taken(self.bounds[:-1], np.array([step]))
+        return self.slices(self.bounds[:-1], np.array([step]))
 
     def only(self, k: int) -> Series:
         """One series of a panel."""
@@ -86,7 +86,7 @@ class Series:
         """These series of a panel, in this order."""
         if list(rows) == list(range(self.count)):
             return self
-        series = self.taken(self.bounds[:-1][rows], self.bounds[1:][rows])
+        series = self.slices(self.bounds[:-1][rows], self.bounds[1:][rows])
         ids, static = ([values[k] for k in rows] for values in (self.ids, self.static))
         return replace(series, ids=tuple(ids), static=tuple(static))
 

@@ -258,7 +258,7 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
         return LearnedSeries.learn(train.series, settings, whole)
 
     def fitted_settings(self, train: SeriesPart, model: ForecastModel) -> Recipe:
-        return recipe_of(train, model.model, model.told["model"])
+        return recipe_of(train, model.model, model.explicit["model"])
 
     def search_space(self, train: SeriesPart, model: ForecastModel) -> Space:
         usual = super().search_space(train, model)

@@ -44,7 +44,7 @@ class StepOutputs(NamedTuple):
     probabilities: NDArray[np.float64]
     baselines: Mapping[str, Ragged]
     unknown: NDArray[np.bool_]
-    shown: Shown
+    step_text: Shown
     seed: int
 
     @property
@@ -92,7 +92,7 @@ def evaluate_steps(outputs: StepOutputs) -> LabelEvaluation:
         classes=class_rows(names, totals),
         confusion=metrics.confusion(gold.values, predicted.values, len(names)).tolist(),
         worst=surest_mistakes(
-            gold.values, predicted.values, outputs.probabilities, names, outputs.shown
+            gold.values, predicted.values, outputs.probabilities, names, outputs.step_text
         ),
         unknown=sum(bool((gold.row(row) >= outputs.known).any()) for row in range(len(gold))),
         sums=sums,

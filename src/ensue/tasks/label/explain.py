@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from ensue.errors import OptionError
 from ensue.tasks.abilities import Asked
 from ensue.tasks.explaining.attribution import LinearAttribution
-from ensue.tasks.explaining.measures import LEAST, Wanted, label_number, odds_of
+from ensue.tasks.explaining.measures import LEAST, ExplainedOutput, label_number, odds_of
 from ensue.tasks.explaining.methods import LEFT_OUT, MEAN, UNKNOWN, Sides, against_others
 from ensue.tasks.explaining.rows import ExplainRows, RowExplainer
 from ensue.tasks.label.linear_chain import ENDS, OFFSETS
@@ -41,15 +41,15 @@ class LabelExplainer(RowExplainer):
             raise OptionError(f"--step: expected a step from 1 to {count}, got {step}")
         steps = range(count) if step is None else [step - 1]
         numbers = {t: int(self.labels[t]) if named is None else named for t in steps}
-        self.wanted = [
-            Wanted(self.names[number], number, float(p[t, number]), t)
+        self.explained = [
+            ExplainedOutput(self.names[number], number, float(p[t, number]), t)
             for t, number in numbers.items()
         ]
 
     def whole(self, part: Part) -> Floats:
         predicted = answering_of(part, self.model).predicted(columns_of(part, self.model))[1]
         p = predicted.reshape(len(part), len(self.labels), -1)
-        return np.stack([odds_of(p[:, item.step], item.number) for item in self.wanted], 1)
+        return np.stack([odds_of(p[:, item.step], item.number) for item in self.explained], 1)
 
     def embedded(self, network: nn.Module, part: Part) -> Sides:
         assert isinstance(network, LabellerNetwork)
@@ -62,7 +62,7 @@ class LabelExplainer(RowExplainer):
         labels = torch.from_numpy(self.labels)[:, None].expand(-1, rows)
         lengths = torch.full((rows,), len(x))
         p = network.probabilities_of(x, lengths, labels)  # (time, rows, labels)
-        return torch.stack([_odds(p[item.step], item.number) for item in self.wanted], 1)
+        return torch.stack([_odds(p[item.step], item.number) for item in self.explained], 1)
 
     # ------------------------------------------------------------- the linear chain
     def answerers(self) -> str:
@@ -78,7 +78,7 @@ class LabelExplainer(RowExplainer):
         words = self.part.inputs.row(0).astype(np.int64)
         ends = len(answering.linear.scores[0]) - len(ENDS)
         attributions = []
-        for item in self.wanted:
+        for item in self.explained:
             assert item.step is not None
             direction = against_others(len(self.names), [item.number])[:, 0]
             scores, bias = np.zeros(len(words)), 0.0

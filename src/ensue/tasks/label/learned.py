@@ -196,7 +196,7 @@ class LearnedLabels:
 
 def _context(train: Part, base: Beginning | None) -> LetterContext | None:
     """The character language model of a base, if it has one."""
-    context = None if base is None else base.own.context
+    context = None if base is None else base.pretrained.context
     if context is None:
         return None
     if not train.texts:

@@ -430,26 +430,26 @@ class ChainCost:
     def __init__(
         self, words: SeenWords, steps: Ragged, targets: Ragged, labels: int, strength: float
     ) -> None:
-        self.seen, self.labels, self.strength = words, labels, strength
+        self.word_rows, self.labels, self.strength = words, labels, strength
         self.rows, self.scale = PackedRows(steps), 1 / max(1, len(steps))
-        self.wanted = torch.from_numpy(targets.values.astype(np.int64))
-        self.at = torch.arange(len(self.wanted)), self.wanted
-        self.counts = gold_counts(self.rows, self.wanted, labels)
+        self.gold_labels = torch.from_numpy(targets.values.astype(np.int64))
+        self.at = torch.arange(len(self.gold_labels)), self.gold_labels
+        self.counts = gold_counts(self.rows, self.gold_labels, labels)
 
     def zeros(self) -> list[Tensor]:
         n = self.labels
-        return [torch.zeros(shape) for shape in ((self.seen.rows, n), (n,), (n, n), (n,))]
+        return [torch.zeros(shape) for shape in ((self.word_rows.rows, n), (n,), (n, n), (n,))]
 
     def __call__(self, weights: Sequence[Tensor]) -> Tensor:
         """Puts the gradient into each `grad`."""
         table, *links = weights
-        emissions = self.seen.emissions(table)
+        emissions = self.word_rows.emissions(table)
         expected = expectations(self.rows, emissions, *links)
         gold = emissions[self.at].double().sum()
         for link, count in zip(links, self.counts, strict=True):
             gold += (link.double() * count).sum()
         expected.labels[self.at] -= 1
-        gradients = [self.seen.gradient(expected.labels)]
+        gradients = [self.word_rows.gradient(expected.labels)]
         pairs = zip((expected.first, expected.follow, expected.last), self.counts, strict=True)
         gradients += [(expected_count - count).float() for expected_count, count in pairs]
         for link, slope in zip(weights, gradients, strict=True):

@@ -71,7 +71,7 @@ class Constraint(nn.Module):
 
     def __init__(self, labels: int, legal: Legal | None) -> None:
         super().__init__()
-        self.given = legal is not None
+        self.constrained = legal is not None
         shapes = {"first": (labels,), "follow": (labels, labels), "last": (labels,)}
         for name, shape in shapes.items():
             scores = torch.zeros(shape)
@@ -81,7 +81,7 @@ class Constraint(nn.Module):
 
     def check(self, targets: Tensor, lengths: Tensor) -> None:
         """Refuses targets (time, batch) that the constraint makes impossible."""
-        if not self.given or not len(targets):
+        if not self.constrained or not len(targets):
             return
         real = step_mask(lengths.to(targets.device), len(targets))
         last = step_mask(lengths.to(targets.device), len(targets), first=-1)

@@ -143,17 +143,17 @@ def evaluated(
             probabilities,
             {**baselines, **others},
             words.values == UNKNOWN,
-            _shown(part),
+            _step_texts(part),
             model.train.seed,
         )
     )
 
 
-def _shown(part: Part) -> Callable[[int], tuple[str, str]]:
+def _step_texts(part: Part) -> Callable[[int], tuple[str, str]]:
     """The place of a step, and the words around it."""
     names, starts = part.numbers.token_names, part.inputs.starts
 
-    def shown(at: int) -> tuple[str, str]:
+    def step_text(at: int) -> tuple[str, str]:
         row = int(np.searchsorted(starts, at, side="right")) - 1
         step = int(at - starts[row])
         if not part.texts:
@@ -162,7 +162,7 @@ def _shown(part: Part) -> Callable[[int], tuple[str, str]]:
         tokens[step] = f"[{tokens[step]}]"
         return part.names[row], preview(tokens[max(0, step - BEFORE) :])
 
-    return shown
+    return step_text
 
 
 class StepContent(Content):
@@ -279,8 +279,8 @@ class LabelTransfers(RowTransfers):
     chain that answers beside the network. The states of a base of letters stand beside all that a
     labeller of words reads."""
 
-    def taken(self, pretrained: Pretrained, model: AnyModel) -> Pretrained:
-        pretrained = super().taken(pretrained, model)
+    def adapted(self, pretrained: Pretrained, model: AnyModel) -> Pretrained:
+        pretrained = super().adapted(pretrained, model)
         if (
             pretrained.text.get("level") != LETTERS
             or model.text.level == LETTERS
@@ -382,7 +382,7 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
 
     # ------------------------------------------------------------- learned
     def fitted_settings(self, train: Part, model: LabellerModel) -> Recipe:
-        return label_recipe(train, model.model, model.told["model"])
+        return label_recipe(train, model.model, model.explicit["model"])
 
     def learn(self, train: Part, validation: Part, model: LabellerModel) -> LearnedLabels:
         return LearnedLabels.learn(train, model.text, model.model, model.beginning)

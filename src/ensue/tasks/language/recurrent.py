@@ -75,7 +75,7 @@ class RecurrentLanguage(LanguageNetwork):
 
     def states(self, tokens: Tensor, carried: Carried) -> tuple[Tensor, Carried]:
         """y of the cells (time, batch, hidden), and what is carried on."""
-        y, state = self.recurrent(self.entering(tokens), self._state(self._kept(carried)))
+        y, state = self.recurrent(self.entering(tokens), self._state(self._partly_reset(carried)))
         return over_time(y, self.rates.output * self.training), _flat(state)
 
     def entering(self, tokens: Tensor) -> Tensor:
@@ -83,7 +83,7 @@ class RecurrentLanguage(LanguageNetwork):
         x = embedded(tokens, self.table, self.rates.word * self.training)
         return over_time(x, self.rates.input * self.training)
 
-    def _kept(self, carried: Carried) -> Carried:
+    def _partly_reset(self, carried: Carried) -> Carried:
         """What columns remember; in training some forget it all. A network that never begins but
         at its first update may go astray where it is to begin with a text of its own."""
         if not (self.training and self.rates.carried and carried):

@@ -195,7 +195,7 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
 
     # ------------------------------------------------------------- learned
     def fitted_settings(self, train: Part, model: AnyLanguageModel) -> Recipe:
-        return language_recipe(train, model.text, model.model, model.told["model"])
+        return language_recipe(train, model.text, model.model, model.explicit["model"])
 
     def learn(self, train: Part, validation: Part, model: AnyLanguageModel) -> LearnedLanguage:
         design = FAMILIES[model.model.family].ngrams(model.model)

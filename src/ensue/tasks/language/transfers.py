@@ -96,7 +96,7 @@ class LanguageTransfers(Transfers):
             },
         )
 
-    def taken(self, pretrained: Pretrained, model: AnyModel) -> Pretrained:
+    def adapted(self, pretrained: Pretrained, model: AnyModel) -> Pretrained:
         return pretrained
 
     def architecture(self, pretrained: Pretrained, model: AnyModel) -> dict[str, Any]:

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from ensue.data.pictures.endings import is_image
 from ensue.data.pictures.images import (
     Picture,
     checked,
     image_folder,
     image_row,
     is_idx,
-    is_image,
     picture_of,
     read_idx_pictures,
     read_image,
@@ -77,7 +77,8 @@ def read_pictures(path: Path | str, tell: Tell, labelled: bool = True) -> Iterat
     if labelled:
         raise DataError(
             f"{path}: expected a folder with a folder of pictures for each class, or an idx file "
-            "(…-images-idx3-ubyte) with its labels beside"
+            "(…-images-idx3-ubyte) with its labels beside; a table that names pictures is read "
+            "with --image COLUMN --label COLUMN without --task image"
         )
     return image_row(path, None, tell)
 
@@ -202,7 +203,8 @@ def refuse_columns(data: DataSettings) -> None:
         raise OptionError(
             f"{', '.join(flags)}: pictures have no columns: a picture's class is its folder, or "
             "stands in the file of labels beside an idx file. Leave the option out; a table that "
-            "names pictures, with any label, is read with --image COLUMN --label COLUMN"
+            "names pictures, with any label, is read with --image COLUMN --label COLUMN without "
+            "--task image"
         )
 
 

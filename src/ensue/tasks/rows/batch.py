@@ -60,7 +60,7 @@ class Columns:
     def __post_init__(self) -> None:
         if (self.surfaces is None) != (self.table is None):
             raise DataError("surfaces and their table go together: give both or neither")
-        counts = {name: len(column) for name, column in self._given().items()}
+        counts = {name: len(column) for name, column in self._arrays().items()}
         if len(set(counts.values())) > 1:
             listed = ", ".join(f"{name} {count}" for name, count in counts.items())
             raise DataError(f"expected columns of the same number of rows, got {listed}")
@@ -74,29 +74,29 @@ class Columns:
                     f"{length[row]}; every step needs one of each"
                 )
 
-    def _given(self) -> dict[str, Any]:
+    def _arrays(self) -> dict[str, Any]:
         arrays = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "table"}
         return {name: column for name, column in arrays.items() if column is not None}
 
     def _stepped(self) -> dict[str, Ragged]:
-        arrays = self._given()
+        arrays = self._arrays()
         return {n: c for n, c in arrays.items() if isinstance(c, Ragged) and n != "ngrams"}
 
     def __len__(self) -> int:
-        return len(next(iter(self._given().values()), ()))
+        return len(next(iter(self._arrays().values()), ()))
 
     def arrays(self) -> dict[str, NDArray[Any] | Ragged]:
         """All that it holds, by name, that of the table included."""
         table = {} if self.table is None else vars(self.table)
         known = {f"table.{name}": v for name, v in table.items() if v is not None}
-        return {**self._given(), **known}
+        return {**self._arrays(), **known}
 
     def take(self, rows: Rows) -> Columns:
         """The rows of these numbers."""
         numbers = np.asarray(rows, np.int64)
         arrays: dict[str, Any] = {
             name: column.take(numbers) if isinstance(column, Ragged) else column[numbers]
-            for name, column in self._given().items()
+            for name, column in self._arrays().items()
         }
         return replace(self, **arrays)
 

@@ -84,7 +84,7 @@ def sequence(value: Any) -> Input:
         return vectors[:, None] if vectors.ndim == 1 else vectors
     if isinstance(value, list):
         return value
-    raise Unfit(f"expected a text or a sequence, got {shown(value)}")
+    raise Unfit(f"expected a text or a sequence, got {value_text(value)}")
 
 
 def label_of(value: Any, separator: str) -> str | list[str]:
@@ -101,7 +101,7 @@ def label_of(value: Any, separator: str) -> str | list[str]:
     if value is None:
         raise Unfit(NO_LABEL)
     if not isinstance(value, str):
-        raise Unfit(f"expected a label, got {shown(value)}")
+        raise Unfit(f"expected a label, got {value_text(value)}")
     text = value.strip()
     if separator:
         return [part.strip() for part in text.split(separator) if part.strip()]
@@ -137,7 +137,7 @@ def written(value: Input) -> str:
     return value if isinstance(value, str) else " ".join(value)
 
 
-def shown(value: Any) -> str:
+def value_text(value: Any) -> str:
     return "nothing" if value is None else repr(value)
 
 

@@ -42,7 +42,7 @@ class RowSource:
         return batches(ones, self.batch_rows, self.seed, epoch)
 
     def batch(self, rows: Sequence[int]) -> dict[str, Tensor]:
-        return taken(self.arrays, np.asarray(rows, np.int64))
+        return rows_of(self.arrays, np.asarray(rows, np.int64))
 
     def targets(self, rows: Sequence[int]) -> float:
         return float(len(rows))
@@ -54,7 +54,7 @@ class RowSource:
         return f"row {row}" if self.names is None else self.names[row]
 
 
-def taken(arrays: Arrays, rows: NDArray[np.int64] | slice) -> dict[str, Tensor]:
+def rows_of(arrays: Arrays, rows: NDArray[np.int64] | slice) -> dict[str, Tensor]:
     """Rows of each array as tensors."""
     return {
         name: torch.from_numpy(np.ascontiguousarray(values[rows]))

@@ -90,12 +90,18 @@ class LearnedInputs:
         model: NetworkSettings,
         counts: Mapping[str, int] | None = None,
         base: Beginning | None = None,
+        column: str = "",
     ) -> LearnedInputs:
         """counts: how often each word occurs, where it is not counted as it is written; base: what
-        the training begins from."""
+        the training begins from; column: of the text, for messages."""
         if not train.texts:
             return cls(train.tokenisers, scale=_scale(train, base))
         counted = token_counts(train) if counts is None else counts
+        if not counted and len(train):
+            raise DataError(
+                f"{train.names[0]}: {column or 'text'}: expected texts to learn words from, got "
+                "none with a word in it: is this the right column?"
+            )
         words = vocabulary_of(counted, text)
         if base is not None:
             return cls._of_base(train.tokenisers, words, model, base)
@@ -109,7 +115,7 @@ class LearnedInputs:
         cls, cut: Tokenisers, words: Vocabulary, model: NetworkSettings, base: Beginning
     ) -> LearnedInputs:
         """The words of the base and those that it does not have, with their first vectors."""
-        base_encoder = base.own
+        base_encoder = base.pretrained
         if model.vectors:
             raise OptionError(
                 f"model.vectors: {base_encoder.called} has word vectors already; leave out one "
@@ -167,17 +173,18 @@ class LearnedInputs:
 def _scale(train: Part, base: Beginning | None) -> Scale:
     """That of the training part, or of a base, whose layers know no other."""
     scale = Scale.of(train.inputs.values)
-    if base is None or (base.own.mean is None and base.own.words is None):
+    if base is None or (base.pretrained.mean is None and base.pretrained.words is None):
         return scale
-    known, spread = base.own.mean, base.own.spread
+    known, spread = base.pretrained.mean, base.pretrained.spread
     if known is None or spread is None:
         raise OptionError(
-            f"{base.own.called}: this base reads words, and the training part has steps of "
+            f"{base.pretrained.called}: this base reads words, and the training part has steps of "
             f"{scale.width} numbers"
         )
     if len(known) != scale.width:
         raise OptionError(
-            f"{base.own.called}: this base reads steps of {len(known)} numbers, and the training "
+            f"{base.pretrained.called}: this base reads steps of {len(known)} numbers, and the "
+            "training "
             f"part has {scale.width}: expected the same features"
         )
     return Scale(known, spread)

@@ -202,10 +202,10 @@ def shown_of(part: Part) -> Callable[[int], tuple[str, str]]:
     names = part.numbers.token_names
     sides: list[Ragged] = [part.inputs, *([] if part.second is None else [part.second])]
 
-    def shown(row: int) -> tuple[str, str]:
+    def row_text(row: int) -> tuple[str, str]:
         if not part.texts:
             return part.names[row], ""
         texts = [preview([names[k] for k in side.row(row)]) for side in sides]
         return part.names[row], " | ".join(texts)
 
-    return shown
+    return row_text

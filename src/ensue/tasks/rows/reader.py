@@ -25,7 +25,7 @@ from ensue.errors import DataError, EnsueError, OptionError
 from ensue.tasks.abilities import NOTHING, Asked
 from ensue.tasks.columns.cells import row_of_line
 from ensue.tasks.reader import NO_COLUMNS, DatasetReader, P, PartFiles, QuestionFiles, Questions
-from ensue.tasks.roles import told_roles
+from ensue.tasks.roles import named_roles
 from ensue.tasks.rows.collect import IN_MEMORY, Content, Example, collect, in_memory, pairs_of
 from ensue.tasks.rows.labels import known_rows, learned_labels
 from ensue.tasks.rows.part import Tokenisers
@@ -251,7 +251,7 @@ class RowReader(DatasetReader[P]):
         self, rows: Any, columns: Mapping[str, str] = NO_COLUMNS, before: P | None = None
     ) -> P:
         if by_name(rows):
-            data = told_roles(self.model.task, columns).get("data", {})
+            data = named_roles(self.model.task, columns).get("data", {})
             examples = self.named_examples(rows, {**self.model.roles, **data})
             return self._part(lambda: examples, before)
         if columns:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ensue.data.options import require
 from ensue.data.recognise.columns import Kind
+from ensue.data.roles import guess_roles
 from ensue.errors import DataError, OptionError
 from ensue.metrics.spans import scheme_of
 from ensue.tasks.sample import Guess, NumberKind, Sample
@@ -90,13 +91,16 @@ def row_roles(sample: Sample) -> RowRoles:
 
 
 def _joined_label(sample: Sample) -> str:
-    """The label of several inputs: the column that was named, or the only one that is left. An
-    error where an input is no column of the data, or two of them are the same one."""
+    """The label of several inputs: the column that was named, or the only one that is left or that
+    looks like a label. An error where an input is no column of the data, or two of them are the
+    same one."""
     data, place = sample.data, sample.place
     inputs = [*data.texts, *data.columns, *filter(None, [data.image, data.tree])]
     require([name for name in [*inputs, data.label, data.group] if name], sample.columns, place)
     left = [name for name in sample.columns if name not in (*inputs, data.group)]
-    label = data.label or (left[0] if len(left) == 1 else "")
+    guessed = left if len(left) == 1 else guess_roles(sample.rows, inputs[0], None).labels
+    labels = [name for name in guessed if name in left]
+    label = data.label or (labels[0] if len(labels) == 1 else "")
     if not label:
         raise sample.no_label()
     named_columns = [*inputs, *filter(None, {label, data.group})]

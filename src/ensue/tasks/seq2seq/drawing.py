@@ -69,13 +69,13 @@ def alignment_picture(explained: Explained) -> str:
 class TranslationExplanation(Drawn):
     """A translation drawn as a matrix: the darker, the more a word looked there."""
 
-    found: Explained
+    result: Explained
 
     def as_text(self, width: int = 80, colour: bool = False) -> str:
-        return f"{self.found.text}\n\n{alignment_text(self.found, width, colour)}"
+        return f"{self.result.text}\n\n{alignment_text(self.result, width, colour)}"
 
     def as_svg(self) -> str:
-        return alignment_picture(self.found)
+        return alignment_picture(self.result)
 
 
 # --- tiles ---------------------------------------------------------------------------------------
@@ -191,11 +191,11 @@ def _shade(drawing: _Tiles, gaze: Gaze, word: int, x: float, y: float) -> None:
 class CaptionExplanation(Drawn):
     """A caption drawn as squares: the darker a region, the more a word looked there."""
 
-    found: Gaze
+    result: Gaze
     picture: Picture
 
     def as_text(self, width: int = 80, colour: bool = False) -> str:
-        return f"{self.found.text}\n\n{gaze_text(self.found, width, colour)}"
+        return f"{self.result.text}\n\n{gaze_text(self.result, width, colour)}"
 
     def as_svg(self) -> str:
-        return gaze_picture(self.found, self.picture)
+        return gaze_picture(self.result, self.picture)

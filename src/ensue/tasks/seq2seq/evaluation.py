@@ -62,7 +62,7 @@ class Compared:
     names: Names
     sources: Sequence[str]
     expected: Sequence[str]
-    found: Sequence[str]
+    answers: Sequence[str]
     expected_tokens: Ragged
     found_tokens: Ragged
     lengths: NDArray[np.int64]
@@ -96,10 +96,10 @@ def evaluate_pairs(
     """BLEU, chrF, exact answers and edits, the worst answers. baselines: the answers of models that
     a network must beat, by name; attributes: words that answer one question, of which a text is
     right where it has the same ones in the same order."""
-    pairs = zip(rows.found, rows.expected, strict=True)
+    pairs = zip(rows.answers, rows.expected, strict=True)
     right = np.array([answer == expected for answer, expected in pairs], np.float64)
     edits = _edits(rows)
-    corpus = how.corpus(rows.found, rows.expected)
+    corpus = how.corpus(rows.answers, rows.expected)
     sums = {"exact": RowSums("ratio", np.stack([right, np.ones(len(right))], 1))}
     rates = {"token errors": edits[0].sum() / max(edits[1].sum(), 1)}
     rates["letter errors"] = edits[2].sum() / max(edits[3].sum(), 1)
@@ -135,7 +135,7 @@ def evaluate_pairs(
 
 def _edits(rows: Compared) -> list[NDArray[np.int64]]:
     """Of each row: tokens to change, tokens expected, letters to change, letters expected."""
-    answers, expected = letters_of(rows.found), letters_of(rows.expected)
+    answers, expected = letters_of(rows.answers), letters_of(rows.expected)
     return [
         edit_distances(rows.found_tokens, rows.expected_tokens),
         rows.expected_tokens.lengths,
@@ -151,7 +151,9 @@ def _attribute_share(rows: Compared, words: Sequence[str]) -> float | None:
     def of(text: str) -> list[str]:
         return [word for word in text.split() if word in known]
 
-    pairs = [(of(answer), of(text)) for answer, text in zip(rows.found, rows.expected, strict=True)]
+    pairs = [
+        (of(answer), of(text)) for answer, text in zip(rows.answers, rows.expected, strict=True)
+    ]
     if not any(expected for _, expected in pairs):
         return None
     return sum(answer == expected for answer, expected in pairs) / len(pairs)
@@ -189,7 +191,7 @@ def _worst(rows: Compared, right: NDArray[np.float64], badness: NDArray[Any]) ->
             rows.names[row],
             _cut(rows.sources[row]),
             _cut(rows.expected[row]),
-            _cut(rows.found[row]),
+            _cut(rows.answers[row]),
             rows.probabilities[row],
         )
         for row in order[:WORST]

@@ -118,14 +118,14 @@ class DecodedPairs(nn.Module, ABC):
     def forward(self, batch: PairBatch) -> Tensor:
         state = self.begin(batch.source, batch.lengths)
         sampling = self.sampling if self.training else 0.0
-        r, _ = self.decoder(batch.before, state, batch.wanted_lengths, sampling)
-        return self.decoder.cost(r, batch.wanted, batch.wanted_lengths)
+        r, _ = self.decoder(batch.before, state, batch.target_lengths, sampling)
+        return self.decoder.cost(r, batch.targets, batch.target_lengths)
 
     @torch.no_grad()
     def costs(self, batch: PairBatch) -> Tensor:
         state = self.begin(batch.source, batch.lengths)
-        r, _ = self.decoder(batch.before, state, batch.wanted_lengths)
-        return self.decoder.costs(r, batch.wanted, batch.wanted_lengths)
+        r, _ = self.decoder(batch.before, state, batch.target_lengths)
+        return self.decoder.costs(r, batch.targets, batch.target_lengths)
 
     def step(self, tokens: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
         return self.decoder.step(tokens, state)
@@ -303,18 +303,18 @@ class TransformerPairs(nn.Module):
         return decoded.y
 
     def forward(self, batch: PairBatch) -> Tensor:
-        real = step_mask(batch.wanted_lengths.to(batch.wanted.device), len(batch.wanted))
-        return self.output.cost(self._decoded(batch), batch.wanted, real, self.smoothing)
+        real = step_mask(batch.target_lengths.to(batch.targets.device), len(batch.targets))
+        return self.output.cost(self._decoded(batch), batch.targets, real, self.smoothing)
 
     @torch.no_grad()
     def costs(self, batch: PairBatch) -> Tensor:
         trained = self.training
         self.eval()
         try:
-            costs = self.output.costs(self._decoded(batch), batch.wanted)
+            costs = self.output.costs(self._decoded(batch), batch.targets)
         finally:
             self.train(trained)
-        return costs * step_mask(batch.wanted_lengths.to(costs.device), len(costs))
+        return costs * step_mask(batch.target_lengths.to(costs.device), len(costs))
 
     @torch.no_grad()
     def begin(self, source: Tensor, lengths: Tensor) -> TransformerState:

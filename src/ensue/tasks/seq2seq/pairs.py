@@ -25,13 +25,13 @@ class PairBatch:
 
     source (time, batch), or vectors (time, batch, n), with lengths (batch,); for a target w_1 … w_n
     before (time, batch): <s> w_1 … w_n, what stands before each word that is to be said;
-    wanted (time, batch): w_1 … w_n </s>; wanted_lengths (batch,): n + 1."""
+    targets (time, batch): w_1 … w_n </s>; target_lengths (batch,): n + 1."""
 
     source: Tensor
     lengths: Tensor
     before: Tensor
-    wanted: Tensor
-    wanted_lengths: Tensor
+    targets: Tensor
+    target_lengths: Tensor
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -101,7 +101,7 @@ class PairColumns:
         return np.maximum(self.source.lengths, self.target.lengths + 1)
 
     @property
-    def wanted(self) -> NDArray[np.int64]:
+    def targets(self) -> NDArray[np.int64]:
         """Words to be said: those of the target and the end."""
         return self.target.lengths + 1
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import dropout
 
-from ensue.data.pictures.images import is_image
+from ensue.data.pictures.endings import is_image
 from ensue.data.ragged import Ragged
 from ensue.data.rows import Place
 from ensue.errors import ShapeError
@@ -174,7 +174,7 @@ class LearnedPictureSource(LearnedSource):
     def encode(self, part: PicturePart) -> Ragged:
         return lines_of(part.pixels)
 
-    def shown(self, part: PicturePart) -> tuple[list[str], NDArray[np.int64]]:
+    def source_texts(self, part: PicturePart) -> tuple[list[str], NDArray[np.int64]]:
         return [""] * len(part), targets_of(part).lengths
 
     def positions(self, part: PicturePart) -> list[tuple[str, ...]]:

@@ -7,13 +7,11 @@ from pathlib import Path
 
 from ensue.data.options import require
 from ensue.data.parallel import PAIR, parallel
-from ensue.data.pictures.images import is_image
+from ensue.data.pictures.endings import is_image
 from ensue.data.recognise.columns import Kind
 from ensue.data.series import number_of
 from ensue.errors import DataError
-from ensue.tasks.sample import Guess, Sample
-
-CAPTION = "caption"  # the name of a column that tells the task by itself
+from ensue.tasks.sample import CAPTION, Guess, Sample
 
 
 def source_and_target(sample: Sample) -> dict[str, str]:

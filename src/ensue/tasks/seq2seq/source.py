@@ -110,7 +110,7 @@ class LearnedSource(ABC):
         """The sources of a part as the networks read them, step by step."""
 
     @abstractmethod
-    def shown(self, part: Any) -> tuple[list[str], NDArray[np.int64]]:
+    def source_texts(self, part: Any) -> tuple[list[str], NDArray[np.int64]]:
         """Of each row: its source as a text, and the length in tokens that scores are shown by."""
 
     @abstractmethod

@@ -78,7 +78,7 @@ def mean_cost(network: PairNetwork, columns: PairColumns) -> float:
     """The mean −log p of a wanted word, the end counted."""
     batches = in_batches(columns, network, TOKENS, ROWS)
     total = sum(float(network.costs(batch).double().sum()) for _, batch in batches)
-    return total / float(columns.wanted.sum())
+    return total / float(columns.targets.sum())
 
 
 class Seq2Seq(RowTask[S, LearnedPairs]):
@@ -206,7 +206,7 @@ class Seq2Seq(RowTask[S, LearnedPairs]):
             [numbers.setdefault(token, len(numbers)) for token in answer.tokens]
             for answer in answers
         ]
-        sources, lengths = model.learned.source.shown(part)
+        sources, lengths = model.learned.source.source_texts(part)
         return Compared(
             part.names,
             sources,

@@ -101,7 +101,7 @@ class LearnedTextSource(LearnedSource):
         assert self.words is not None
         return vocabulary_rows(part, self.words.numbers)
 
-    def shown(self, part: Part) -> tuple[list[str], NDArray[np.int64]]:
+    def source_texts(self, part: Part) -> tuple[list[str], NDArray[np.int64]]:
         if not part.texts:
             return [""] * len(part), part.inputs.lengths
         texts = [self.tokeniser.text_of(tokens) for tokens in self.positions(part)]
@@ -174,10 +174,10 @@ class TextPairs(LearnedPairs):
         counts = counts_of(train.inputs, train.numbers.tokens)
         target = LearnedTarget.learn(train, cut.label, text, counts if shared else None)
         words = target.words if shared else text_vocabulary(counts, len(train), text)
-        if base is None or base.own.words is None or base.own.table is None:
+        if base is None or base.pretrained.words is None or base.pretrained.table is None:
             return cls(LearnedTextSource(cut.input, words), target)
-        every = extended(base.own.words, words)
-        start = with_rows(base.own.table, base.own.words, every, base.new_words)
+        every = extended(base.pretrained.words, words)
+        start = with_rows(base.pretrained.table, base.pretrained.words, every, base.new_words)
         return cls(LearnedTextSource(cut.input, every, start=start), target)
 
     def pack(self) -> Packed:
@@ -204,7 +204,7 @@ def _refuse_words(train: Part, shared: bool, base: Beginning | None) -> None:
         )
     if base is not None:
         raise OptionError(
-            f"{base.own.called}: this base reads words, and the sources have steps of "
+            f"{base.pretrained.called}: this base reads words, and the sources have steps of "
             f"{train.inputs.values.shape[1]} numbers"
         )
 
@@ -219,8 +219,8 @@ class SourceTransfers(Refuses):
     """The words and layers that read a source; the decoder is learned anew. The text settings are
     those of the targets then: sources are cut as the texts of the base were."""
 
-    def taken(self, pretrained: Pretrained, model: AnyModel) -> Pretrained:
-        return replace(super().taken(pretrained, model), text={})
+    def adapted(self, pretrained: Pretrained, model: AnyModel) -> Pretrained:
+        return replace(super().adapted(pretrained, model), text={})
 
     def architecture(self, pretrained: Pretrained, model: AnyModel) -> dict[str, Any]:
         settings = model.model

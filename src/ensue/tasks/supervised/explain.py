@@ -33,7 +33,7 @@ class StepExplainer(RowExplainer):
         self.learned, target = model.learned, model.learned.target
         self._measure: Measure = target.measure()
         self.measure, self.linear_measure = self._measure.name, self._measure.of_linear
-        self.wanted = self._measure.wanted(self._outputs(part), label)
+        self.explained = self._measure.explained(self._outputs(part), label)
 
     @property
     def scale(self) -> Scale | None:
@@ -46,7 +46,7 @@ class StepExplainer(RowExplainer):
         return combined_outputs(part, self.model)
 
     def whole(self, part: Part) -> NDArray[np.float64]:
-        return self._measure.whole(self._outputs(part), self.wanted)
+        return self._measure.whole(self._outputs(part), self.explained)
 
     def _batch(self, part: Part, rows: int = 1) -> Any:
         """The only row, so many times, its real numbers in float64."""
@@ -64,7 +64,7 @@ class StepExplainer(RowExplainer):
         z = network.scores_of(network.reader.read_steps(sides, batch), batch)
         if self.learned.mixture is None:  # the network answers alone: tempered, as it answers
             z = z / self.learned.temperature
-        return self._measure.of_network(z, self.wanted)
+        return self._measure.of_network(z, self.explained)
 
     def answerers(self) -> str:
         if self.learned.mixture is not None:
@@ -74,9 +74,9 @@ class StepExplainer(RowExplainer):
     def linear(self) -> tuple[LinearAttribution, ...]:
         mixed, target = self.learned.mixed_linear, self.learned.target
         if mixed is not None:
-            return mixed.attributions(self.part, self.wanted, target)
+            return mixed.attributions(self.part, self.explained, target)
         return self.learned.input.side_attributions(  # type: ignore[no-any-return]
-            self.part, self.wanted, self.learned, self.model.networks
+            self.part, self.explained, self.learned, self.model.networks
         )
 
 
@@ -99,7 +99,7 @@ class ExplainUnits:
         learned, part = model.learned, model.reader.questions([row])
         measure: Measure = learned.target.measure()
         outputs = combined_outputs(part, model)
-        explained = measure.wanted(outputs, options.get("label"))
+        explained = measure.explained(outputs, options.get("label"))
         units = learned.input.occlusions(part, model)
         assert units is not None
         whole = measure.whole(outputs, explained)[0]
@@ -113,12 +113,13 @@ class ExplainUnits:
         )
         return Attributions(
             units.names,
-            (len(units.names),),
+            tuple(units.inputs.values()) or (len(units.names),),
             "occlusion",
             units.how,
             measure.name,
             f"the whole answer{beside}",
             answers,
+            inputs=tuple(units.inputs),
         )
 
 

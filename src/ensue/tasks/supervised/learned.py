@@ -26,7 +26,7 @@ from ensue.tasks.targets.target import Mixture, Target
 
 if TYPE_CHECKING:
     from ensue.tasks.any_model import ModelView
-    from ensue.tasks.explaining.measures import Wanted
+    from ensue.tasks.explaining.measures import ExplainedOutput
 
 Share = Literal["fitted"] | float | None  # of a linear model in the answer; None: it has none
 Named = Mapping[str, Tensor]  # the inputs of an exported graph
@@ -69,7 +69,7 @@ class Linear(ABC):
         return None
 
     def attributions(
-        self, part: Any, explained: Sequence[Wanted], target: Target
+        self, part: Any, explained: Sequence[ExplainedOutput], target: Target
     ) -> tuple[LinearAttribution, ...]:
         """What the parts of the only row count for; () where it does not say."""
         return ()
@@ -80,7 +80,7 @@ class FittedLinear(NamedTuple):
     itself did not."""
 
     model: Linear
-    held: Tensor | None = None
+    out_of_sample: Tensor | None = None
 
 
 class InputQuestion(NamedTuple):
@@ -95,11 +95,13 @@ class InputQuestion(NamedTuple):
 
 class Occlusions(NamedTuple):
     """The only row of a part without each of its units. names: of the units; how: what takes the
-    place of one; part: a row for each unit."""
+    place of one; part: a row for each unit; inputs: of several inputs, how many units each has,
+    by its name, which begins the names of its units."""
 
     names: tuple[str, ...]
     how: str
     part: Any
+    inputs: Mapping[str, int] = {}
 
 
 class LearnedInput(ABC):
@@ -126,7 +128,7 @@ class LearnedInput(ABC):
         return None
 
     @abstractmethod
-    def shown(self, part: Any) -> Callable[[int], tuple[str, str]]:
+    def row_texts(self, part: Any) -> Callable[[int], tuple[str, str]]:
         """Where a row comes from, and its beginning."""
 
     def linear(
@@ -184,7 +186,11 @@ class LearnedInput(ABC):
         return ""
 
     def side_attributions(
-        self, part: Any, explained: Sequence[Wanted], learned: Learned, networks: Sequence[Any]
+        self,
+        part: Any,
+        explained: Sequence[ExplainedOutput],
+        learned: Learned,
+        networks: Sequence[Any],
     ) -> tuple[LinearAttribution, ...]:
         """What the side scores inside the networks count for; () where there are none."""
         return ()
@@ -213,7 +219,7 @@ class Learned:
     linear: Annotated[Linear | None, Given(lambda record: record.linear_of(record.target))] = None
     mixture: Annotated[Mixture | None, OfClass(lambda record: record.mixture_of(record))] = None
     temperature: Annotated[float, Range(above=0, high=1e6)] = 1.0
-    held: Annotated[Tensor | None, NOT_SAVED] = None
+    out_of_sample: Annotated[Tensor | None, NOT_SAVED] = None
 
     @property
     def tokenisers(self) -> Tokenisers:

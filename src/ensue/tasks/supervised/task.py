@@ -148,12 +148,12 @@ class RowAverages(Averages):
     def outputs(self, part: Any, model: SupervisedModel) -> list[NDArray[Any]]:
         return _arrays(combined_outputs(part, model))
 
-    def held(self, validation: Any, model: SupervisedModel) -> list[NDArray[Any]]:
+    def out_of_sample(self, validation: Any, model: SupervisedModel) -> list[NDArray[Any]]:
         """With linear scores of models that did not learn from these rows."""
         learned = model.learned
-        if learned.held is None:
+        if learned.out_of_sample is None:
             return self.outputs(validation, model)
-        return _arrays(learned.combined(outputs_of(validation, model), learned.held))
+        return _arrays(learned.combined(outputs_of(validation, model), learned.out_of_sample))
 
     def knows_validation(self, model: SupervisedModel) -> str:
         linear = model.learned.linear
@@ -229,7 +229,9 @@ class Supervised(RowTask[S, Learned]):
             if share is not None and (why := target.why_not_mixed()):
                 raise OptionError(why)
             mixture = None if share is None else target.first_mixture(share)
-            learned = replace(learned, linear=linear.model, held=linear.held, mixture=mixture)
+            learned = replace(
+                learned, linear=linear.model, out_of_sample=linear.out_of_sample, mixture=mixture
+            )
         return replace(learned, target=_with_threshold(learned, train, validation, model))
 
     def build(self, model: SupervisedModel) -> nn.Module:
@@ -276,7 +278,7 @@ class Supervised(RowTask[S, Learned]):
             learned = replace(learned, temperature=target.temperature(outputs, y))
         else:
             assert learned.linear is not None
-            linear, guess = learned.held, FEW_TEXTS
+            linear, guess = learned.out_of_sample, FEW_TEXTS
             if linear is None:
                 linear, guess = learned.linear.scores(validation), FIRST
             if self.share(model, target) == "fitted":
@@ -418,7 +420,7 @@ def evaluated(
     baselines = {} if learned.linear is None else {learned.linear.name: learned.linear.scores(part)}
     for name, several in (others or {}).items():
         baselines[name] = learned.target.mean_of(several)
-    show_row: Callable[[int], tuple[str, str]] = learned.input.shown(part)
+    show_row: Callable[[int], tuple[str, str]] = learned.input.row_texts(part)
     rows = learned.input.labelled(part)
     return learned.target.evaluate(
         TargetOutputs(outputs, baselines, rows, show_row, model.train.seed, options)

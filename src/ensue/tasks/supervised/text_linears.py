@@ -34,13 +34,13 @@ from ensue.tasks.targets.target import Target
 
 if TYPE_CHECKING:
     from ensue.tasks.any_model import ModelView
-    from ensue.tasks.explaining.measures import Wanted
+    from ensue.tasks.explaining.measures import ExplainedOutput
 
 PHRASES = 10  # features that are named
 
 
 def linear_attributions(
-    explained: Sequence[Wanted],
+    explained: Sequence[ExplainedOutput],
     words: Sequence[str],
     parts: Contributions,
     bias: NDArray[np.floating],
@@ -115,7 +115,7 @@ class MixedText(Linear):
         return LinearQuestion(read.inputs, read.steps, TextScores(self.model, self.beside))
 
     def attributions(
-        self, part: Part, explained: Sequence[Wanted], target: Target
+        self, part: Part, explained: Sequence[ExplainedOutput], target: Target
     ) -> tuple[LinearAttribution, ...]:
         texts = texts_of(part)
         more = None if self.beside is None else self.beside.matrix(part)
@@ -182,7 +182,7 @@ class NgramText(Linear):
         return [" ".join(self.words.tokens_of(words)) for words, _ in best]
 
     def attributions(
-        self, part: Part, explained: Sequence[Wanted], target: Target
+        self, part: Part, explained: Sequence[ExplainedOutput], target: Target
     ) -> tuple[LinearAttribution, ...]:
         assert isinstance(self.model, LinearModel)
         return self.parts_of(part, explained, target, self.model.weights, self.model.bias)
@@ -190,7 +190,7 @@ class NgramText(Linear):
     def parts_of(
         self,
         part: Part,
-        explained: Sequence[Wanted],
+        explained: Sequence[ExplainedOutput],
         target: Target,
         weights: NDArray[Any],
         bias: NDArray[Any],

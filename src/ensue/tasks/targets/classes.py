@@ -39,7 +39,7 @@ from ensue.tasks.evaluation.calibration import (
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.explaining.measures import (
     THRESHOLD,
-    Wanted,
+    ExplainedOutput,
     label_number,
     labels_there,
     odds_of,
@@ -118,7 +118,9 @@ class LabelTarget(Target):
     def is_label(self, text: str) -> bool:
         return text in self.labels.tokens
 
-    def linear_directions(self, explained: Sequence[Wanted]) -> tuple[NDArray[np.float64], float]:
+    def linear_directions(
+        self, explained: Sequence[ExplainedOutput]
+    ) -> tuple[NDArray[np.float64], float]:
         return against_others(self.width, [one.number for one in explained], self.several), 0.0
 
     def answering(self) -> Answering:
@@ -208,7 +210,7 @@ class ClassTarget(LabelTarget):
         names = with_unknown(part, self.labels)
         gold = classes_of(part, names)
         p = self.probabilities(outputs.outputs)
-        decision = Decision.of(outputs.asked, self.labels)
+        decision = Decision.of(outputs.options, self.labels)
         guess = decision.classes(p, self.decided(p))
         sure = p[np.arange(len(p)), guess]
         counts = metrics.row_counts(gold, guess, len(names))
@@ -233,7 +235,7 @@ class ClassTarget(LabelTarget):
             baselines={name: metrics.accuracy(gold, labels) for name, labels in baselines.items()},
             classes=class_rows(names, counts.sum(0)),
             confusion=metrics.confusion(gold, guess, len(names)).tolist(),
-            worst=surest_mistakes(gold, guess, p, names, outputs.shown),
+            worst=surest_mistakes(gold, guess, p, names, outputs.row_text),
             unknown=len(unknown_rows(part, self.labels.tokens)),
             notes=[*lines, *reliability_lines(reliability(gold == guess, sure))],
             sums=sums,
@@ -302,7 +304,7 @@ class SeveralTarget(LabelTarget):
         part, known = outputs.part, len(self.labels)
         names = with_unknown(part, self.labels)
         gold = _marks(part, names)
-        decision = Decision.of(outputs.asked, self.labels, several=True)
+        decision = Decision.of(outputs.options, self.labels, several=True)
         p = np.pad(self.probabilities(outputs.outputs), ((0, 0), (0, len(names) - known)))
         guess = decision.marks(p, THRESHOLD)
         counts = metrics.row_counts(gold, guess, len(names))
@@ -323,7 +325,7 @@ class SeveralTarget(LabelTarget):
             baselines={name: metrics.accuracy(gold, labels) for name, labels in baselines.items()},
             classes=class_rows(names, counts.sum(0)),
             confusion=(),
-            worst=surest_mistaken_sets(gold, guess, p, names, outputs.shown),
+            worst=surest_mistaken_sets(gold, guess, p, names, outputs.row_text),
             unknown=len(unknown_rows(part, self.labels.tokens)),
             notes=[
                 *decision.lines(),
@@ -419,16 +421,16 @@ class ClassMeasure:
         self._target = target
         self.of_linear = self.name if target.width == 2 else AGAINST_OTHERS
 
-    def wanted(self, outputs: Outputs, label: str | None) -> list[Wanted]:
+    def explained(self, outputs: Outputs, label: str | None) -> list[ExplainedOutput]:
         p, names = self._target.probabilities(outputs), self._target.labels.tokens
         number = int(self._target.decided(p)[0]) if label is None else label_number(label, names)
-        return [Wanted(names[number], number, float(p[0, number]))]
+        return [ExplainedOutput(names[number], number, float(p[0, number]))]
 
-    def whole(self, outputs: Outputs, explained: Sequence[Wanted]) -> Floats:
+    def whole(self, outputs: Outputs, explained: Sequence[ExplainedOutput]) -> Floats:
         p = self._target.probabilities(outputs)
         return np.stack([odds_of(p, item.number) for item in explained], 1)
 
-    def of_network(self, z: Tensor, explained: Sequence[Wanted]) -> Tensor:
+    def of_network(self, z: Tensor, explained: Sequence[ExplainedOutput]) -> Tensor:
         return torch.stack([odds_of_scores(z, item.number) for item in explained], 1)
 
 
@@ -440,14 +442,14 @@ class SeveralMeasure:
     def __init__(self, target: SeveralTarget) -> None:
         self._target = target
 
-    def wanted(self, outputs: Outputs, label: str | None) -> list[Wanted]:
+    def explained(self, outputs: Outputs, label: str | None) -> list[ExplainedOutput]:
         p, names = self._target.probabilities(outputs)[0], self._target.labels.tokens
         numbers = labels_there(p) if label is None else [label_number(label, names)]
-        return [Wanted(names[number], number, float(p[number])) for number in numbers]
+        return [ExplainedOutput(names[number], number, float(p[number])) for number in numbers]
 
-    def whole(self, outputs: Outputs, explained: Sequence[Wanted]) -> Floats:
+    def whole(self, outputs: Outputs, explained: Sequence[ExplainedOutput]) -> Floats:
         p = self._target.probabilities(outputs)
         return np.stack([odds_of(p, item.number, several=True) for item in explained], 1)
 
-    def of_network(self, z: Tensor, explained: Sequence[Wanted]) -> Tensor:
+    def of_network(self, z: Tensor, explained: Sequence[ExplainedOutput]) -> Tensor:
         return z[:, [item.number for item in explained]]

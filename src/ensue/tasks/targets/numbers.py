@@ -25,9 +25,9 @@ from ensue.tasks.baselines.mixture import (
 from ensue.tasks.blocks.distributions import Distribution, Gaussian, Mixture
 from ensue.tasks.declarations import Given, Positive, Range
 from ensue.tasks.evaluation.bootstrap import RowSums, intervals
-from ensue.tasks.evaluation.calibration import held, held_lines
+from ensue.tasks.evaluation.calibration import coverage_lines, coverage_of
 from ensue.tasks.evaluation.report import Evaluation
-from ensue.tasks.explaining.measures import ExpectedNumber, Wanted
+from ensue.tasks.explaining.measures import ExpectedNumber, ExplainedOutput
 from ensue.tasks.exported import Step
 from ensue.tasks.rows.part import LabelledPart
 from ensue.tasks.targets.decision import refuse_decision
@@ -115,7 +115,9 @@ class NumberTarget(Target):
     def mixed(self, mixture: NumberMixture, z: Tensor, linear: Tensor) -> Tensor:
         return mixture.outputs(z, linear)
 
-    def linear_directions(self, explained: Sequence[Wanted]) -> tuple[NDArray[np.float64], float]:
+    def linear_directions(
+        self, explained: Sequence[ExplainedOutput]
+    ) -> tuple[NDArray[np.float64], float]:
         return np.full((1, 1), self.spread), self.mean
 
     # ------------------------------------------------------------- scored
@@ -147,7 +149,7 @@ class NumberTarget(Target):
         return [Estimated(float(m), float(a), float(b), self.share) for m, a, b in rows]
 
     def evaluate(self, outputs: TargetOutputs) -> Evaluation:
-        refuse_decision(outputs.asked)
+        refuse_decision(outputs.options)
         gold, guess = label_values(outputs.part), self.means(outputs.outputs)
         wrong = guess - gold
         ones = np.ones(len(gold))
@@ -162,7 +164,9 @@ class NumberTarget(Target):
         if around:
             others["r2"] = 1 - float((wrong**2).mean()) / around
         shares = sorted({*SHARES, self.share})
-        coverages = [held(gold, *self.intervals(outputs.outputs, share), share) for share in shares]
+        coverages = [
+            coverage_of(gold, *self.intervals(outputs.outputs, share), share) for share in shares
+        ]
         baselines = {"mean": np.full_like(gold, self.mean)}
         baselines |= {name: self._restored(z) for name, z in outputs.baselines.items()}
         return Evaluation(
@@ -178,7 +182,7 @@ class NumberTarget(Target):
             confusion=(),
             worst=(),
             higher_is_better=False,
-            notes=held_lines(coverages),
+            notes=coverage_lines(coverages),
             sums=sums,
         )
 

@@ -21,7 +21,7 @@ from ensue.tasks.answers import Answer, Columns, columns_table, share_bar, tabbe
 from ensue.tasks.baselines.mixture import BaselineMixture, FirstGuess, NumberMixture
 from ensue.tasks.blocks.heads import OutputHead, TargetHead
 from ensue.tasks.evaluation.report import Evaluation
-from ensue.tasks.explaining.measures import Measure, Wanted
+from ensue.tasks.explaining.measures import ExplainedOutput, Measure
 from ensue.tasks.exported import refuse
 from ensue.tasks.rows.part import LabelledPart
 from ensue.tasks.targets.exported import Answering
@@ -185,9 +185,9 @@ class TargetOutputs(NamedTuple):
     outputs: Outputs
     baselines: Mapping[str, Tensor]
     part: LabelledPart
-    shown: Callable[[int], tuple[str, str]]
+    row_text: Callable[[int], tuple[str, str]]
     seed: int
-    asked: Asked = NOTHING
+    options: Asked = NOTHING
 
 
 class Target(ABC):
@@ -271,7 +271,9 @@ class Target(ABC):
         """z of a network mixed with that of a linear model."""
         raise AssertionError(f"{self.kind} has no mixture")
 
-    def linear_directions(self, explained: Sequence[Wanted]) -> tuple[NDArray[np.float64], float]:
+    def linear_directions(
+        self, explained: Sequence[ExplainedOutput]
+    ) -> tuple[NDArray[np.float64], float]:
         """(linear_width, wanted) and a constant: from what a linear model says to what is
         explained."""
         return np.ones((1, 1)), 0.0

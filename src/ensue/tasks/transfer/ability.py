@@ -48,7 +48,7 @@ class Transfers(ABC):
     def gives(self, model: AnyModel, called: str, digest: str) -> Pretrained:
         """The encoder of a trained model, with what its inputs are read by."""
 
-    def taken(self, pretrained: Pretrained, model: AnyModel) -> Pretrained:
+    def adapted(self, pretrained: Pretrained, model: AnyModel) -> Pretrained:
         """A base as models of this task use it: its encoder."""
         return replace(pretrained, language={}, whole={})
 

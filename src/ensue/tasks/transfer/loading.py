@@ -183,8 +183,8 @@ def read_base(model: AnyModel, folder: RunFolder | None) -> Pretrained:
     if folder is not None and folder.base.is_dir():
         copy = read_copy(folder.base)
         _refuse_changed(model, copy, folder)
-        return _taken(copy, model)
-    pretrained = _found(model)
+        return _adapted(copy, model)
+    pretrained = _located_base(model)
     if base.digest and base.digest != pretrained.digest:
         raise RunError(
             f"{pretrained.called}: this is not the base that the configuration names: expected the "
@@ -192,12 +192,12 @@ def read_base(model: AnyModel, folder: RunFolder | None) -> Pretrained:
             "the new "
             'one: --set base.digest=""'
         )
-    return _taken(pretrained, model)
+    return _adapted(pretrained, model)
 
 
-def _taken(base: Pretrained, model: AnyModel) -> Pretrained:
+def _adapted(base: Pretrained, model: AnyModel) -> Pretrained:
     """What the task of the model takes of a base."""
-    pretrained: Pretrained = model.task.transfers.taken(base, model)
+    pretrained: Pretrained = model.task.transfers.adapted(base, model)
     return pretrained
 
 
@@ -206,7 +206,7 @@ def _refuse_changed(model: AnyModel, copy: Pretrained, folder: RunFolder) -> Non
     base = model.base
     now = base.digest
     if not now and all(Path(path).exists() for path in base.path):
-        now = _found(model).digest
+        now = _located_base(model).digest
     if now and now != copy.digest:
         raise RunError(
             f"{', '.join(base.path)}: the base has changed since {folder.path} began: was "
@@ -216,7 +216,7 @@ def _refuse_changed(model: AnyModel, copy: Pretrained, folder: RunFolder) -> Non
         )
 
 
-def _found(model: AnyModel) -> Pretrained:
+def _located_base(model: AnyModel) -> Pretrained:
     """What the bases that a configuration names give together."""
     read = [_read(path, model) for path in model.base.path]
     return joined(read, model.task.transfers.backward_alone)

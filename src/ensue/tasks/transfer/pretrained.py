@@ -38,8 +38,8 @@ class Pretrained:
     character language model whose states stand beside the words of the task; then there is nothing
     else to take over. language, whole: of a language model, the settings of [model] that its
     network follows from, and all weights of it by their names there, for another language model.
-    settled: of the copy in a run's folder, the settings of [base] that `base.recipe = auto` was
-    settled to, {} where it was not asked; None of a base that no run has begun from yet."""
+    recipe_settings: of the copy in a run's folder, the settings of [base] that `base.recipe =
+    auto` chose, {} where it was not set; None of a base that no run has begun from yet."""
 
     called: str
     digest: str
@@ -60,7 +60,7 @@ class Pretrained:
     context: Pretrained | None = None
     language: Mapping[str, Any] = field(default_factory=dict)
     whole: Mapping[str, Tensor] = field(default_factory=dict)
-    settled: Mapping[str, Any] | None = None
+    recipe_settings: Mapping[str, Any] | None = None
 
     @property
     def layers(self) -> int:
@@ -88,21 +88,28 @@ def taken_layers(pretrained: Pretrained, base: BaseSettings) -> int:
 class Beginning(NamedTuple):
     """A base, and how words that it does not have begin."""
 
-    own: Pretrained
+    pretrained: Pretrained
     new_words: str
 
 
-PLAIN = (
-    *("called", "digest", "text", "encoder", "settings", "cells", "dropout", "width"),
-    *("direction", "language", "settled"),
-)
+# What JSON holds of a copy: the field, by its key in the file.
+PLAIN = {
+    **{
+        name: name
+        for name in (
+            *("called", "digest", "text", "encoder", "settings", "cells", "dropout", "width"),
+            *("direction", "language"),
+        )
+    },
+    "settled": "recipe_settings",
+}
 ENCODER, WHOLE = "encoder.", "whole."  # how the names of weights begin in a copy
 
 
 def write_copy(folder: Path, pretrained: Pretrained) -> None:
     """All of it, as a folder that can be checked: the base itself is not needed any more."""
-    pretrained = replace(pretrained, settled=pretrained.settled or {})
-    facts = {name: _plain(getattr(pretrained, name)) for name in PLAIN}
+    pretrained = replace(pretrained, recipe_settings=pretrained.recipe_settings or {})
+    facts = {key: _plain(getattr(pretrained, name)) for key, name in PLAIN.items()}
     facts["tokeniser"] = None if pretrained.tokeniser is None else pretrained.tokeniser.to_dict()
     words = {} if pretrained.words is None else {"words": pretrained.words.to_dict()}
     scale = {"mean": pretrained.mean, "spread": pretrained.spread}
@@ -123,7 +130,7 @@ def read_copy(folder: Path) -> Pretrained:
         cut, known = saved.facts["tokeniser"], saved.vocabularies.get("words")
         (weights,) = saved.networks
         return Pretrained(
-            **{name: saved.facts[name] for name in PLAIN},
+            **{name: saved.facts[key] for key, name in PLAIN.items()},
             tokeniser=None if cut is None else Tokeniser.from_dict(cut),
             words=None if known is None else Vocabulary.from_dict(known),
             table=weights.get("table"),

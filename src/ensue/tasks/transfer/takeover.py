@@ -115,7 +115,7 @@ def taken_over(model: AnyModel, rows: int) -> dict[str, dict[str, Any]]:
         + f"; {LAYERS}" * (key == "layers")
         for table, keys in fixed.items()
         for key, value in keys.items()
-        if key in model.told[table] and getattr(getattr(model, table), key) != value
+        if key in model.explicit[table] and getattr(getattr(model, table), key) != value
     ]
     wrong += _other_cells(model, pretrained)
     if wrong:
@@ -125,7 +125,7 @@ def taken_over(model: AnyModel, rows: int) -> dict[str, dict[str, Any]]:
             + "\n  ".join(wrong)
         )
     recipe = model.task.transfers.recipe(pretrained, model, rows)
-    explicit = {**model.told, "base": told_of_base(model)}
+    explicit = {**model.explicit, "base": explicit_of_base(model)}
     for table, keys in recipe.items():
         for key, value in keys.items():
             if key not in explicit[table] and key not in fixed.get(table, {}):
@@ -133,7 +133,7 @@ def taken_over(model: AnyModel, rows: int) -> dict[str, dict[str, Any]]:
     return {**fixed, "base": {**fixed.get("base", {}), "digest": pretrained.digest}}
 
 
-def told_of_base(model: AnyModel) -> frozenset[str]:
+def explicit_of_base(model: AnyModel) -> frozenset[str]:
     """The settings of [base] that a person gave; auto leaves the recipe open."""
     left_open = {"recipe"} if model.base.recipe == AUTO else set()
     return frozenset(model.base.model_fields_set - left_open)
@@ -142,15 +142,15 @@ def told_of_base(model: AnyModel) -> frozenset[str]:
 def settled_recipe(model: AnyModel, train: Any, explicit: frozenset[str]) -> Unfreezing:
     """What `base.recipe = auto` is, with the settings of the base taken over: what it was when the
     run began (gradual where it was not auto then), else what the task finds. It is kept with the
-    base, so that nothing is measured again when the run goes on. explicit: as `told_of_base`."""
+    base, so that nothing is measured again on resume. explicit: as `explicit_of_base`."""
     pretrained = model.pretrained
     if pretrained is None or model.base.recipe != AUTO:
         return Unfreezing({})
-    if pretrained.settled is not None:
-        return Unfreezing(pretrained.settled or FROM_THE_TOP.settings)
+    if pretrained.recipe_settings is not None:
+        return Unfreezing(pretrained.recipe_settings or FROM_THE_TOP.settings)
     unfreezing = model.task.transfers.unfreezing(model, train)
     settings = {key: value for key, value in unfreezing.settings.items() if key not in explicit}
-    model.pretrained = replace(pretrained, settled=settings)
+    model.pretrained = replace(pretrained, recipe_settings=settings)
     named = ", ".join(f"base.{key}: {value}" for key, value in settings.items())
     return Unfreezing(settings, f"{named} {unfreezing.why}".strip() if named else "")
 

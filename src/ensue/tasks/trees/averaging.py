@@ -35,9 +35,9 @@ class TreeAverages(RowAverages):
         outputs = [node_outputs(network, forest, tokens) for network in model.networks]
         return [z.double().numpy() / model.learned.temperature for z in outputs]
 
-    def held(self, validation: Part, model: SupervisedModel) -> list[NDArray[Any]]:
+    def out_of_sample(self, validation: Part, model: SupervisedModel) -> list[NDArray[Any]]:
         if model.learned.input.whole:
-            return super().held(validation, model)
+            return super().out_of_sample(validation, model)
         return self.outputs(validation, model)
 
     def scores(

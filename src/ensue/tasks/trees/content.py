@@ -26,7 +26,7 @@ from ensue.data.settings import DataSettings
 from ensue.data.trees.tree import Node, read_tree
 from ensue.data.values import Unfit
 from ensue.tasks.answers import Answer, Columns, share_bar, tabbed
-from ensue.tasks.rows.collect import Content, Example, label_of, named, shown
+from ensue.tasks.rows.collect import Content, Example, label_of, named, value_text
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ class TreeContent(Content):
     def tree(self, row: Row, data: DataSettings) -> Node:
         cell = row.fields.get(data.text_column)
         if not isinstance(cell, str):
-            raise Unfit(f"expected a tree in brackets, (…), got {shown(cell)}")
+            raise Unfit(f"expected a tree in brackets, (…), got {value_text(cell)}")
         return read_tree(cell)
 
     def label(self, row: Row, data: DataSettings, value: Any) -> Any:

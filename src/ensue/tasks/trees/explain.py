@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TreeExplanation(Drawn):
-    found: StateTree
+    result: StateTree
 
     def as_text(self, width: int = 80, colour: bool = False) -> str:
-        return tree_text(self.found)
+        return tree_text(self.result)
 
     def as_svg(self) -> str:
-        return tree_picture(self.found)
+        return tree_picture(self.result)
 
 
 class ExplainTree:

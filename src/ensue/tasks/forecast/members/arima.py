@@ -50,7 +50,7 @@ class ArimaMember:
     transform: Level
     season: SmoothedSeason
     difference: Annotated[int, Range(low=0, high=1)]
-    own: bool
+    own_season: bool
     floor: Floor
     parameters: Parameters
     ids: Ids = ()
@@ -61,7 +61,7 @@ class ArimaMember:
     def name(self) -> str:
         of = "" if self.transform == "none" else " of log"
         seasonal = f"(0,1,1){self.season}" if self.season > NO_SEASON else ""
-        return f"ARIMA({int(self.own)},{self.difference},1){seasonal}{of}"
+        return f"ARIMA({int(self.own_season)},{self.difference},1){seasonal}{of}"
 
     @property
     def needed(self) -> int:
@@ -80,7 +80,7 @@ class ArimaMember:
         if not self.difference:
             known = np.isfinite(w)
             centre = np.where(known, w, 0.0).sum(0) / np.maximum(known.sum(0), 1)
-        estimate = _fit((w - centre)[self.needed :], self.season, self.own)
+        estimate = _fit((w - centre)[self.needed :], self.season, self.own_season)
         parameters = np.concatenate([estimate, centre[..., None]], -1)
         return replace(self, parameters=parameters, ids=ground.series.ids)
 

@@ -50,9 +50,9 @@ class ForecastAverages(Averages):
         predicted = forecasts(model, part.series, backtest_origins(model, part))
         return [np.stack(predicted[:3])]
 
-    def held(self, validation: SeriesPart, model: ForecastModel) -> list[Array]:
+    def out_of_sample(self, validation: SeriesPart, model: ForecastModel) -> list[Array]:
         """The point alone."""
-        out_of_sample = model.learned.held
+        out_of_sample = model.learned.out_of_sample
         assert out_of_sample is not None
         return [out_of_sample[None]]
 

@@ -23,9 +23,9 @@ from ensue.tasks.forecast.members.mixture import Member, Mixture, RepeatedMember
 from ensue.tasks.forecast.members.ridge import (
     RidgeForm,
     RidgeMember,
+    apply_weights,
     designed,
     gathered,
-    said,
     solved,
 )
 from ensue.tasks.forecast.members.sizes import LONGEST_LOOK_BACK, MOST_SMOOTHED
@@ -65,7 +65,7 @@ def folds_of(series: Series, settings: ForecastSettings, draft: Mixture) -> Iter
         origins = origins[:: max(1, -(-len(origins) // MOST_ORIGINS))]
         if not len(origins):
             continue
-        before = series.taken(series.bounds[:-1], series.bounds[:-1] + np.maximum(cut, 0))
+        before = series.slices(series.bounds[:-1], series.bounds[:-1] + np.maximum(cut, 0))
         rows = [k for k in range(series.count) if before.lengths[k] > 1]
         before = before.among(rows)
         fitting = fit_origins(before, settings, draft.room)
@@ -155,8 +155,8 @@ SERIES_LOOKED_AT = 60  # of a panel, to choose by
 @dataclass(frozen=True)
 class Chosen:
     """mixture: not fitted yet; floor: what smaller numbers are read as before a logarithm; truth,
-    point (horizon, windows, targets): what came after the cuts, and what it would have said; ids:
-    the series of each window."""
+    point (horizon, windows, targets): what came after the cuts, and what it would have predicted;
+    ids: the series of each window."""
 
     mixture: Mixture
     floor: Array
@@ -315,7 +315,7 @@ def _best_ridges(
         for penalty in PENALTIES:
             member = RidgeMember(form, back, penalty, floor)
             predicted = [
-                member.outward(said(design, *solved(sum_of_fold, inputs_used, penalty)))
+                member.outward(apply_weights(design, *solved(sum_of_fold, inputs_used, penalty)))
                 for design, sum_of_fold in zip(cut, sums, strict=True)
             ]
             score, far = _score(folds, predicted, unit), back >= FAR
@@ -339,7 +339,7 @@ def _smoothings(
             SmoothingMember(transform, period, trend, multiplies, floor, np.zeros(0))
             for trend in (True, False)
         ]
-        yield [(member, _said(member, folds, settings.horizon)) for member in members]
+        yield [(member, _predictions(member, folds, settings.horizon)) for member in members]
 
 
 def _arimas(
@@ -355,7 +355,7 @@ def _arimas(
             ArimaMember(transform, period, difference, ar, floor, np.zeros(0))
             for ar in ({False, True} if difference else {True})
         ]
-        yield [(member, _said(member, folds, settings.horizon)) for member in members]
+        yield [(member, _predictions(member, folds, settings.horizon)) for member in members]
 
 
 def _autoregressions(
@@ -379,10 +379,10 @@ def _autoregressions(
             for lag in lags
             for periods in ({(), _years(series, max(lag, season))} if not difference else {()})
         ]
-        yield [(member, _said(member, folds, settings.horizon)) for member in members]
+        yield [(member, _predictions(member, folds, settings.horizon)) for member in members]
 
 
-def _said(member: Member, folds: list[Fold], horizon: int) -> list[Array]:
+def _predictions(member: Member, folds: list[Fold], horizon: int) -> list[Array]:
     """What a member says of each fold, learned from what is before it."""
     every = [member.fitted(fold.before, fold.fitting, horizon) for fold in folds]
     pairs = zip(every, folds, strict=True)

@@ -37,7 +37,7 @@ class Ground:
     clock: Array
     known: Array
     beside: Array
-    kept: dict[int, tuple[object, Any]] = field(default_factory=dict, compare=False, repr=False)
+    results: dict[int, tuple[object, Any]] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def of(cls, series: Series, targets: int, known: int, season: int, room: int) -> Ground:
@@ -71,9 +71,9 @@ class Ground:
 
     def once(self, member: object, compute: Callable[[], T]) -> T:
         """What a member computes over all steps, the first time that it is asked for."""
-        if id(member) not in self.kept:
-            self.kept[id(member)] = member, compute()
-        value: T = self.kept[id(member)][1]
+        if id(member) not in self.results:
+            self.results[id(member)] = member, compute()
+        value: T = self.results[id(member)][1]
         return value
 
     def spread(self, origins: Steps, length: int) -> Array:

@@ -161,7 +161,9 @@ class MixedWindows(Windows):
         blocks = -(-len(series) // BLOCK)
         numbers = len(series) * settings.horizon * targets
         keeps = len(series) <= KEPT_WINDOWS and numbers <= KEPT_NUMBERS
-        self._said: list[NDArray[np.float32] | None] | None = [None] * blocks if keeps else None
+        self._predicted: list[NDArray[np.float32] | None] | None = (
+            [None] * blocks if keeps else None
+        )
 
     def batch(self, origins: Sequence[int] | Origins) -> WindowBatch:
         some = np.asarray(origins, np.int64)
@@ -178,13 +180,13 @@ class MixedWindows(Windows):
         """What the members say, (horizon, windows, targets), as the network sees numbers. Where
         windows come again, they are asked once, by blocks: the last digits of a window must not
         depend on those that it was first asked with."""
-        if self._said is None:
+        if self._predicted is None:
             return self._base(origins)
         block, row = (origins - 1) // BLOCK, (origins - 1) % BLOCK
         values = np.empty((self.settings.horizon, len(origins), self.scale.targets), np.float32)
         for k in np.unique(block):
             in_block = block == k
-            values[:, in_block] = self._block(self._said, int(k))[:, row[in_block]]
+            values[:, in_block] = self._block(self._predicted, int(k))[:, row[in_block]]
         return values
 
     def _block(

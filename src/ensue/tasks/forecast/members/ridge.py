@@ -137,7 +137,7 @@ class RidgeMember:
         predicted = []
         for some in _batches(ground, origins, self.look_back, horizon):
             design = designed(self.form, ground, some, horizon, self.look_back, self.floor)
-            predicted.append(said(design, self.weight, self.bias))
+            predicted.append(apply_weights(design, self.weight, self.bias))
         return self.outward(np.concatenate(predicted, 1))
 
     def outward(self, level: Array) -> Array:
@@ -195,7 +195,7 @@ def designed(
     return Design(x, anchor, spread, ahead)
 
 
-def said(design: Design, weight: Array, bias: Array) -> Array:
+def apply_weights(design: Design, weight: Array, bias: Array) -> Array:
     """Levels (horizon, windows, targets) of weights (groups, horizon, inputs)."""
     inputs = design.x.shape[-1]
     y = design.x @ weight[..., :inputs].transpose(0, 2, 1)  # (targets, windows, horizon)

@@ -27,7 +27,7 @@ def arrays_of(model: NgramModel) -> Arrays:
     kind = KINDS.index(model.smoothing)
     arrays: Arrays = {
         "symbols": np.array([model.order, kind, s.size, s.start, end, *s.unpredicted]),
-        "seen": model.seen,
+        "seen": model.occurring,
     }
     arrays |= {f"keys.{k}": key for k, key in enumerate(model.index.keys, 2)}
     arrays |= {f"log_p.{k}": values for k, values in enumerate(model.log_p, 1)}

@@ -26,12 +26,12 @@ class NgramModel:
     log_p[k − 1]: log P(last token | those before it) of each n-gram of k tokens seen.
     back_off[k − 1]: what P(w | shorter context) is multiplied with after this n-gram, where w was
     never seen after it; of all orders but the highest.
-    seen (width,): which single tokens the text had."""
+    occurring (width,): which single tokens the text had."""
 
     index: NgramIndex
     log_p: tuple[Floats, ...]
     back_off: tuple[Floats, ...]
-    seen: NDArray[np.bool_]
+    occurring: NDArray[np.bool_]
     smoothing: str
 
     @classmethod
@@ -79,19 +79,21 @@ class NgramModel:
     @property
     def sizes(self) -> tuple[int, ...]:
         """How many different n-grams of 1, 2, … tokens were seen."""
-        return (int(self.seen.sum()), *map(len, self.index.keys))
+        return (int(self.occurring.sum()), *map(len, self.index.keys))
 
     @property
     def bytes(self) -> int:
         """The memory of all arrays."""
-        return sum(a.nbytes for a in (*self.index.keys, *self.log_p, *self.back_off, self.seen))
+        return sum(
+            a.nbytes for a in (*self.index.keys, *self.log_p, *self.back_off, self.occurring)
+        )
 
     def unseen(self, rows: Ragged) -> tuple[float, ...]:
         """The share of the rows' n-grams of 1, 2, … tokens that were never seen; 0 where the
         rows have none of that length."""
         text = bounded(rows, self.symbols)
         offsets, numbers = text.offsets, text.tokens.astype(np.int64)
-        missing = ~self.seen[numbers]
+        missing = ~self.occurring[numbers]
         shares = []
         for order in range(1, self.order + 1):
             if order > 1:

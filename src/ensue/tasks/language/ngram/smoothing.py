@@ -2,9 +2,9 @@
 
 Every smoothing has the form
 
-    P(w | h) = own(h w) + left(h) · P(w | h without its first token)
+    P(w | h) = direct(h w) + left(h) · P(w | h without its first token)
 
-where own is 0 for an n-gram never seen, left is 1 for a context never seen, and below single
+where direct is 0 for an n-gram never seen, left is 1 for a context never seen, and below single
 tokens lies the uniform distribution over all tokens that are predicted.
 """
 
@@ -107,9 +107,9 @@ Tails = list[NDArray[np.int32]]
 
 
 class Parts(NamedTuple):
-    """One order's own (n-grams) and left (contexts)."""
+    """One order's direct part (n-grams) and left (contexts)."""
 
-    own: Floats
+    direct: Floats
     left: Floats
 
 

@@ -91,8 +91,8 @@ class NgramStudy(Printed):
                 f"{order.once:,}",
                 f"{order.unseen:.1%}",
                 f"{order.bytes:,}",
-                _shown(order.plain),
-                _shown(order.smoothed),
+                _perplexity_text(order.plain),
+                _perplexity_text(order.smoothed),
             )
             for order in self.orders
         ]
@@ -229,5 +229,5 @@ def _followers(rows: Ragged, context: list[int], symbols: NgramSymbols) -> Any:
     return followers
 
 
-def _shown(perplexity: float) -> str:
+def _perplexity_text(perplexity: float) -> str:
     return "∞" if math.isinf(perplexity) else f"{perplexity:,.1f}"

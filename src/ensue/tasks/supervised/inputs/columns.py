@@ -228,13 +228,13 @@ class LearnedColumns(LearnedInput):
         features = self.columns.features.layer()
         return ColumnsEncoder(self.columns.width, counts, model.model, features)
 
-    def shown(self, part: Part) -> Callable[[int], tuple[str, str]]:
+    def row_texts(self, part: Part) -> Callable[[int], tuple[str, str]]:
         texts = part.numbers.token_names
 
-        def shown(row: int) -> tuple[str, str]:
+        def row_text(row: int) -> tuple[str, str]:
             return part.names[row], preview(texts_of(texts[k] for k in part.inputs.row(row)))
 
-        return shown
+        return row_text
 
     def features(self, part: Part, model: ModelView) -> Tensor:
         return dense_rows(self.columns, part, model.model)

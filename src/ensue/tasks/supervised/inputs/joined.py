@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ensue.data.frames.origin import FILES, Origin
+from ensue.data.pictures.endings import is_image
 from ensue.data.rows import Place, Row, Tell
 from ensue.data.settings import DataSettings
 from ensue.data.values import Unfit
@@ -45,6 +48,7 @@ from ensue.tasks.task import Recipe
 if TYPE_CHECKING:
     from ensue.tasks.any_model import ModelView
 
+SHOWN = 40  # characters of what was given
 BESIDE = "columns"  # the name of the input that reads columns
 
 
@@ -279,7 +283,15 @@ class JoinedReader(InputReader[JoinedPart]):
         return self.questions([row_of_line(line) for line in lines])
 
     def question_rows(self, files: QuestionFiles) -> Iterator[list[Example]]:
-        return together(asked_rows(JoinedContent(self.inputs, files.origin.files), files), AT_ONCE)
+        from_files = files.origin.files
+        if pictures := [path for path in files.paths if from_files and is_image(Path(path))]:
+            row = {column: "…" for each in self.inputs for column in each.columns}
+            raise OptionError(
+                f"{pictures[0]}: expected a table that names pictures, with the columns "
+                f"{', '.join(row)}, got a picture: give a table, or rows as JSON on the standard "
+                f"input, {json.dumps(row, ensure_ascii=False)}"
+            )
+        return together(asked_rows(JoinedContent(self.inputs, from_files), files), AT_ONCE)
 
     def question_content(self, data: DataSettings) -> Content:
         return JoinedContent(self.inputs)
@@ -287,12 +299,28 @@ class JoinedReader(InputReader[JoinedPart]):
     def question_keys(self, origin: Origin) -> tuple[str, ...]:
         return ()
 
+    def named_row(self, role: str, value: str) -> Mapping[str, Any]:
+        """A row as JSON, or what the only input reads."""
+        only = self.inputs[0] if len(self.inputs) == 1 else None
+        if value.lstrip().startswith("{"):
+            return row_of_line(value, f"--{role}")
+        if only is not None and only.reads.role == role:
+            return {only.columns[0]: value}
+        row = {column: "…" for each in self.inputs for column in each.columns}
+        raise OptionError(
+            f"--{role}: expected a row by column name, got {value[:SHOWN]!r}: explain this run "
+            f"with --file FILE --row N, or --values '{json.dumps(row, ensure_ascii=False)}'"
+        )
+
+    def shown_line(self, line: str) -> ShownRow:
+        return ShownRow(row_of_line(line))
+
     def shown_input(self, example: Example) -> ShownRow:
         return ShownRow(
             {
                 column: value
                 for each in self.inputs
-                for column, value in each.reads.shown(
+                for column, value in each.reads.as_fields(
                     example.value[each.name], each.columns
                 ).items()
             }
@@ -413,7 +441,7 @@ def joined_recipe(train: JoinedPart, model: AnyModel, kind: str, mixed: bool) ->
     joined = JoinsInputs().input_of(model.roles)
     assert joined is not None
     for name, view in joined.views(model).items():
-        table, explicit = model.inputs[name], model.told_inputs.get(name, frozenset())
+        table, explicit = model.inputs[name], model.explicit_inputs.get(name, frozenset())
         recipe = _own_recipe(train.parts[name], view, kind, explicit)
         keys = {**recipe.tables.get("text", {}), **recipe.tables.get("model", {})}
         fields = type(table).model_fields

@@ -25,7 +25,7 @@ from ensue.tasks.rows.collect import (
     Collector,
     Example,
     sequence,
-    shown,
+    value_text,
     written,
 )
 from ensue.tasks.rows.part import Numbers, Tokenisers
@@ -100,10 +100,12 @@ class PictureFile:
 class Kind(ABC):
     """What one of several inputs is, and how it is read from its columns.
 
-    at_once: rows of it that the networks answer together, None where its steps count; shared: keys
-    of [text] and [model] that it takes over where its own table does not say."""
+    role: its option on the command line; at_once: rows of it that the networks answer together,
+    None where its steps count; shared: keys of [text] and [model] that it takes over where its own
+    table does not say."""
 
     table: ClassVar[type[Table]]
+    role: ClassVar[str]
     defaults: ClassVar[Mapping[str, Any]] = {}
     input: Input
     at_once: ClassVar[int | None] = None
@@ -118,7 +120,7 @@ class Kind(ABC):
         """What decides the part of a row."""
 
     @abstractmethod
-    def shown(self, value: Any, columns: Sequence[str]) -> Mapping[str, Any]:
+    def as_fields(self, value: Any, columns: Sequence[str]) -> Mapping[str, Any]:
         """By column, as it stands beside an answer."""
 
     @abstractmethod
@@ -151,6 +153,7 @@ class TextKind(Kind):
     """A text, tokens, or vectors."""
 
     table = TextTable
+    role = "text"
     defaults: ClassVar[Mapping[str, Any]] = {"max_length": 20_000, "level": AUTO}
     shared = tuple(TextTable.model_fields)
     input = Text()
@@ -161,7 +164,7 @@ class TextKind(Kind):
     def as_text(self, value: Any) -> str:
         return written(value)
 
-    def shown(self, value: Any, columns: Sequence[str]) -> Mapping[str, Any]:
+    def as_fields(self, value: Any, columns: Sequence[str]) -> Mapping[str, Any]:
         return {columns[0]: value}
 
     def collector(
@@ -187,6 +190,7 @@ class ColumnsKind(Kind):
     """Numbers and categories."""
 
     table = ColumnsTable
+    role = "columns"
     shared = ("numeric", "categorical")
     input = Columns()
     at_once = ROWS_AT_ONCE
@@ -202,7 +206,7 @@ class ColumnsKind(Kind):
     def as_text(self, value: Any) -> str:
         return "\n".join(value)
 
-    def shown(self, value: Any, columns: Sequence[str]) -> Mapping[str, Any]:
+    def as_fields(self, value: Any, columns: Sequence[str]) -> Mapping[str, Any]:
         return {cell.partition(BETWEEN)[0]: cell.partition(BETWEEN)[2] for cell in value}
 
     def collector(
@@ -215,6 +219,7 @@ class PictureKind(Kind):
     """A picture, by the name of its file."""
 
     table = PictureTable
+    role = "image"
     input = Picture()
     at_once = PICTURES_AT_ONCE
 
@@ -223,13 +228,13 @@ class PictureKind(Kind):
         if isinstance(field, np.ndarray):
             return PictureFile("", checked(field, columns[0]))
         if not isinstance(field, str | Path) or not str(field).strip():
-            raise Unfit(f"expected the name of a picture's file, got {shown(field)}")
+            raise Unfit(f"expected the name of a picture's file, got {value_text(field)}")
         return PictureFile(str(field).strip())
 
     def as_text(self, value: PictureFile) -> str:
         return value.name if value.pixels is None else value.pixels.tobytes().hex()
 
-    def shown(self, value: PictureFile, columns: Sequence[str]) -> Mapping[str, Any]:
+    def as_fields(self, value: PictureFile, columns: Sequence[str]) -> Mapping[str, Any]:
         return {columns[0]: value.name or value.pixels}
 
     def looked_up(
@@ -283,18 +288,19 @@ class TreeKind(Kind):
     """A tree in brackets, whose inner labels are inputs."""
 
     table = TreeTable
+    role = "tree"
     input = Tree()
 
     def value(self, row: Row, columns: Sequence[str]) -> list[str]:
         field = _field(row, columns)
         if not isinstance(field, str):
-            raise Unfit(f"expected a tree in brackets, (…), got {shown(field)}")
+            raise Unfit(f"expected a tree in brackets, (…), got {value_text(field)}")
         return tokens_of(read_tree(field), True)
 
     def as_text(self, value: Any) -> str:
         return " ".join(value)
 
-    def shown(self, value: Any, columns: Sequence[str]) -> Mapping[str, Any]:
+    def as_fields(self, value: Any, columns: Sequence[str]) -> Mapping[str, Any]:
         return {columns[0]: tree_of(value).as_text()}
 
     def collector(

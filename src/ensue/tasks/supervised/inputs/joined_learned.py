@@ -156,7 +156,7 @@ class InputView:
 
     @property
     def roles(self) -> Mapping[str, Any]:
-        return {}
+        return {"text": self.column} if self.kind == "text" else {}
 
     @property
     def inputs(self) -> Mapping[str, Any]:
@@ -211,14 +211,14 @@ class LearnedJoined(LearnedInput):
     def encoder(self, model: ModelView) -> JoinedEncoder:
         return JoinedEncoder([learned.encoder(view) for _, learned, view in self._each(model)])
 
-    def shown(self, part: JoinedPart) -> Callable[[int], tuple[str, str]]:
-        each = [learned.shown(part.parts[name]) for name, learned in self.inputs.items()]
+    def row_texts(self, part: JoinedPart) -> Callable[[int], tuple[str, str]]:
+        each = [learned.row_texts(part.parts[name]) for name, learned in self.inputs.items()]
 
-        def shown(row: int) -> tuple[str, str]:
+        def row_text(row: int) -> tuple[str, str]:
             texts = [text for _, text in (one(row) for one in each) if text]
             return part.names[row], " | ".join(texts)
 
-        return shown
+        return row_text
 
     def linear(
         self, train: JoinedPart, validation: JoinedPart, target: Target, model: ModelView
@@ -231,14 +231,14 @@ class LearnedJoined(LearnedInput):
             if fitted is None:
                 continue
             views[name] = fitted.model
-            scores = fitted.held
+            scores = fitted.out_of_sample
             out_of_sample.append(
                 fitted.model.scores(validation.parts[name]) if scores is None else scores
             )
         if not views:
             return None
         if len(views) == 1:
-            return FittedLinear(JoinedLinear.alone(views, target), fitted.held)
+            return FittedLinear(JoinedLinear.alone(views, target), fitted.out_of_sample)
         y = torch.as_tensor(target.encode(validation))
         weights, bias = view_weights(out_of_sample, y, target.regression)
         return FittedLinear(
@@ -292,7 +292,8 @@ class LearnedJoined(LearnedInput):
         )
         how = "; ".join(f"{name}: {occlusions.how}" for name, occlusions in present.items())
         again = part.take(np.zeros(sum(counts), np.int64))
-        return Occlusions(units, how, replace(again, parts=parts, labels=None))
+        sizes = dict(zip(present, counts, strict=True))
+        return Occlusions(units, how, replace(again, parts=parts, labels=None), sizes)
 
     # ------------------------------------------------------------- exported, kept
     def question(self, model: ModelView) -> InputQuestion:
@@ -346,11 +347,11 @@ def saved_of(saved: Saved, name: str) -> Saved:
     facts: dict[str, Any] = dict(saved.facts["learned_inputs"][name])
     facts |= saved.facts.get("linear_inputs", {}).get(name, {})
 
-    def own(values: Mapping[str, Any]) -> dict[str, Any]:
+    def of_view(values: Mapping[str, Any]) -> dict[str, Any]:
         return {k.removeprefix(begin): v for k, v in values.items() if k.startswith(begin)}
 
     return replace(
-        saved, facts=facts, vocabularies=own(saved.vocabularies), arrays=own(saved.arrays)
+        saved, facts=facts, vocabularies=of_view(saved.vocabularies), arrays=of_view(saved.arrays)
     )
 
 

@@ -228,7 +228,7 @@ class LearnedPair(LearnedInput):
             dropout=settings.dropout_output,
         )
 
-    def shown(self, part: Part) -> Callable[[int], tuple[str, str]]:
+    def row_texts(self, part: Part) -> Callable[[int], tuple[str, str]]:
         return shown_of(part)
 
     def linear(

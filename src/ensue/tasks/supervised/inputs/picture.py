@@ -149,7 +149,7 @@ class LearnedPictures(LearnedInput):
         mean, spread = torch.from_numpy(self.mean), torch.from_numpy(self.spread)
         return PictureEncoder(self.shape, mean, spread, model.model)
 
-    def shown(self, part: PicturePart) -> Callable[[int], tuple[str, str]]:
+    def row_texts(self, part: PicturePart) -> Callable[[int], tuple[str, str]]:
         return lambda row: (part.names[row], "")
 
     def features(self, part: PicturePart, model: ModelView) -> Tensor:

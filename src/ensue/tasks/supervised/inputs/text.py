@@ -64,7 +64,7 @@ from ensue.tasks.targets.target import Target
 
 if TYPE_CHECKING:
     from ensue.tasks.any_model import ModelView
-    from ensue.tasks.explaining.measures import Wanted
+    from ensue.tasks.explaining.measures import ExplainedOutput
     from ensue.tasks.supervised.task import SupervisedModel
 
 MOST_UNITS = 40  # of a row that is taken apart
@@ -170,7 +170,7 @@ class LearnedText(LearnedInput):
             l2=settings.ngram_l2,
         )
 
-    def shown(self, part: Part) -> Callable[[int], tuple[str, str]]:
+    def row_texts(self, part: Part) -> Callable[[int], tuple[str, str]]:
         return shown_of(part)
 
     def remarks(self, train: Part, target: Target, model: ModelView) -> list[str]:
@@ -217,11 +217,13 @@ class LearnedText(LearnedInput):
         y = np.concatenate([target.encode(train), target.encode(validation)])
         if target.numeric:
             number = fit_text_ridge(first, second, y[:, 0], more)
-            return FittedLinear(MixedText(number.model, self.beside, True), number.held)
+            return FittedLinear(MixedText(number.model, self.beside, True), number.out_of_sample)
         assert isinstance(target, LabelTarget)
         fitted = fit_text_linear(first, second, y, target.width, more)
         telling = most_telling(fitted.model, first, target.labels.tokens)
-        return FittedLinear(MixedText(fitted.model, self.beside, False, telling), fitted.held)
+        return FittedLinear(
+            MixedText(fitted.model, self.beside, False, telling), fitted.out_of_sample
+        )
 
     # ------------------------------------------------------------- explained
     def occlusions(self, part: Part, model: ModelView) -> Occlusions:
@@ -252,7 +254,11 @@ class LearnedText(LearnedInput):
         return "network with n-grams in it" if inside else ""
 
     def side_attributions(
-        self, part: Part, explained: Sequence[Wanted], learned: Learned, networks: Sequence[Any]
+        self,
+        part: Part,
+        explained: Sequence[ExplainedOutput],
+        learned: Learned,
+        networks: Sequence[Any],
     ) -> tuple[LinearAttribution, ...]:
         sides = [network.side for network in networks if network.side is not None]
         if not sides:
@@ -407,7 +413,8 @@ class Text(Input):
     learned_class = LearnedText
 
     def learn(self, train: Part, model: ModelView) -> LearnedText:
-        inputs = LearnedInputs.learn(train, model.text, model.model, base=model.beginning)
+        column, base = str(model.roles.get("text", "")), model.beginning
+        inputs = LearnedInputs.learn(train, model.text, model.model, base=base, column=column)
         return LearnedText(inputs, ColumnsBeside.learn(train, model.model))
 
     def unpack_linear(
@@ -496,7 +503,7 @@ class WordTopics:
         new = replace(
             learned,
             linear=replace(linear, model=fitted.model, telling=telling),
-            held=fitted.held,
-            mixture=target.fitted_mixture(outputs, fitted.held, y, FEW_TEXTS),
+            out_of_sample=fitted.out_of_sample,
+            mixture=target.fitted_mixture(outputs, fitted.out_of_sample, y, FEW_TEXTS),
         )
         return new, f"{line}, {topics.best:.4f} with them"

@@ -200,14 +200,14 @@ class LearnedTree(LearnedInput):
         inner = 0 if self.inner is None else len(self.inner)
         return TreeEncoder(len(self.words), model.model, inner, units=not self.whole)
 
-    def shown(self, part: Part) -> Callable[[int], tuple[str, str]]:
+    def row_texts(self, part: Part) -> Callable[[int], tuple[str, str]]:
         names = part.numbers.token_names
 
-        def shown(row: int) -> tuple[str, str]:
+        def row_text(row: int) -> tuple[str, str]:
             tree = tree_of([names[k] for k in part.inputs.row(row)])
             return part.names[row], " ".join(tree.words)
 
-        return shown
+        return row_text
 
     def linear(
         self, train: Part, validation: Part, target: Target, model: ModelView
@@ -221,7 +221,7 @@ class LearnedTree(LearnedInput):
             fitted = fit_text_ridge(first, second, y[:, 0])
         else:
             fitted = fit_text_linear(first, second, y, target.width)
-        return FittedLinear(TreeLinear(fitted.model), fitted.held)
+        return FittedLinear(TreeLinear(fitted.model), fitted.out_of_sample)
 
     # ------------------------------------------------------------- explained
     def occlusions(self, part: Part, model: ModelView) -> Occlusions:
