@@ -440,7 +440,7 @@ def test_gates_of_one_name(tmp_path: Path) -> None:
     text = message('class Mine(Cell):\n    W = Matrix("x", "ifi")\n', tmp_path, OptionError)
     assert text == (
         'mine.py:2, in Mine\n    W = Matrix("x", "ifi")\n'
-        "  the gate i stands twice in i f i\n  give each gate a name of its own"
+        "  the gate i occurs twice in i f i\n  give each gate a different name"
     )
 
 

@@ -34,7 +34,7 @@ Format = Annotated[
     str,
     option(
         "--format NAME",
-        f"File format, if the file name does not tell it: {', '.join(format_names())}.",
+        f"File format, if the file name does not show it: {', '.join(format_names())}.",
         READING,
     ),
 ]

@@ -125,7 +125,7 @@ class Request(TolerantOptions):
     validation: Validation = None
     test: Test = None
     separator: Annotated[
-        str, option("--separator SIGN", "What stands between several labels of a row.", DATA)
+        str, option("--separator SIGN", "Separator between several labels of a row.", DATA)
     ] = ""
     sequence: Annotated[
         str,

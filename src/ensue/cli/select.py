@@ -45,7 +45,7 @@ Trials = Annotated[
 ]
 Minutes = Annotated[
     float | None,
-    option("--minutes M", "As many trials as there is time for, the test of the winner included."),
+    option("--minutes M", "As many trials as fit into this time, the test of the winner included."),
 ]
 Workers = Annotated[int, option("--workers N", "Trials that are trained at the same time.")]
 

@@ -27,7 +27,7 @@ LONGEST = 24  # signs of a default that is shown whole
 SELF_EVIDENT = ("a text", "a list of texts", "true or false")
 HOW = (
     "Change one with --set train.clip=0.5, with its own option where one is named, or in the "
-    "config.toml of a run. After each key stands its default; in brackets what is expected."
+    "config.toml of a run. The default follows each key; brackets hold the expected values."
 )
 
 

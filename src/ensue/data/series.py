@@ -200,7 +200,7 @@ class SeriesCollector:
                 self._fault(
                     row.place,
                     f"sequence {name!r} has begun on line {self._begun[name]} and ended: "
-                    "the lines of a sequence must stand together",
+                    "the lines of a sequence must be consecutive",
                 )
             self._begun.setdefault(name, row.place.line)
         self._current.faulty = self._current.faulty or self._lost

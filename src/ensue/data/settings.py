@@ -35,8 +35,8 @@ class DataSettings(Table):
     )
     decimal: Literal[".", ","] = Field(
         ".",
-        description="Decimal sign of the numbers in CSV and TSV files; with a comma, points stand "
-        "between thousands.",
+        description="Decimal sign of the numbers in CSV and TSV files; with a comma, points "
+        "separate thousands.",
     )
     marked: list[str] = Field(
         [],
@@ -44,7 +44,7 @@ class DataSettings(Table):
         "their marks.",
     )
     header: list[str] = Field(
-        [], description="Names of the columns, where no line of the file has them."
+        [], description="Names of the columns, if no line of the file has them."
     )
     no_quote: bool = Field(False, description="Quotes in CSV files are plain characters.")
     text: str | list[str] = Field(
@@ -63,7 +63,7 @@ class DataSettings(Table):
         description="Column with the names of picture files, relative to the folder of the file.",
     )
     tree: str = Field("", description="Column of trees in brackets, (S (NP the cat) (VP sat)).")
-    separator: str = Field("", description="What stands between several labels of a row.")
+    separator: str = Field("", description="Separator between several labels of a row.")
     sequence: str = Field(
         "", description="Column with the sequence id, for tables with a row for each time step."
     )

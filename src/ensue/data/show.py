@@ -64,7 +64,7 @@ class Preview:
         rows = self._with(text)
         name = guess_roles(rows, text or None, None).text
         tokeniser = Tokeniser("words", lower=True, breaks="space")
-        lines = [f"as tokens ({name}, level words; {SEPARATOR} stands between them)"]
+        lines = [f"as tokens ({name}, level words; {SEPARATOR} separates them)"]
         for row in rows:
             value = row.fields.get(name, "")
             if not isinstance(value, str | list):

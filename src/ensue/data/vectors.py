@@ -137,7 +137,7 @@ class _Reading:
     def keep(self, line: int, word: bytes, vector: NDArray[np.float32]) -> None:
         """The vector of a wanted word."""
         if word in self.lines_of:
-            reason = f"{word.decode()!r} stands in line {self.lines_of[word]} already"
+            reason = f"{word.decode()!r} is already in line {self.lines_of[word]}"
             self.problems.add(line, reason)
             return
         self.lines_of[word] = line

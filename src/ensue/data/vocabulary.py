@@ -188,5 +188,5 @@ def _token_problems(tokens: tuple[Any, ...]) -> list[str]:
         return [f"tokens: expected strings, got {wrong[0]!r}"]
     if len(set(tokens)) < len(tokens):
         twice = [token for token, n in Counter(tokens).items() if n > 1]
-        return [f"tokens: {len(twice)} stand there more than once, such as {twice[0]!r}"]
+        return [f"tokens: {len(twice)} occur more than once, such as {twice[0]!r}"]
     return []

@@ -32,10 +32,10 @@ PARTS = ("train", "validation", "test", "unlabelled")  # lists of files
 OPTIONS = ("text", "label", "separator", "sequence", "group")  # columns that have an option
 # Settings of the model without which other columns would be read.
 COLUMNS = ("targets", "covariates", "known", "ids", "static", "time", "horizon")
-# Every setting and its default, by task: read as data, for files know no tasks.
+# Every setting and its default, by task: read as data, because files/ does not import tasks.
 SETTINGS = Path(__file__).parent.parent / "runs" / "settings.json"
-TABLES = ("", "text", "model", "train")  # those of config.toml beside the data
-# Settings that a task chooses by the training part where nobody says them: defaults, too, are said.
+TABLES = ("", "text", "model", "train")  # tables of config.toml without the data
+# Settings whose defaults follow from the training part: here, even defaults are written out.
 FITTED = frozenset(
     [
         "text.level",

@@ -68,7 +68,7 @@ class Comparison(Printed):
         first, (value, low, high) = self.runs[0], difference.interval
         if math.isnan(low):
             return (
-                f"{difference.run} and {first}: no difference can be told, a {difference.score} "
+                f"{difference.run} and {first}: cannot be compared, a {difference.score} "
                 "is infinite"
             )
         if value == low == high == 0:
