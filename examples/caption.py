@@ -28,8 +28,9 @@ def scene() -> tuple[NDArray[np.uint8], str]:
 
 train, test = [scene() for _ in range(400)], [scene() for _ in range(100)]
 
-# Filters make regions of the picture; a decoder writes word after word, looking at the regions that
-# it needs. Larger: `ensue data make shapes`, 20,000 pictures with two shapes, in docs/captions.md.
+# Filters make regions of the picture; a decoder writes one word after another and attends to the
+# regions it needs. Larger: `ensue data make shapes`, 20,000 pictures with two shapes, in
+# docs/tutorials/caption.md.
 small = {"blocks": "16x5/2", "hidden_size": 24, "embedding_size": 16, "batch_rows": 16}
 undisturbed = {"dropout_input": 0.0, "dropout_output": 0.0, "dropout_regions": 0.0}
 model = Captioner(

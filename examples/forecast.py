@@ -27,12 +27,12 @@ model = Forecaster(
 model.fit(days(0, 300))
 print(f"{model}\n")
 
-# A backtest: a week ahead from each day of the last hundred, beside trivial forecasts. The first
-# steps of what is given are only read.
+# A backtest: a week ahead from each day of the last hundred, next to trivial forecasts. The first
+# steps of the input are context only.
 test = days(300 - model.history, 400)
 print(model.evaluate(test).as_text())
 
-# A forecast needs what is known of the days to come.
+# A forecast needs the known values of the days to come.
 past, ahead = days(0, 393), {"promotion": shop["promotion"][393:]}
 steps = model.predict(past, future=ahead)
 print("\nday  forecast    interval       came")

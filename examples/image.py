@@ -40,7 +40,7 @@ model = ImageModel(
 model.fit(train)
 print(f"{model}\n")
 
-# For comparison: a linear model of the pixels, which a sign that moves about defeats.
+# For comparison: a linear model of the pixels, which fails because the sign moves.
 print(model.evaluate(test).as_text())
 
 asked = picture("plus")

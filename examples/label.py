@@ -12,8 +12,9 @@ train = [(list(date.tokens), list(date.tags)) for date in dates(1, "train", 500)
 test = [(list(date.tokens), list(date.tags)) for date in dates(1, "test", 200)]
 print("a row looks like this:", *train[2], sep="\n  ")
 
-# A word is seen as its vector, its letters and its shape. Larger: more rows, model={"hidden_size":
-# 256, "output": "crf"}. Labels of spans (B-PER I-PER O) are recognised, and scored as spans.
+# The model sees a word as its vector, its letters and its shape. Larger: more rows,
+# model={"hidden_size": 256, "output": "crf"}. Labels of spans (B-PER I-PER O) are recognised and
+# scored as spans.
 model = Labeller(
     model={"cell": "GRU", "hidden_size": 24, "embedding_size": 16, "character_size": 8},
     train={"epochs": 4, "rate": 0.02},

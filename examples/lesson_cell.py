@@ -11,7 +11,7 @@ PyCharm), or run it whole, which takes about 80 seconds on one core.
 #
 # A recurrent network reads a sequence step by step and keeps a state. What it does in one step is
 # its *cell*. We write one as equations, look at it, check its gradient, train it with plain torch,
-# and set it beside torch's GRU.
+# and compare it with torch's GRU.
 
 # %%
 import torch
@@ -28,9 +28,9 @@ torch.manual_seed(1)
 # ## The cell
 #
 # A gate `u` decides, unit by unit, how much of the old value is replaced by a new one `n`.
-# Parameters are declared: `W` multiplies the input `x`, `U` the state `h`, and each has two gates,
-# stacked as torch stacks them. The bias of the gate begins at −2, so that u ≈ 0.12 and the
-# untrained cell forgets slowly.
+# We declare the parameters: `W` multiplies the input `x`, `U` the state `h`, and each has two
+# gates, stacked as in torch. The bias of the gate starts at −2, so u ≈ 0.12, and the untrained
+# cell forgets slowly.
 
 
 # %%
@@ -59,8 +59,8 @@ Keep()
 # %% [markdown]
 # ## Check the gradient
 #
-# Nobody wrote that derivative by hand, and nobody has to believe it: we compare it with finite
-# differences, for the input and for every parameter, in double precision.
+# Ensue derived that gradient from the equations. We check it against finite differences, for the
+# input and for every parameter, in double precision.
 
 # %%
 layer = Recurrent(Keep(), input_size=2, hidden_size=3).double()
@@ -80,8 +80,8 @@ print("the gradient agrees with finite differences:", correct, "\n")
 # ## Something to remember
 #
 # The adding problem: twenty numbers, two of them marked, one in each half; the answer is the sum
-# of the two. Always saying 1 has a mean squared error of 1/6, and to do better a network must
-# carry the first number past all that follow.
+# of the two. Always answering 1 has a mean squared error of 1/6. To do better, a network must
+# remember the first number until the end.
 
 # %%
 STEPS, HIDDEN, BATCH, UPDATES = 20, 16, 64, 300
@@ -115,8 +115,8 @@ class Adder(nn.Module):
 # %% [markdown]
 # ## The loop
 #
-# Nothing of Ensue in here: batches, a cost, `backward`, an optimiser, and an error on rows that
-# were not trained on.
+# Plain torch, without Ensue: batches, a cost, `backward`, an optimiser, and the error on held-out
+# rows.
 
 
 # %%
@@ -157,9 +157,8 @@ for name, model in models.items():
 # %% [markdown]
 # ## How far back does it look?
 #
-# The slope of the answer by each input says what the network listens to. At the marked steps it is
-# near 1, for the answer is their sum; elsewhere it is near 0. This row is marked at the steps with
-# a star.
+# The derivative of the answer by each input shows what the network listens to. At the marked steps
+# (with a star) it is near 1, because the answer is their sum; elsewhere it is near 0.
 
 # %%
 x, _ = batch_of("test", 0, 1)
@@ -175,6 +174,5 @@ for step in range(STEPS):
 # ## Further
 #
 # Change the step: let the gate see only x, start its bias at +2, add a second state part that
-# nothing may overwrite. Every line above stays as it is. In a file of its own, `keep.py`, the
-# class can be shown with `ensue cell show keep.py`, and put into any task with `--set
-# model.cell=keep.py:Keep`.
+# is never overwritten. Every line above stays the same. Put the class into a file, `keep.py`:
+# `ensue cell show keep.py` shows it, and `--set model.cell=keep.py:Keep` uses it in any task.

@@ -23,8 +23,8 @@ draw.shuffle(rows)
 train, test = rows[:380], rows[380:]  # no pair is in both
 print("rows look like this:", *train[:3], sep="\n  ")
 
-# One encoder reads both texts. Larger: model={"hidden_size": 256, "compare": "attention"}, with
-# which every word looks at the other text first.
+# One encoder reads both texts. Larger: model={"hidden_size": 256, "compare": "attention"}, where
+# every word attends to the other text first.
 model = Matcher(
     model={"cell": "GRU", "hidden_size": 32, "embedding_size": 32},
     train={"epochs": 10, "rate": 0.01},
@@ -32,7 +32,7 @@ model = Matcher(
 model.fit(train)
 print(f"\n{model}\n")
 
-# For comparison: a linear model that sees how far the words of the two texts overlap.
+# For comparison: a linear model of the overlap between the words of the two texts.
 print(model.evaluate(test).as_text())
 
 for said in ("fast", "light"):

@@ -32,10 +32,10 @@ model = Regressor(
 model.fit(train)
 print(f"\n{model}\n")
 
-# Errors in points (rmse, mae), whether the intervals hold what they promise, and two baselines.
+# Errors in points (rmse, mae), the coverage of the intervals, and two baselines.
 print(model.evaluate(test).as_text())
 
-# An answer is the expected value, and the interval that should hold 90 % of what comes.
+# An answer is the expected value, with a 90 % prediction interval.
 for text in ("a film that is dull, but warm", "a film that is warm, but dull"):
     answer = model.predict([text])[0]
     print(f"\n{text}: {answer.value:.0f} points, {answer.low:.0f} to {answer.high:.0f}", end="")

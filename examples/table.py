@@ -8,8 +8,9 @@ import random
 
 from ensue import TableModel, load
 
-# Rows by column name, numbers and categories. A square metre costs more in a dear town, and houses
-# get cheaper with age until they are old enough to be sought after: products, and no straight line.
+# Rows by column name, numbers and categories. A square metre costs more in an expensive town, and
+# houses get cheaper with age until they are old enough to be sought after: the price is a product
+# of these, and not linear.
 draw = random.Random(1)
 TOWNS = {"Delft": 3.0, "Leiden": 4.0, "Emmen": 1.5}
 
@@ -23,13 +24,13 @@ def house() -> dict[str, object]:
 train, test = [house() for _ in range(800)], [house() for _ in range(200)]
 print("a row looks like this:", train[0])
 
-# Larger: model={"hidden": [128, 128]}, train={"epochs": 200}, members=5. A target of texts makes
-# it a classifier; with model={"missing": "indicator"} cells may be empty.
+# Larger: model={"hidden": [128, 128]}, train={"epochs": 200}, members=5. With a target of texts it
+# is a classifier; with model={"missing": "indicator"} cells may be empty.
 model = TableModel(model={"hidden": [32, 32]}, train={"epochs": 40, "rate": 0.01})
 model.fit(train, target="price")
 print(f"\n{model}\n")
 
-# Errors in the units of the price, how many intervals hold, and a linear model for comparison.
+# Errors in the units of the price, the coverage of the intervals, and a linear baseline.
 print(model.evaluate(test).as_text())
 
 questions = [{"area": 93, "age": 20, "town": town} for town in TOWNS]

@@ -8,7 +8,7 @@ from itertools import product
 
 from ensue import Translator, load
 
-# Rows are pairs of texts. The adjective moves behind the noun, and agrees with its gender.
+# Rows are pairs of texts. The adjective moves after the noun, and agrees with its gender.
 VERBS = {"we see": "vemos", "they buy": "compran", "I have": "tengo", "you sell": "vendes"}
 NOUNS = {"car": "el coche", "dog": "el perro", "boat": "el barco", "cat": "el gato"}
 NOUNS |= {"house": "la casa", "table": "la mesa", "door": "la puerta", "cup": "la taza"}
@@ -21,7 +21,7 @@ random.Random(1).shuffle(rows)
 train, test = rows[:130], rows[130:]  # no phrase is in both
 print("rows look like this:", *train[:3], sep="\n  ")
 
-# An encoder reads the source; a decoder writes, looking at the words that it needs. Larger: real
+# An encoder reads the source; a decoder writes and attends to the words it needs. Larger: real
 # pairs, text={"level": "subwords"}, model={"hidden_size": 256} with its dropout and smoothing, or
 # model={"family": "transformer"}.
 model = Translator(

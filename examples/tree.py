@@ -1,4 +1,4 @@
-"""Nested expressions as trees: their value needs what is inside, and the order of the two sides.
+"""Nested expressions as trees: their value depends on the parts, and on the order of the two sides.
 
 Run it with `python examples/tree.py`: a few seconds.
 """
@@ -29,7 +29,7 @@ rows = [*dict.fromkeys(expression(draw.randint(1, 3))[0] for _ in range(800))]
 train, test = rows[:-80], rows[-80:]  # no tree is in both
 print("rows look like this:", *train[:3], sep="\n  ")
 
-# One cell from the leaves to the root, with a matrix for each place of a child; with
+# One cell runs from the leaves to the root, with a matrix for each position of a child; with
 # model={"combine": "sum"} the order is lost. Larger: model={"hidden_size": 256}.
 model = TreeClassifier(
     model={"hidden_size": 24, "embedding_size": 16, "batch_rows": 16},

@@ -1,8 +1,8 @@
 """A cell of your own: a leaky memory m, read through a late gate.
 
-The gate sees the memory after it was written, through a matrix of its own, and is
-normalised over its features. Parameters are declared, the step is the equations, and that
-is all: lengths, batches, layers and derivatives come with it.
+The gate sees the memory after it was written, through its own matrix, and is normalised over its
+features. Declare the parameters and write the step as equations: lengths, batches, layers and
+derivatives follow from them.
 
     python examples/your_own_cell.py
 """

@@ -181,7 +181,7 @@ TABLE = [
     Advice("there is no run here; train one", "evaluate nothing", ENSUE, f"{{0}} {TINY}"),
     Advice("there is no run here; name the files to train on", "train --run nowhere",
            r"ensue (train .*)", f"{{0}} {TINY}"),
-    Advice("without files the run goes on as", "train --run run --epochs 3", ENSUE, "{0}"),
+    Advice("without files the run continues as", "train --run run --epochs 3", ENSUE, "{0}"),
     Advice("resumes it with its own settings", f"train films.csv --run run {TINY} --seed 5", ENSUE,
            "{0}"),
     Advice("for the new ones name another folder", f"train films.csv --run run {TINY} --seed 5",

@@ -56,7 +56,7 @@ def test_the_score_of_what_answers_is_shown_beside_the_network_s(
     assert code == 0, err
     watch = {"regress": "mae"}.get(task, "accuracy")
     score = rf".*{watch} ([\d.]+).*"
-    shown = re.search(rf"best on validation: {score}; the network in training: {score}", out)
+    shown = re.search(rf"best on validation: {score} \(network alone: {score}\)", out)
     assert shown is not None, out
     together, alone = map(float, shown.groups())
     assert together < alone if task == "regress" else together > alone
@@ -65,7 +65,7 @@ def test_the_score_of_what_answers_is_shown_beside_the_network_s(
     assert facts["networks"][0]["scores"][watch] == pytest.approx(alone, abs=1e-4)
     run = Run(tmp_path / "own")
     assert run.best == facts["answer"][run.setting("train", "watch")]
-    assert "of what answers, on validation: " in (tmp_path / "own" / "card.md").read_text()
+    assert "validation, combined model: " in (tmp_path / "own" / "card.md").read_text()
     if task == "table":  # the linear model has learned from the training part alone
         code, out, err = ensue("evaluate", "own", "--validation", "--json")
         assert code == 0, err

@@ -72,7 +72,7 @@ BOMBS: dict[str, tuple[str, Callable[[], str], str]] = {
         lambda: json.dumps(dict.fromkeys(map(str, range(COLUMNS + 1)), 1)),
         f"at most {COLUMNS:,} keys, got {COLUMNS + 1:,}",
     ),
-    "one key": ("a.jsonl", lambda: "{" + twice("k") + "}", "the key 'k' stands twice"),
+    "one key": ("a.jsonl", lambda: "{" + twice("k") + "}", "the key 'k' occurs twice"),
     "deep lines": ("a.jsonl", lambda: f'{{"a": {DEEP}}}', "nested too deeply"),
     "deep list": ("a.json", lambda: f'[{{"a": {DEEP}}}]', "nested too deeply"),
     "digits": ("a.jsonl", lambda: f'{{"a": {DIGITS}}}', "a number with too many digits"),

@@ -364,7 +364,7 @@ def test_wrong_options_are_told_together() -> None:
         "header: columns 1 and 2 have the same name 'x'\n"
         "delimiter: expected one character, not a quote or a line end, got 'ab'\n"
         "longest_line: expected a number of bytes ≥ 262144, got 5\n"
-        "sequence: expected `numbers` beside it, the columns of its features"
+        "sequence: expected `numbers` with it, the columns of its features"
     )
     with pytest.raises(OptionError) as error:
         ReadOptions(header=False)

@@ -150,7 +150,7 @@ JSON_FAULTS: dict[str, Fault] = {
         "1e999",
         "field 'frames': expected finite numbers, at most 1e+30, got one that is not at step 2",
     ),
-    "twice": json_with('"label"', '"text"', "the key 'text' stands twice in one object"),
+    "twice": json_with('"label"', '"text"', "the key 'text' occurs twice in one object"),
     "gone": json_with(
         '"label"',
         '"labell"',
@@ -294,7 +294,7 @@ def fasttext_nameless(rng: random.Random, lines: list[str]) -> tuple[int, str]:
 
 def fasttext_textless(rng: random.Random, lines: list[str]) -> tuple[int, str]:
     lines[:] = ["__label__a __label__b "]
-    return 0, "expected a text beside the labels, got none"
+    return 0, "expected a text after the labels, got none"
 
 
 # --- trees -------------------------------------------------------------------------------

@@ -80,7 +80,7 @@ def test_every_fault_is_named_with_its_line(tmp_path: Path) -> None:
         f"  {path}:2: expected 3 numbers, found 2\n"
         f"  {path}:3: expected 3 numbers, found 4\n"
         f"  {path}:4: expected a number, found 'x'\n"
-        f"  {path}:5: 'the' stands in line 1 already\n"
+        f"  {path}:5: 'the' is already in line 1\n"
         f"  {path}:6: expected finite numbers, at most 1e+15, found one that is not"
     )
 

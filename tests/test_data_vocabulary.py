@@ -118,7 +118,7 @@ GOOD = {"specials": list(SPECIALS), "tokens": [*SPECIALS, "a"], "counts": [0, 0,
         ),
         (
             {**GOOD, "tokens": [*SPECIALS, "a", "a"]},
-            "this is not a vocabulary\n  tokens: 1 stand there more than once, such as 'a'\n"
+            "this is not a vocabulary\n  tokens: 1 occur more than once, such as 'a'\n"
             "  counts: expected 4 of them, got 3",
         ),
         (

@@ -16,11 +16,11 @@ from ensue.equations.author import USABLE
 from ensue.errors import EnsueError, EquationError, OptionError
 
 BLOCKS = (
-    "a step works on all features alike; for blocks declare gates, such as Matrix('x', 'ifgo'), "
+    "a step treats all features the same; for blocks declare gates, such as Matrix('x', 'ifgo'), "
     "and use W.i, W.f, …"
 )
 CHOICE = "write maximum(a, b), relu(v), or a mask; one step must do the same for every value"
-OUTSIDE = "in parentheses beside * or /; what is used elementwise is declared as a Vector"
+OUTSIDE = "in parentheses next to * or /; declare what is used elementwise as a Vector"
 DECLARE = "declare it as a Matrix, Vector or Mask of the cell, or use a plain number"
 UNKNOWN = "whose value is not known while tracing"
 
@@ -440,7 +440,7 @@ def test_gates_of_one_name(tmp_path: Path) -> None:
     text = message('class Mine(Cell):\n    W = Matrix("x", "ifi")\n', tmp_path, OptionError)
     assert text == (
         'mine.py:2, in Mine\n    W = Matrix("x", "ifi")\n'
-        "  the gate i stands twice in i f i\n  give each gate a name of its own"
+        "  the gate i occurs twice in i f i\n  give each gate a different name"
     )
 
 

@@ -287,7 +287,7 @@ def test_the_command_for_c_says_what_a_line_is() -> None:
     told = forecast_remark(replace(one, before=(step,)), folder)
     assert "./example CLOCK < numbers, where each line" in told
     assert told.endswith(
-        "is: <phase of month> <sa_les ___>, with 5 more lines, nan behind their phases, for the "
+        "is: <phase of month> <sa_les ___>, with 5 more lines, nan after their phases, for the "
         "steps ahead, and CLOCK is the time of the last step (forecast.h)"
     )
 

@@ -306,7 +306,7 @@ def test_idx_files_with_their_labels(packed: bool, tmp_path: Path) -> None:
     with pytest.raises(DataError) as alone:
         list(read_idx_pictures(file))
     assert str(alone.value) == (
-        f"{file}: expected the labels in t-labels-idx1-ubyte{'.gz' * packed} beside it, found no "
+        f"{file}: expected the labels in t-labels-idx1-ubyte{'.gz' * packed} next to it, found no "
         "such file"
     )
     other = tmp_path / "t-labels-idx1-ubyte"  # packed or not, it is found

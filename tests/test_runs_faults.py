@@ -154,7 +154,7 @@ def test_quiet_is_not_silent_on_what_went_wrong(tmp_path: Path) -> None:
     lines = again.stderr.splitlines()
     assert lines[0] == "1 bad row left out"
     assert all("is damaged: state.json is missing" in line for line in lines[1:-1])
-    assert lines[-1] == "no whole checkpoint is left: the training starts anew"
+    assert lines[-1] == "no whole checkpoint is left: the training starts again"
     assert len(lines) >= 3
     assert again.stdout == first.stdout
 
@@ -231,7 +231,7 @@ def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
     config, folder = run_of(tmp_path / "a", {"train": [str(path)]}, "language", NGRAMS)
     train_run(config, folder)
     path.unlink()
-    told = "is not there: put the file back or beside the run"
+    told = "is missing: put the file back or next to the run"
     for part, others in {"test": ", or give other rows with --test FILE", "validation": ""}.items():
         assert refused(lambda part=part: evaluate_run(folder, [], part)) == (
             f"{folder.path}: the rows of its {part} part are in {path}, which {told}{others}"

@@ -159,7 +159,7 @@ def test_the_command_that_began_a_run_undoes_an_edit(folder: Path, ensue: Ensue)
     for old, new in (("epochs = 2", "epochs = 3"), ("[train]", "[train")):
         edit(folder / "a" / CONFIG, old, new)
         code, _, err = ensue(*TRAIN, "--run", "a", *SET)
-        assert (code, err) == (0, "a/config.toml: edited by hand; written anew\n")
+        assert (code, err) == (0, "a/config.toml: edited by hand; overwritten\n")
         assert (folder / "a" / CONFIG).read_bytes() == before
 
 
@@ -227,7 +227,7 @@ def test_a_model_without_a_seal_is_refused(folder: Path, ensue: Ensue) -> None:
     model = folder / "a" / "model"
     write_model(model, replace(read_model(model), seal={}))
     assert ensue("evaluate", "a")[2].startswith(
-        "RunError: a/config.toml: model/ has no seal of it, so that nobody can tell"
+        "RunError: a/config.toml: model/ has no seal for it, so changes cannot be detected"
     )
 
 
@@ -285,7 +285,7 @@ def test_an_edited_card_is_named_and_kept(folder: Path, ensue: Ensue) -> None:
     assert ensue("evaluate", "a")[::2] == (0, "")
     assert "for the newsletter" in card.read_text()
     edit(card, "newsletter", "paper")
-    told = "a/card.md: edited since it was written; written anew\n"
+    told = "a/card.md: edited since it was written; overwritten\n"
     assert ensue("train", "--run", "a", "--quiet")[::2] == (0, told)
 
 

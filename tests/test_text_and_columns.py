@@ -165,7 +165,7 @@ def test_rows_in_a_list_need_names_for_columns() -> None:
 
 def test_only_tasks_of_a_text_take_columns() -> None:
     tables = {"task": "label", "data": {"train": ["a.csv"], "columns": ["price"]}}
-    with pytest.raises(ConfigError, match=r"data\.columns: read beside a text by classify and reg"):
+    with pytest.raises(ConfigError, match=r"data\.columns: only classify and regress read"):
         RunConfig.of(tables)
 
 

@@ -446,7 +446,7 @@ def test_the_command_begins_from_a_run_and_goes_on_without_it(
     assert ensue("evaluate", "run", "--validation")[0] == 0
     code, _, told = ensue("train", "--run", "run", "--base", "lm")
     assert code == 2
-    assert "without files the run goes on" in told
+    assert "without files the run continues" in told
 
 
 def test_a_run_without_a_base_says_nothing_of_one(

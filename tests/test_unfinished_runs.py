@@ -233,7 +233,7 @@ def test_a_folder_that_was_there_is_as_before_and_says_why(
     assert after.pop(Path(tmp_path / "run" / "failure.json")) is not None
     assert after == before
     told = (
-        "RunError: run: failed: the cost is not finite; nothing was trained. Mend that, then "
+        "RunError: run: failed: the cost is not finite; nothing was trained. Fix this, then "
         "`ensue train --run run`\n"
     )
     for words in (["evaluate", "run"], ["predict", "run"], ["predict", "run", "--best-so-far"]):

@@ -141,7 +141,7 @@ def test_words_beside_a_run_without_files(ensue: Ensue, tmp_path: Path) -> None:
     assert ensue("init", "reviews.csv", "--run", "r")[0] == 0
     code, _, err = ensue("train", "--run", "r", "--epochs", "3")
     assert code == 2
-    assert err.startswith("OptionError: r: without files the run goes on as r/config.toml says; ")
+    assert err.startswith("OptionError: r: without files the run continues as r/config.toml says; ")
 
 
 def test_a_word_of_a_named_task_is_refused_before_files_are_read(ensue: Ensue) -> None:

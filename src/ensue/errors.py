@@ -1,7 +1,7 @@
 """What can go wrong, by name.
 
 A message says what is wrong, where, what was expected, what came instead, and what to do
-next. The command line prints it as it stands and exits with 2; in Python, a caller catches
+next. The command line prints it unchanged and exits with 2; in Python, a caller catches
 `EnsueError` for all of them, or the built-in error that the kind also is.
 """
 
@@ -39,8 +39,8 @@ class DataError(EnsueError, ValueError):
 
 
 class Undecided(DataError):
-    """Data that can be read in several ways, and nobody said which. choices: the words that choose
-    each, by what it is; on the command line they follow those of the command."""
+    """Ambiguous data, which can be read in several ways. choices: the option for each reading; on
+    the command line they follow the words of the command."""
 
     def __init__(self, message: str, choices: Mapping[str, str], call: str = "{}") -> None:
         self.message, self.choices = message, dict(choices)

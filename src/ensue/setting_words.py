@@ -11,9 +11,9 @@ MODEL = "model"
 
 @dataclass(frozen=True)
 class Word:
-    """key: the setting that it stands for; a task whose table calls it otherwise says so, in
-    `Table.words`. kind: of its value; help: in place of the meaning of the setting; also: other
-    spellings."""
+    """key: the setting that the word stands for; a task whose table has another name for it says so
+    in `Table.words`. kind: type of the value; help: help text, instead of the meaning of the
+    setting; also: other spellings."""
 
     name: str
     key: str

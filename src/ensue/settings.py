@@ -219,7 +219,7 @@ def _problem(one: ErrorDetails, model: type[BaseModel], where: str, lists_known:
 
 
 def _as_list(got: object, kind: Any) -> str:
-    """How a list of that kind is written whose brackets are missing; "" where that is none.
+    """How to write a list of that kind whose brackets are missing; "" if it is no such list.
 
     >>> _as_list("600, 6000", list[int]), _as_list("day,hour", list[str]), _as_list("", list[int])
     ('; write [600,6000]', '; write ["day","hour"]', '; write []')

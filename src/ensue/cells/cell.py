@@ -33,9 +33,9 @@ class Cell(ABC):
     """One step of a recurrent network: x (batch, input) and state in, new state out.
 
     Subclasses declare parameters with `Matrix`, `Vector` and `Mask` (in the class body, or in
-    `__init__` where they depend on options) and write `step(self, x, h, …)`, which returns the
-    new state parts in the order of its arguments. All parts have `hidden` features unless
-    `part_sizes` names another size, an attribute of the cell.
+    `__init__` if they depend on options) and write `step(self, x, h, …)`, which returns the new
+    state parts in the order of its arguments. All parts have `hidden` features unless `part_sizes`
+    names another size, an attribute of the cell.
 
     >>> from ensue.equations import Matrix, Vector, tanh
     >>> class Plain(Cell):
@@ -50,7 +50,7 @@ class Cell(ABC):
     part_sizes: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, *sizes: object, **named: object) -> None:
-        """A cell takes its options, if it has any, in an `__init__` of its own."""
+        """Cells with options override `__init__`."""
         if sizes or named:
             name = type(self).__name__
             raise OptionError(
@@ -201,8 +201,8 @@ class Cell(ABC):
         return sum(math.prod(s) for s in self.shapes(input_size, hidden_size).values())
 
     def _displayed_equations(self) -> Equations:
-        """Those that a notebook shows: with fewer inputs than units, unless x and the state are
-        added and must be alike."""
+        """The equations that a notebook shows: with fewer inputs than units, unless x and the state
+        are added and must have the same size."""
         try:
             return self.equations()
         except EquationError:

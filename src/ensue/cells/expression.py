@@ -4,8 +4,8 @@
     option  = [WORD "="] (literal | cell)
     literal = a number, a quoted text, True, False, None, or {"part": number, …}
 
-Names are those of Ensue's cells and wrappers. The text is read and never run: nothing but these
-can stand in it.
+Names are those of Ensue's cells and wrappers. The text is parsed, never run: nothing else is
+allowed in it.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class _Reader:
         arguments: list[ast.expr],
         words: dict[str, ast.expr],
     ) -> None:
-        """Whether the options are those that the cell takes."""
+        """Checks that the cell takes these options."""
         parameters = inspect.signature(make).parameters
         options = {n: p for n, p in parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD}
         if not options and (arguments or words):

@@ -1,4 +1,4 @@
-"""A cell by name, or from a file of one's own: `LSTM`, `mine.py`, `mine.py:Peephole`."""
+"""A cell by name, or from a Python file: `LSTM`, `mine.py`, `mine.py:Peephole`."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from ensue.errors import OptionError, unknown
 
 
 def load_cell(reference: str) -> Cell:
-    """The cell that a person names: one of Ensue's, or one in a Python file.
+    """The cell that the user names: one of Ensue's, or one in a Python file.
 
-    The file is imported, so its code runs. After a colon stands the name of a class in it,
-    or of a cell made in it."""
+    The file is imported, so its code runs. After a colon follows the name of a class in it, or of
+    a cell that it makes."""
     if (known := built_in(reference)) is not None:
         return CELLS[known]()
     if has_options(reference):

@@ -1,8 +1,8 @@
 """`CellPermission`: which Python files of cells may run.
 
-A reference that stands in a file is inert. Only a person's own words make a permission: `--cell`,
-`--set model.cell=…`, `--trust-cell`, or a cell named in Python. It covers a file by its path and
-its sha256, and the bytes that run are the bytes that were compared.
+A reference in a file is inert. Only the user's options make a permission: `--cell`, `--set
+model.cell=…`, `--trust-cell`, or a cell named in Python. It covers a file by its path and its
+sha256, and the bytes that run are the bytes that were compared.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class CellPermission:
 
     @classmethod
     def named(cls, files: Iterable[str]) -> CellPermission:
-        """For files that a person named, as they are now."""
+        """The permission for files that the user named, in their current version."""
         return cls({_absolute(file): _digest(_read(file)) for file in files}, neighbours=True)
 
     @classmethod
     def trusted(cls, digests: Mapping[str, str]) -> CellPermission:
-        """For files that a folder names and a person trusts, each with the sha256 that the person
-        was shown: those alone, without neighbours."""
+        """The permission for files that a folder names and the user trusts, each with the sha256
+        that the user was shown: without the modules next to them."""
         return cls({_absolute(file): digest for file, digest in digests.items()})
 
     def __or__(self, other: CellPermission) -> CellPermission:

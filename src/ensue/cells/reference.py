@@ -1,10 +1,10 @@
-"""`CellReference`: how settings and files name a cell that is not one of Ensue's.
+"""`CellReference`: how settings and files name a custom cell.
 
     mine.py:MyCell            a class, or a cell made, in a Python file
-    MyCell@0f3a…              a cell handed over in Python, known again by its equations
+    MyCell@0f3a…              a cell passed in Python, identified by its equations
 
-A reference is a text, and inert: the cell itself hangs on it once a person handed it over, or
-allowed its file to run (`CellPermission`).
+A reference is inert text. The cell is attached to it after the user passed it, or allowed its file
+to run (`CellPermission`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ INPUT, HIDDEN = 3, 4  # sizes that equations are compared at
 
 
 class CellReference(str):
-    """cell: None until it was handed over or loaded; source: the text of its file."""
+    """cell: None until it is passed or loaded; source: the text of its file."""
 
     cell: Cell | None
     source: bytes | None
@@ -41,8 +41,8 @@ class CellReference(str):
 
     @classmethod
     def of(cls, cell: Cell) -> CellReference:
-        """A cell handed over in Python: by the file of its module where that makes the same cell.
-        Nothing is imported for it: the script that trains is not run a second time."""
+        """The reference of a cell passed in Python: by the file of its module, if that makes the
+        same cell. Nothing is imported for it: the script that trains does not run twice."""
         kind, digest = type(cell), equations_digest(cell)
         module = sys.modules.get(kind.__module__)
         file = getattr(module, "__file__", None) if kind.__module__ != "__main__" else None
@@ -78,7 +78,7 @@ class CellReference(str):
         return CellReference(self, cell, permission.source(self.file))
 
     def ready(self) -> Cell:
-        """The cell that hangs on it; an error where none was handed over or allowed."""
+        """The attached cell; raises an error if none was passed or allowed."""
         cell = self.loaded(NO_PERMISSION).cell
         assert cell is not None
         return cell

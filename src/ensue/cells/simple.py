@@ -12,10 +12,10 @@ from ensue.equations import Matrix, Vector, linear, maximum, prelu, relu, sigmoi
 from ensue.errors import OptionError, unknown
 
 # -------------------------------------------------------------------------------------------------
-# Cells without a recurrent product: matrices read x alone, the old state goes on elementwise.
+# Cells without a recurrent product: matrices read x alone, the old state is used elementwise.
 #
-# All products are taken for all steps at once, before the loop over time: on a CPU the fastest
-# cells there are for their size.
+# All products are computed for all steps at once, before the loop over time: on a CPU these are
+# the fastest cells of their size.
 
 
 class QRNN(Cell):
@@ -111,7 +111,7 @@ def _check_activation(activation: object, known: Iterable[str]) -> None:
         meant = f"; by name it is {name!r}" if name in known else ""
         raise OptionError(
             f"activation: expected a name ({', '.join(known)}), got {activation!r}{meant}. Other "
-            "functions go into a cell of one's own"
+            "functions need a custom cell"
         )
     if activation not in known:
         raise unknown("activation", activation, known)

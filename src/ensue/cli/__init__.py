@@ -32,7 +32,7 @@ __all__ = ["app", "load_commands", "main"]
 
 
 def take_debug(arguments: Sequence[str]) -> tuple[bool, list[str]]:
-    """Whether `--debug` stands before any `--`, and the arguments without it."""
+    """Whether `--debug` comes before any `--`, and the arguments without it."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
     remaining = [argument for argument in arguments[:end] if argument != "--debug"]
     return len(remaining) < end, [*remaining, *arguments[end:]]
@@ -73,8 +73,8 @@ def _ended(words: Sequence[str], debug: bool) -> int:
 
 @lru_cache(maxsize=1)
 def _parser(commands: tuple[object, ...], options: tuple[object, ...]) -> Callable[..., int | None]:
-    """What reads the words of a command. Building it takes longer than many a command, so a process
-    that runs several builds it anew only where there are other commands or options."""
+    """The parser of the command line. Building it takes longer than many commands: a process that
+    runs several builds it again only after a change of commands or options."""
     offer_task_options()
     return get_command(app)
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """The command as Typer sees it: the fields of its first argument, a dataclass, are arguments
-    and options of their own; further arguments stay."""
+    """The command for Typer: each field of its first argument, a dataclass, becomes an argument or
+    an option; further arguments stay."""
     first, *rest = signature(command).parameters.values()
     kind = get_type_hints(command)[first.name]
     parameters = option_parameters(kind)
@@ -44,7 +44,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def option_parameters(kind: Any) -> list[Parameter]:
-    """A parameter for each field of a dataclass, those that it inherits first."""
+    """A parameter for each field of a dataclass; inherited fields come first."""
     hints = get_type_hints(kind, include_extras=True)
     return [
         Parameter(
@@ -100,7 +100,7 @@ class App(typer.Typer):
         return super().command(name, cls=cls, epilog=examples)
 
     def every_command_below(self) -> tuple[object, ...]:
-        """Those that hang on it now, and those of its groups."""
+        """The registered commands, with those of its groups."""
         groups = [each.typer_instance for each in self.registered_groups]
         inside = [each.registered_commands for each in groups if each is not None]
         return (*self.registered_commands, *chain.from_iterable(inside))
@@ -115,7 +115,7 @@ def option(
     max: float | None = None,
 ) -> Any:
     """An option by its flags and the word for its value, as a help page has them: "-o, --out FILE".
-    panel: the heading that it stands below; min, max: of a number."""
+    panel: its heading on the help page; min, max: of a number."""
     flags = [word for word in words.replace(",", " ").split() if word.startswith("-")]
     metavar = words.partition(f"{flags[-1]} ")[2] or None
     return typer.Option(*flags, metavar=metavar, help=help, rich_help_panel=panel, min=min, max=max)
@@ -170,7 +170,7 @@ def every_command(
         bool, option("--debug", "Show the traceback of an error; allowed anywhere on the line.")
     ] = False,
 ) -> None:
-    """Options of every command: they stand here for the help; `main` has taken `--debug` out."""
+    """Options of every command, for the help page; `main` has already removed `--debug`."""
 
 
 def say(line: str) -> None:
@@ -179,19 +179,19 @@ def say(line: str) -> None:
 
 
 def answer(text: str, end: str = "\n", styled: bool = False) -> None:
-    """What was asked for, on stdout. styled: it has colours, and what it quotes is escaped."""
+    """Prints an answer on stdout. styled: the text has colours, and its quotations are escaped."""
     print(text if styled else printable_lines(text), end=end)
 
 
 def report(line: str) -> None:
-    """What a command has put into files, on stdout: if nobody reads it, nothing is missing."""
+    """Prints what a command has written to files. A broken pipe is ignored: the files are there."""
     with may_be_lost():
         answer(line)
 
 
 def teller(quiet: bool = False, silent: bool = False) -> Say:
-    """What prints the messages of a run. quiet: warnings only; silent: nothing at all, for the
-    processes that are not the first one."""
+    """A callback that prints the messages of a run. quiet: warnings only; silent: nothing, for all
+    processes except the first."""
 
     def tell(message: Message) -> None:
         if not silent and (message.warning or not quiet):
@@ -201,7 +201,7 @@ def teller(quiet: bool = False, silent: bool = False) -> Say:
 
 
 def as_json_text(value: Any) -> str:
-    """One line of JSON, which has no infinity: such numbers are null."""
+    """One line of JSON; infinite numbers become null."""
     return in_json(json.dumps(finite(value), ensure_ascii=False, allow_nan=False))
 
 

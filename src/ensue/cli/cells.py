@@ -113,7 +113,7 @@ def show_cell(options: ShowOptions) -> None:
 
 
 def drawn(cell: "Cell", options: ShowOptions) -> str:
-    """One step, or a network over several."""
+    """The picture of one step, or of a network over several steps."""
     sizes = (options.input_size, options.hidden_size)
     if options.unfold is None:
         return cell.equations(*sizes).svg()
@@ -124,7 +124,7 @@ def drawn(cell: "Cell", options: ShowOptions) -> str:
 
 
 def kernel_code(cell: "Cell", input_size: int, hidden_size: int) -> str:
-    """What the native engine gives to the compiler; needs none."""
+    """The source code that the native engine would compile; needs no compiler."""
     from ensue.engine.native.emission.program import sequence_program
     from ensue.engine.native.emission.source import write_source
 
@@ -132,7 +132,7 @@ def kernel_code(cell: "Cell", input_size: int, hidden_size: int) -> str:
 
 
 def in_language(cell: "Cell", input_size: int, hidden_size: int, name: str) -> str:
-    """The cell as it is printed or exported, by the name of the language."""
+    """The cell in a language by its name, for printing or export."""
     from ensue.errors import unknown
     from ensue.export.stack import stack_of
     from ensue.export.targets import TARGETS, as_text

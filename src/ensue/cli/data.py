@@ -34,7 +34,7 @@ Format = Annotated[
     str,
     option(
         "--format NAME",
-        f"File format, if the file name does not tell it: {', '.join(format_names())}.",
+        f"File format, if the file name does not show it: {', '.join(format_names())}.",
         READING,
     ),
 ]
@@ -113,7 +113,7 @@ class ReadingOptions:
     no_quote: NoQuote = False
 
     def as_data(self) -> dict[str, Any]:
-        """What was said, as keys of [data]."""
+        """The options as keys of [data]."""
         values = {field.name: getattr(self, field.name) for field in fields(ReadingOptions)}
         values["header"] = names_of(self.header)
         return {key: value for key, value in values.items() if value}
@@ -258,8 +258,8 @@ def count_ngrams(
 ) -> None:
     """Count n-grams: how many, how many unseen, bytes, perplexity by n.
 
-    Plain maximum likelihood says 0, and a perplexity of infinity, where an n-gram was never seen;
-    beside it stands smoothing.
+    Plain maximum likelihood gives unseen n-grams probability 0, so the perplexity is infinite; the
+    smoothed model is next to it.
     """
     from ensue.tasks import TASKS
 

@@ -21,7 +21,7 @@ from ensue.errors import OptionError
 
 WIDEST = 100  # a longer line is hard to read
 NARROWEST = 40
-NAMES = 26  # most signs of a name that stands beside its meaning
+NAMES = 26  # maximum width of a name with its meaning on the same line
 INDENT = "  "
 BOUND, HELD = re.compile(r"([≥≤<>]) (?=\d)"), "\xa0"  # "≥ 1" stays on one line
 
@@ -38,7 +38,7 @@ def widest(rows: Iterable[tuple[str, str]], most: int = NAMES) -> int:
 
 
 class Page:
-    """Lines of text, as wide as the terminal, with headings in bold where it has colours."""
+    """Lines of text, as wide as the terminal; headings are bold if it supports colours."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         columns = shutil.get_terminal_size().columns
@@ -47,7 +47,7 @@ class Page:
         self._lines: list[str] = []
 
     def heading(self, text: str, rest: str = "") -> None:
-        """After an empty line. rest: stands beside it, not in bold."""
+        """A heading after an empty line. rest: text on the same line, not in bold."""
         if self._lines:
             self._lines.append("")
         bold = f"\x1b[1m{text}\x1b[0m" if self._bold else text
@@ -55,7 +55,7 @@ class Page:
         self._lines += [bold + first.removeprefix(text), *more]
 
     def paragraphs(self, text: str, indent: str = "") -> None:
-        """Paragraphs, filled; lines that begin with a space stay as they are."""
+        """Fills paragraphs to the width; lines that begin with a space stay unchanged."""
         for block in text.split("\n\n"):
             if self._lines:
                 self._lines.append("")
@@ -65,8 +65,8 @@ class Page:
                 self._lines += self._wrapped(" ".join(block.split()), indent)
 
     def entries(self, rows: Sequence[tuple[str, str]], column: int | None = None) -> None:
-        """Names, and beside each what it means. column: the width of the names; a longer name has
-        a line to itself."""
+        """Names with their meanings. column: the width of the names; a longer name has a line to
+        itself."""
         start = len(INDENT) + (widest(rows) if column is None else column) + 2
         for name, text in rows:
             lines = self._wrapped(text, " " * start) or [""]
@@ -168,8 +168,7 @@ FILLED_IN: dict[str, Callable[[], str]] = {}
 
 
 class Command(TyperCommand):
-    """A command whose options stand under headings; while it reads files, it shows how far it
-    is."""
+    """A command with its options under headings, which shows its progress while it reads files."""
 
     def get_help_option(self, ctx: Any) -> Any:
         return _with_help_text(super().get_help_option(ctx))
@@ -284,7 +283,7 @@ def _list_parameters(page: Page, command: Any, ctx: Any) -> None:
 
 
 def _list_sections(page: Page, sections: Mapping[str, Sequence[tuple[str, str]]]) -> None:
-    """One column of names for all of them."""
+    """Lists all sections with one common width for the column of names."""
     column = widest(row for rows in sections.values() for row in rows)
     for heading, rows in sections.items():
         if rows:

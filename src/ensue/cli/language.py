@@ -34,7 +34,7 @@ RunArgument = Annotated[Path, argument("RUN", "Run folder of a language model.")
 
 
 def load_generating(run: Path, device: str, trust_cell: str) -> "tuple[AnyModel, Generates]":
-    """The model of a run, and how it goes on from a prompt."""
+    """The model of a run, and how it continues a prompt."""
     from ensue.runs.load import load_run
     from ensue.training import RunFolder
 
@@ -169,10 +169,10 @@ def fill(
     trust_cell: TrustCell = "",
     as_json: AsJson = False,
 ) -> None:
-    """Fill a blank, ___, from what stands on both sides of it.
+    """Fill a blank, ___, from the text on both sides of it.
 
-    Ranks words by both sides, and beside them by what stands before alone; then says how much each
-    word of the text surprises. For language models with model.family = both.
+    Ranks words by the text on both sides and, for comparison, by the text before the blank alone;
+    then prints the surprisal of each word. For language models with model.family = both.
     """
     from ensue.runs.load import load_run
     from ensue.training import RunFolder

@@ -112,7 +112,7 @@ def train(options: TrainOptions, further: FurtherOptions) -> None:
 
 
 def run_training(options: TrainOptions, further: FurtherOptions) -> None:
-    """Trains as a command says, or tells what it would train."""
+    """Trains as a command says, or prints what it would train."""
     check(options, further)
     with shown_while(LOADING):
         from ensue.runs.train import attempted, complete, suggest_rate, train_run
@@ -152,8 +152,8 @@ def run_training(options: TrainOptions, further: FurtherOptions) -> None:
 
 
 def elsewhere(options: "TrainOptions | PredictOptions") -> "Machines | None":
-    """Where the work is done, if not in this process. A result is the same on any number of
-    workers: what this process computes beside them has one thread, as they have."""
+    """Where the work is done, if not in this process. This process uses one thread, like each
+    worker: results are then the same for any number of workers."""
     if options.workers is None and options.on == HERE:
         return None
     import torch
@@ -197,8 +197,8 @@ def evaluate(options: EvaluateOptions, option_values: OptionValues) -> None:
     """Test a trained model: scores, intervals, baselines, mistakes.
 
     Prints scores with intervals, baselines, classes and the worst mistakes, and keeps them in the
-    run folder: evaluation.json, card.md. Each use of a test part is recorded beside the run and
-    counted. Files are read as in training, unless an option says otherwise.
+    run folder: evaluation.json, card.md. Each use of a test part is counted in a file next to the
+    run. Files are read as in training, unless an option says otherwise.
     """
     with shown_while(LOADING):
         from ensue.runs import evaluate as evaluation
@@ -340,7 +340,7 @@ def _replies(
 
 
 def _print_answers(answers: "Iterable[Reply]", as_json: bool, to_the_end: bool) -> None:
-    """to_the_end: also where nobody reads them any more."""
+    """to_the_end: continue after the reader of stdout is gone."""
     for row_answer in answers:
         answer(as_json_text(row_answer.value) if as_json else row_answer.value)
         if nobody_reads() and not to_the_end:

@@ -22,8 +22,8 @@ MB = 1e6
 
 
 class ReadingLine:
-    """Rows, and bytes where a file tells how many it has. On a terminal the line is drawn over and
-    over, and taken away in the end; elsewhere lines follow each other."""
+    """Progress of reading: rows, and bytes if the size of a file is known. On a terminal the line
+    is updated in place and removed at the end; elsewhere one line follows another."""
 
     def __init__(
         self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic
@@ -78,7 +78,7 @@ class ReadingLine:
 
 @contextmanager
 def shown_while(text: str) -> Iterator[None]:
-    """A sign of life on a terminal, which goes when it is over."""
+    """Shows a text on a terminal until the block ends."""
     if not sys.stderr.isatty():
         yield
         return

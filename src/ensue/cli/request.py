@@ -76,8 +76,8 @@ def meaning(word: Word) -> str:
 
 
 def default(word: Word, settings: TaskSettings) -> str:
-    """What a word is if it is not given: one value, or a/b/c where it stands for several settings
-    that differ."""
+    """The default of a word: one value, or a/b/c if it stands for several settings with different
+    defaults."""
     values = dict(settings)
     defaults = [shown_value(values[key].default) for key in settings.words[word.name]]
     return defaults[0] if len({*defaults}) == 1 else "/".join(defaults)
@@ -86,8 +86,8 @@ def default(word: Word, settings: TaskSettings) -> str:
 def refuse_clashes(
     words: Words, options: Mapping[str, str], settings: Sequence[str], task: str
 ) -> None:
-    """No setting is given in two ways. options: the flags of other options that were given, by the
-    keys they stand for; task: "" while it is not known."""
+    """Raises OptionError if two options set the same setting. options: flags of the other options
+    on the command line, by the keys they stand for; task: "" if it is not yet known."""
     flags = dict(options)
     for name in words:
         for task_name in [task] if task else TASKS:
@@ -125,7 +125,7 @@ class Request(TolerantOptions):
     validation: Validation = None
     test: Test = None
     separator: Annotated[
-        str, option("--separator SIGN", "What stands between several labels of a row.", DATA)
+        str, option("--separator SIGN", "Separator between several labels of a row.", DATA)
     ] = ""
     sequence: Annotated[
         str,
@@ -198,8 +198,8 @@ class Request(TolerantOptions):
 
 @dataclass(frozen=True)
 class FurtherOptions:
-    """What was said beside the request. words: values of words that stand for settings; options:
-    values of the tasks' own options."""
+    """Further options of a request. words: values of words that stand for settings; options: values
+    of options of the tasks."""
 
     words: Words
     options: Mapping[Option, Any]
@@ -209,8 +209,8 @@ class FurtherOptions:
 
 
 def requested(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with the options of its first argument, a `Request`; what was given of the words
-    and of the tasks' own options is its second, `further`."""
+    """The command with the options of its first argument, a `Request`. Its second argument,
+    `further`, receives the values of words and of options of the tasks."""
     grouping = grouped(command)
 
     @wraps(grouping)
@@ -263,7 +263,7 @@ def _refuse_resuming(request: Request, further: FurtherOptions, recipe: str) -> 
         )
     if request.settings or request.task or request.keys() or request.base or further or recipe:
         raise OptionError(
-            f"{request.run}: without files the run goes on as {path} says; "
+            f"{request.run}: without files the run continues as {path} says; "
             f"change that file, name the files too, or resume it: `ensue train --run "
             f"{in_shell(request.run)}`"
         )
@@ -283,8 +283,8 @@ def _keys(request: Request, further: FurtherOptions) -> dict[str, str]:
 def configured(
     request: Request, further: FurtherOptions, say: Say, trust_cell: str = ""
 ) -> RunConfig:
-    """What the command says, or what the folder holds if it names no files. say: is told what was
-    found out from the data; trust_cell: which files of cells that the folder names may run."""
+    """The configuration of the command or, without files, of the folder. say: callback for what was
+    inferred from the data; trust_cell: which files of cells that the folder names may run."""
     from ensue.files.attempt import add_note
     from ensue.files.run_folder import RunFolder
     from ensue.runs.config import RunConfig
@@ -298,7 +298,7 @@ def configured(
     task = task_of(further.options, TRAIN, request.task)
     data = {**request.keys(), **_resolved(request)}
     settings = [*as_settings(further.options), *_own_settings(request), *(request.settings or [])]
-    implied = bool(task and not request.task)  # nobody has named it but the options
+    implied = bool(task and not request.task)  # only the options imply it
     flags = ", ".join(each.flag for each in further.options)
     try:
         config, messages = infer(data, task or None, settings, further.words, request.recipe)

@@ -33,8 +33,7 @@ Models = Annotated[
     option(
         "--models A,B",
         "Compare these models instead of searching: families and cells of the task, each with "
-        "settings of its own: gru,lstm:hidden_size=400,layers=1. A name that there is not lists "
-        "those of the task.",
+        "its settings: gru,lstm:hidden_size=400,layers=1. An unknown name lists the valid ones.",
     ),
 ]
 Trials = Annotated[
@@ -46,7 +45,7 @@ Trials = Annotated[
 ]
 Minutes = Annotated[
     float | None,
-    option("--minutes M", "As many trials as there is time for, the test of the winner included."),
+    option("--minutes M", "As many trials as fit into this time, the test of the winner included."),
 ]
 Workers = Annotated[int, option("--workers N", "Trials that are trained at the same time.")]
 
@@ -85,7 +84,7 @@ class SelectOptions(Request):
     as_json: AsJson = False
 
     def refuse_clashes(self) -> None:
-        """What cannot be said beside models that are named."""
+        """Raises OptionError for options that --models excludes."""
         flags = {
             "--trials": self.trials is not None,
             "--minutes": self.minutes is not None,
@@ -107,10 +106,10 @@ class SelectOptions(Request):
 def select_command(options: SelectOptions, further: FurtherOptions) -> None:
     """Find the best model and settings for these files.
 
-    Searches the families and settings of the task, the default first: trials that lag behind are
-    stopped early, all are ranked on the validation part, and only the winner is evaluated on the
-    test part. Settings that you give stay as they are. Each trial is a run folder below --run,
-    beside selection.json and selection.svg. The same command resumes an interrupted selection.
+    Searches the families and settings of the task, the default first. Weak trials stop early; all
+    are ranked on the validation part, and only the winner is evaluated on the test part. Settings
+    that you give stay fixed. Each trial is a run folder below --run, next to selection.json and
+    selection.svg. The same command resumes an interrupted selection.
     """
     began = time.time()  # loading torch is part of the time that there is
     check_files(None, options.picture)

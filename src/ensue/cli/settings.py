@@ -27,7 +27,7 @@ LONGEST = 24  # signs of a default that is shown whole
 SELF_EVIDENT = ("a text", "a list of texts", "true or false")
 HOW = (
     "Change one with --set train.clip=0.5, with its own option where one is named, or in the "
-    "config.toml of a run. After each key stands its default; in brackets what is expected."
+    "config.toml of a run. The default follows each key; brackets hold the expected values."
 )
 
 
@@ -66,12 +66,12 @@ def settings(
 
 
 def _show(page: Page | str) -> None:
-    """Nothing in it comes from outside, and headings may be in bold."""
+    """Prints a page. Its text is Ensue's own, with headings in bold, so it is not escaped."""
     answer(str(page), styled=True)
 
 
 def chosen(known: TaskSettings, key: str) -> TaskSettings:
-    """Those of a table, with a key, or with a key that contains what was given; "" is all."""
+    """The settings of a table, with a key, or with a key that contains `key`; "" selects all."""
     tests: tuple[Callable[[str, str], bool], ...] = (
         lambda table, name: key in ("", table),
         lambda table, name: key in (name, full_key(table, name)),
@@ -143,7 +143,7 @@ def setting_page(known: TaskSettings, name: str, setting: Setting) -> Page:
 
 
 def flags_of(known: TaskSettings) -> dict[str, str]:
-    """The words that stand for settings, by the keys of these."""
+    """The flags of words, by the keys of the settings they stand for."""
     return {key: WORDS[word].flag for word, keys in known.words.items() for key in keys}
 
 

@@ -1,8 +1,7 @@
-"""The standard streams of a command: who reads its output may leave at any time.
+"""The standard streams of a command: they survive broken pipes.
 
-What cannot be written is dropped, so that no work ends because nobody looks at it any more: a
-training goes on to its end. That part of an answer is missing is known in the end, and told by the
-exit code.
+Output that cannot be written is dropped, and the work continues: a training runs to its end. The
+exit code then says that part of the answer is missing.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ MISSING = 2  # exit code: part of the answer could not be written
 
 
 class Output(io.RawIOBase):
-    """Writes to a descriptor, and never fails. lost: why something was dropped last."""
+    """Writes to a descriptor and never fails. lost: the last error that dropped output."""
 
     def __init__(self, descriptor: int) -> None:
         super().__init__()
@@ -45,7 +44,7 @@ class Output(io.RawIOBase):
         while True:
             try:
                 return os.write(self._descriptor, data)
-            except BlockingIOError:  # another program has made the pipe so
+            except BlockingIOError:  # another program made the pipe non-blocking
                 select.select([], [self._descriptor], [])
             except OSError as error:
                 if not self.may_be_lost:
@@ -54,14 +53,14 @@ class Output(io.RawIOBase):
 
     @property
     def misses(self) -> OSError | None:
-        """Why an answer that somebody waits for was not written; a reader who leaves does not."""
+        """The error that lost part of the answer; None for a broken pipe: its reader has left."""
         return self.lost if self.lost is not None and self.lost.errno != errno.EPIPE else None
 
 
 @contextmanager
 def steady_streams() -> Iterator[Output | None]:
-    """Inside of it the process's own streams are steady; gives the standard output, None where
-    somebody has put another in its place."""
+    """Makes the streams of the process survive errors inside the block; yields the standard output,
+    None if the caller has replaced it."""
     _occupy_closed()
     before = sys.stdin, sys.stdout, sys.stderr
     if before[STDIN] is None:
@@ -97,7 +96,7 @@ def _occupy_closed() -> None:
 
 
 def _text(raw: Output, stream: TextIO | None, line_buffering: bool = False) -> io.TextIOWrapper:
-    """As text, in the encoding of the stream whose place it takes."""
+    """A text stream, in the encoding of the stream that it replaces."""
     encoding = "utf-8" if stream is None else stream.encoding
     buffered = io.BufferedWriter(raw)  # type: ignore[type-var]
     return io.TextIOWrapper(buffered, encoding, line_buffering=line_buffering or raw.isatty())
@@ -109,15 +108,14 @@ def _own_output() -> Output | None:
 
 
 def nobody_reads() -> bool:
-    """Whether further answers would be written for nobody."""
+    """Whether the reader of further answers has left."""
     out = _own_output()
     return out is not None and out.lost is not None
 
 
 @contextmanager
 def may_be_lost() -> Iterator[None]:
-    """What is printed inside of it only tells what stands in files: if it is lost, nothing is
-    missing."""
+    """Output inside the block may be lost without an error: it repeats what files contain."""
     out = _own_output()
     if out is None:
         yield
@@ -132,8 +130,7 @@ def may_be_lost() -> Iterator[None]:
 
 
 def exit_code(code: int, out: Output | None) -> int:
-    """The code that a command ends with: its own, unless it has answered and the answer is not
-    where it should be."""
+    """The exit code of a command: its code, or MISSING if it succeeded but its answer was lost."""
     sys.stdout.flush()
     if out is None or out.misses is None or code:
         return code

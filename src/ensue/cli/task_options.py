@@ -64,8 +64,8 @@ def task_options() -> tuple[tuple[Option, str], ...]:
 
 
 def with_task_options(verb: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """The command with the tasks' options after its own: what was given of them is its last
-    argument, `option_values`, by option."""
+    """The command with the tasks' options after its own. Its last argument, `option_values`,
+    receives their values, by option."""
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)

@@ -1,5 +1,5 @@
-"""`--trust-cell`: alone for every file of the run's own cells, or with the sha256 of those that may
-run."""
+"""`--trust-cell`: without a value it trusts every file of a custom cell of the run; with sha256
+digests, only those files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TrustCell = Annotated[
 
 
 def with_trusted(words: list[str]) -> list[str]:
-    """The words of a command line, where the option stands alone with `EVERY` as its value."""
+    """The words of a command line; an option without a value gets the value `EVERY`."""
     completed = list[str]()
     for k, word in enumerate(words):
         if word == "--":
@@ -35,12 +35,12 @@ def with_trusted(words: list[str]) -> list[str]:
 
 
 def _digests(word: str) -> bool:
-    """Whether a word is meant as digests, well spelt or not."""
+    """Whether a word is meant as digests, valid or not."""
     return re.fullmatch("[0-9a-fA-F]{8,}(,.*)?", word) is not None
 
 
 def trusted(files: str) -> Trust:
-    """What a command may run for cells of one's own, by the value of the option."""
+    """The files of custom cells that a command may run, by the value of the option."""
     from ensue.cli.app import say
     from ensue.tasks.kept_cells import Trust
 

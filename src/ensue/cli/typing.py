@@ -1,4 +1,4 @@
-"""A line that is typed in the terminal, with the words that may come under it."""
+"""A line that the user types in the terminal, with suggestions for the next word below it."""
 
 from __future__ import annotations
 

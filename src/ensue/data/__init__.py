@@ -1,6 +1,6 @@
 """From files to encoded sequences: readers, vocabularies, splits, batches, built-in tasks.
 
-What people use of it can be imported from here, and is loaded when it is first asked for.
+Import its public names from here; each is loaded at its first use.
 """
 
 from importlib import import_module

@@ -49,7 +49,7 @@ def evaluation_batches(
     most_rows: int | None = None,
     long_rows: str = "alone",
 ) -> list[Numbers]:
-    """The same without chance: rows by rising length, so that padding is least."""
+    """The same without randomness: rows by rising length, which minimises padding."""
     lengths = _checked(lengths, budget, most_rows, long_rows)
     return _cut(np.argsort(lengths, kind="stable"), lengths, budget, most_rows)
 
@@ -65,8 +65,8 @@ def too_few(tokens: int, columns: int) -> DataError:
 def contiguous(tokens: NDArray[Any], batch: int, size: int) -> Iterator[NDArray[Any]]:
     """One long text as `batch` columns read side by side, in pieces (time ≤ size, batch).
 
-    Column k is the k-th stretch of the text, so that the state at the end of a piece is the
-    state before the next. The tokens that fill no whole row, fewer than `batch`, are left out.
+    Column k is the k-th stretch of the text: the state at the end of a piece is the state before
+    the next. The remainder that fills no whole row, fewer than `batch` tokens, is left out.
 
     tokens 0 … 9, batch 3, size 2: columns 0 1 2 | 3 4 5 | 6 7 8, pieces of 2 steps and 1."""
     for name, value in (("batch", batch), ("size", size)):

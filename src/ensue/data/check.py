@@ -50,9 +50,9 @@ def dated_column(columns: Mapping[str, Sequence[Any]]) -> str:
 
 
 def series_lines(columns: Mapping[str, Sequence[Any]]) -> list[str]:
-    """Of a table that has one column of dates and numbers beside it: its times, gaps, empty cells;
-    by which column rows of the same time belong to several series. [] where it has no dates; raises
-    `DataError` where they are not the steps of a series."""
+    """Lines on a table with one column of dates and columns of numbers: its times, gaps and empty
+    cells, and the column that names the series if rows share times. [] without dates; raises
+    `DataError` if the dates are not the steps of a series."""
     name = dated_column(columns)
     if not name:
         return []
@@ -75,7 +75,7 @@ def series_lines(columns: Mapping[str, Sequence[Any]]) -> list[str]:
 
 
 def _series_by(times: Sequence[str], columns: Mapping[str, Sequence[Any]]) -> str:
-    """Where a time comes twice, the column that tells such rows apart, as a line; "" for none."""
+    """A line on the column that distinguishes rows with the same time; "" for none."""
     if len({*times}) == len(times):
         return ""
     for name, keys in columns.items():
@@ -141,7 +141,7 @@ class Report(Printed):
 
     @property
     def ok(self) -> bool:
-        """No faulty line, and at least one row in each part. Warnings are for the reader."""
+        """No faulty line, and at least one row in each part. Warnings do not count."""
         return not self.problem_count and all(part.rows for part in self.parts)
 
     def add(self, problem: Problem) -> None:
@@ -244,7 +244,7 @@ def check(
 
 
 def _series(paths: Sequence[Path | str], options: ReadOptions) -> list[str]:
-    """Of a table with dates and numbers, what forecasting would make of it."""
+    """Lines on a table with dates and numbers, as forecasting would read it."""
     sample = _first(paths, options)
     if not sample or not dated_column(_columns(sample)):
         return []
@@ -257,7 +257,7 @@ def _columns(rows: Sequence[Row]) -> dict[str, list[Any]]:
 
 
 def _first(paths: Sequence[Path | str], options: ReadOptions) -> list[Row]:
-    """The first sound rows; faults are told when all rows are read."""
+    """The first valid rows; faults are reported when all rows are read."""
     rows = chain.from_iterable(read(path, options, lambda problem: None) for path in paths)
     return list(islice(rows, SAMPLE))
 
@@ -432,7 +432,7 @@ def _roles_line(roles: Roles | None) -> str:
 
 
 def _part_table(parts: Sequence[Survey]) -> Table:
-    """Rows and lengths of each part; empty rows, lengths and new words stand for texts only."""
+    """Rows and lengths of each part; empty rows, lengths and new words are for texts only."""
     head = ["part", "rows", "rejected", "empty", "duplicate", "median", "95 %", "longest", "unseen"]
     rows = []
     for k, part in enumerate(parts):
@@ -467,9 +467,9 @@ UNEVEN, A_FEW = 3, 5
 
 
 def check_parallel(parts: Mapping[str, Sequence[str]], options: ReadOptions) -> Report:
-    """What `ensue.data.check` tells of a table, of pairs: empty sides and files of unequal length
-    are problems; sources seen in another part, pairs that stand there twice, sources with two
-    targets, and pairs of which one side is far longer are warnings."""
+    """The report of `ensue.data.check` for pairs. Problems: empty sides and files of unequal
+    length. Warnings: sources that are also in another part, duplicate pairs, sources with two
+    targets, and pairs with one side much longer than the other."""
     report = Report(roles=Roles(*PAIR, guessed=False))
     vocabulary: set[str] = set()
     for name, paths in parts.items():

@@ -78,8 +78,8 @@ def _too_long(limit: int) -> str:
 
 
 def _blocks(content: Iterator[bytes], limit: int) -> Iterator[tuple[bytes, int]]:
-    """Whole lines in blocks that end with LF (but for the file's last), with 0; or b"" with the
-    size of a line above the limit, of which nothing is kept."""
+    """Whole lines in blocks that end with LF (except the file's last), with 0; or b"" with the size
+    of a line above the limit, which is dropped."""
     pending: list[bytes] = []  # the beginning of a line whose end has not come yet
     size = 0
     for piece in content:
@@ -167,8 +167,8 @@ def _undecodable(line: bytes, encoding: str, error: UnicodeDecodeError, offset: 
 def _looked_at(
     content: Iterator[bytes], encoding: str, place: Place
 ) -> tuple[Iterator[bytes], int]:
-    """The content after a UTF-8 byte order mark, and the size of that mark; `Broken` if the
-    beginning tells of another encoding, or of the line ends of old Macs."""
+    """The content after a UTF-8 byte order mark, and the size of that mark; raises `Broken` if the
+    beginning shows another encoding, or line ends of old Macs."""
     first, skipped = next(content, b""), 0
     mark = next((mark for mark in MARKS if first.startswith(mark)), b"")
     if not mark:

@@ -1,5 +1,5 @@
-"""One name for data: as encoded, in files, and as rows in memory. A resumed run sees at once
-whether its data has changed, and a held-out part is known again."""
+"""Fingerprints of data: encoded, in files, and as rows in memory. A resumed run detects changed
+data, and a held-out part is recognised again."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def rows_digest(rows: Any) -> str:
 
 
 def _pieces(value: Any) -> Iterable[bytes]:
-    """What tells a value from others; lists and tuples of the same are the same."""
+    """The bytes that identify a value; equal lists and tuples have the same."""
     if hasattr(value, "__array__") and not isinstance(value, np.generic):
         value = np.asarray(value)
     if isinstance(value, np.ndarray) and not value.dtype.hasobject:

@@ -19,26 +19,26 @@ NO_FILES = ("idna", "punycode", "undefined", "unicode-escape", "raw-unicode-esca
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """format: "auto" (by the file's name), or the name of a file in `formats`; "whole" is a text
-    that is one row.
+    """format: "auto" (by the file's name), or the name of a file in `formats`; "whole" reads a
+    file as one row.
 
-    delimiter, quote: of tables; left at None, CSV has commas and quotes, TSV tabs and no quotes.
-    decimal: of the numbers in tables, "." or ","; with a comma, points stand between thousands.
-    marked: columns of numbers with signs of money or percent or marks between thousands, which are
-    read without.
-    header: True where the first line names the columns, otherwise their names.
-    columns: those that every row must have.
+    delimiter, quote: of tables; None: commas and quotes for CSV, tabs and no quotes for TSV.
+    decimal: of the numbers in tables, "." or ","; with a comma, points separate thousands.
+    marked: columns of numbers with currency or percent signs or thousands separators, which are
+    removed.
+    header: True if the first line names the columns, otherwise their names.
+    columns: columns that every row must have.
     empty: those of them whose cells may be empty, null in JSON.
-    used: further ones whose values are checked, where a row has them.
-    others: whether fields that nothing here names are kept as well, as they are where nothing is
-    named; of a table, all columns always are.
+    used: further columns whose values are checked, if a row has them.
+    others: whether to keep fields that no option names. Without named fields, all are kept; tables
+    always keep all columns.
     conll: names of the columns of a CoNLL file; () names the first "form", the last "tag".
-    numbers: columns of finite numbers; ALL for every column but `time`.
-    time: a column that must increase from row to row where it holds numbers or dates.
+    numbers: columns of finite numbers; ALL for every column except `time`.
+    time: a column that must increase from row to row if it holds numbers or dates.
     sequence: the column whose equal values make one row of many lines (a long table), with
-    `numbers` as its features (steps, n), `columns` the same on all its lines and `step_columns`
-    as lists.
-    longest_line: in bytes; what is longer is a problem and not held in memory.
+    `numbers` as its features (steps, n), `columns` equal on all its lines and `step_columns` as
+    lists.
+    longest_line: in bytes; longer lines are problems and are not held in memory.
 
     >>> ReadOptions(format="csv", delimiter=";", columns=("text", "label")).encoding
     'utf-8'
@@ -91,7 +91,7 @@ class ReadOptions:
                 f"longest_line: expected a number of bytes ≥ {PIECE}, got {self.longest_line}"
             )
         if self.sequence is not None and not self.numbers:
-            faults.append("sequence: expected `numbers` beside it, the columns of its features")
+            faults.append("sequence: expected `numbers` with it, the columns of its features")
         return faults
 
     def _wrong_names(self) -> list[str]:

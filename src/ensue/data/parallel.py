@@ -36,7 +36,7 @@ def parallel(paths: Iterable[str]) -> bool:
 
 
 def read_any(path: str, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
-    """The sound rows of a file, or of two parallel ones."""
+    """The valid rows of a file, or of two parallel files."""
     sides = sides_of(path)
     if len(sides) == 1:
         return read(path, options, on_bad_row)

@@ -43,7 +43,7 @@ class Ragged:
         return self.values[self.starts[k] : self.starts[k + 1]]
 
     def _positions(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Where the values of the rows lie, one after another, and the rows' lengths."""
+        """The positions of the rows' values, one row after another, and the rows' lengths."""
         begin = self.starts[rows]
         lengths = self.starts[rows + 1] - begin
         ends = np.cumsum(lengths)

@@ -1,4 +1,4 @@
-"""From a file or folder to rows: one at a time, or all that are sound."""
+"""From a file or folder to rows: one at a time, or all valid ones."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ __all__ = ["Gathered", "gather", "gather_parallel", "read", "read_parallel", "re
 
 
 def read(path: Path | str, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
-    """The sound rows of a file, one at a time; on_bad_row is called for every fault.
+    """The valid rows of a file, one at a time; on_bad_row is called for every fault.
 
-    Memory does not grow with the file, a list of JSON aside. A file without any row is a problem,
-    too."""
+    Memory does not grow with the file, except for a JSON list. A file without any row is also a
+    problem."""
     path = Path(path)
     if not path.is_dir():
         open_file(path).close()  # a missing file is an error now, not at the first row
@@ -93,11 +93,11 @@ MEND_LINES = "Fix the lines, or use --skip-bad to leave them out."
 
 
 class Gathered:
-    """Rows to go through once, and what became of the others.
+    """Valid rows, to iterate over once, and the problems of the others.
 
-    Strict: after the last row, `DataError` lists the problems of all files, and what is to be done
-    about them. With `skip_bad` faulty rows are counted and told. At the end kept + rejected is the
-    number of rows."""
+    Strict: after the last row, `DataError` lists the problems of all files, with advice. With
+    `skip_bad`, faulty rows are counted and reported. At the end, kept + rejected is the number of
+    rows."""
 
     def __init__(
         self,

@@ -24,9 +24,9 @@ FAR_LONGER = 2.0  # times the words of every other text: this is the one that is
 
 
 class Roles(NamedTuple):
-    """texts, labels: the columns that may be meant, the likeliest first; several are equally
-    plausible. inputs: the columns of several inputs that are read together, texts first; image:
-    the one of them that names pictures."""
+    """texts, labels: candidate columns, the likeliest first; several are equally plausible. inputs:
+    the columns of several inputs that are read together, texts first; image: the one of them that
+    names pictures."""
 
     text: str
     label: str | None
@@ -47,8 +47,8 @@ class Roles(NamedTuple):
 
 
 def guess_roles(rows: Sequence[Row], text: str | None, label: str | None) -> Roles:
-    """The fields named, or else those that look like it among the first rows: by name, then by
-    what they hold. Dates and identifiers are neither."""
+    """The named fields, or else guesses from the first rows: by name, then by content. Dates and
+    identifiers are neither texts nor labels."""
     names = columns_of(rows)
     require([name for name in (text, label) if name is not None], names, rows[0].place)
     names = [name for name in names if 2 * len(_values(rows, name)) >= len(rows)] or names
@@ -63,7 +63,7 @@ def guess_roles(rows: Sequence[Row], text: str | None, label: str | None) -> Rol
 
 
 def _texts(columns: Sequence[Column], labelled: bool) -> list[str]:
-    """One, or several that are equally plausible. labelled: the label is none of the columns."""
+    """The text column, or several equally plausible ones. labelled: the label is none of them."""
     named = {column.name: column.kind for column in columns}
     for name in TEXTS:
         if name in named and named[name] in (*WRITTEN, Kind.CATEGORY, Kind.CONSTANT):
@@ -121,7 +121,7 @@ def columns_of(rows: Sequence[Row]) -> list[str]:
 
 
 def _values(rows: Sequence[Row], name: str) -> list[Any]:
-    """Those that are there."""
+    """The values that are not missing."""
     return [value for row in rows if (value := row.fields.get(name)) is not None]
 
 

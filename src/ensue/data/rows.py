@@ -1,5 +1,5 @@
-"""What reading gives: rows, each with its place in a file, and what was wrong with the others; and
-who is told how far it is."""
+"""The results of reading: valid rows with their places in files, problems of the others, and
+progress callbacks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NUMBER = re.compile(r"0x[0-9A-F]+|\d+")
 
 
 class Place(NamedTuple):
-    """Where a row begins: lines count from 1 (rows, in files without lines).
+    """The place where a row begins: lines count from 1 (rows, in files without lines).
 
     >>> str(Place("news.tsv", 3))
     'news.tsv:3'
@@ -33,7 +33,7 @@ class Place(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One example as read. Values are texts, numbers, lists of tokens, or arrays of numbers.
+    """An example from a file. Values are texts, numbers, lists of tokens, or arrays of numbers.
 
     >>> Row(Place("news.tsv", 3), {"text": "a fine film"}).fields["text"]
     'a fine film'
@@ -44,8 +44,8 @@ class Row(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A fault and its place. `rejects` is how many rows it takes away: none where it is the
-    second fault of a row, or where it stands for the file as a whole.
+    """A fault and its place. rejects: number of rows that it removes; 0 for the second fault of a
+    row and for faults of the whole file.
 
     >>> print(Problem(Place("news.tsv", 3), "expected 2 columns, got 3"))
     news.tsv:3: expected 2 columns, got 3
@@ -80,8 +80,8 @@ class FileProblems:
 
 
 class Tally:
-    """Problems as they are to be listed: of those that are alike (the same reason but for its
-    numbers) the first ones, and how many more there are."""
+    """Problems for a list: the first of each kind, and the number of further ones. Problems of one
+    kind have the same reason, except for its numbers."""
 
     def __init__(self, problems: Iterable[Problem] = ()) -> None:
         self.count = 0
@@ -141,13 +141,13 @@ class ReadingWatch(Protocol):
         """The rows of a file, a folder or two parallel files come next."""
 
     def row(self) -> None:
-        """One more was read."""
+        """Called for each row."""
 
     def at(self, path: str, position: int, size: int) -> None:
-        """How many bytes of a file were taken, packed as they are, and how many it has."""
+        """Called with the position in a file and its size, in (compressed) bytes."""
 
     def ended(self) -> None:
-        """The last row was read, or no more are wanted."""
+        """Called after the last row, or when reading stops."""
 
 
 _WATCH: ContextVar[ReadingWatch | None] = ContextVar("ensue_reading_watch", default=None)
@@ -155,7 +155,7 @@ _WATCH: ContextVar[ReadingWatch | None] = ContextVar("ensue_reading_watch", defa
 
 @contextmanager
 def watch_reading(watch: ReadingWatch | None) -> Iterator[None]:
-    """Whatever is read inside of it is told to the watch; None tells nobody."""
+    """Reports reading inside the block to this progress callback; None disables it."""
     before = _WATCH.set(watch)
     try:
         yield
@@ -164,12 +164,12 @@ def watch_reading(watch: ReadingWatch | None) -> Iterator[None]:
 
 
 def reading_watch() -> ReadingWatch | None:
-    """Who is told how far reading is: nobody, unless `watch_reading` says so."""
+    """The progress callback for reading; None unless `watch_reading` has set one."""
     return _WATCH.get()
 
 
 def watched_rows(rows: Iterator[Row], name: str) -> Iterator[Row]:
-    """The same rows, each told to who watches."""
+    """The same rows, each reported to the progress callback."""
     watch = _WATCH.get()
     if watch is None:
         yield from rows

@@ -61,7 +61,7 @@ def is_too_large(value: Any) -> bool:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a field is meant as a number, also as one that is too large."""
+    """Whether a field is written as a number, even one that is too large."""
     return number_of(value) is not None or is_too_large(value)
 
 
@@ -92,8 +92,8 @@ def as_decimal_point(text: str) -> str:
 
 
 def decimal_comma(values: Iterable[Any]) -> str | None:
-    """A number with a decimal comma, where nearly all values that are there are such numbers, or
-    whole ones beside them; one that can be nothing else, if there is such a one."""
+    """A number with a decimal comma, if nearly all values are such numbers or integers; preferably
+    one that has no other reading."""
     present = [
         value for value in values if isinstance(value, str) and value.strip().lower() not in MISSING
     ]
@@ -105,7 +105,7 @@ def decimal_comma(values: Iterable[Any]) -> str | None:
 
 
 def between_thousands(text: str) -> bool:
-    """Whether the comma of a number may stand between thousands, as in 1,234."""
+    """Whether the comma of a number may separate thousands, as in 1,234."""
     return len(text.strip().partition(",")[2]) == 3
 
 
@@ -200,7 +200,7 @@ class SeriesCollector:
                 self._fault(
                     row.place,
                     f"sequence {name!r} has begun on line {self._begun[name]} and ended: "
-                    "the lines of a sequence must stand together",
+                    "the lines of a sequence must be consecutive",
                 )
             self._begun.setdefault(name, row.place.line)
         self._current.faulty = self._current.faulty or self._lost
@@ -238,7 +238,7 @@ class SeriesCollector:
         return [name for name in row.fields if name not in others]
 
     def end(self) -> Iterator[Row]:
-        """The current sequence, or the word that it is left out."""
+        """Yields the current sequence, or reports that it is left out."""
         current, self._current = self._current, None
         if current is None:
             return

@@ -23,8 +23,8 @@ class DataSettings(Table):
     test: list[str] = Field([], description="Test files; [] splits them off.")
     unlabelled: list[str] = Field(
         [],
-        description="Files of texts without labels: the linear model beside the networks learns "
-        "from them which words go together.",
+        description="Files of texts without labels: the linear model of the ensemble learns from "
+        "them which words occur together.",
     )
     format: Annotated[str, Expected(", ".join(["auto", *format_names()]))] = Field(
         "auto", description="File format; auto: by the ending of the file's name."
@@ -35,8 +35,8 @@ class DataSettings(Table):
     )
     decimal: Literal[".", ","] = Field(
         ".",
-        description="Decimal sign of the numbers in CSV and TSV files; with a comma, points stand "
-        "between thousands.",
+        description="Decimal sign of the numbers in CSV and TSV files; with a comma, points "
+        "separate thousands.",
     )
     marked: list[str] = Field(
         [],
@@ -44,7 +44,7 @@ class DataSettings(Table):
         "their marks.",
     )
     header: list[str] = Field(
-        [], description="Names of the columns, where no line of the file has them."
+        [], description="Names of the columns, if no line of the file has them."
     )
     no_quote: bool = Field(False, description="Quotes in CSV files are plain characters.")
     text: str | list[str] = Field(
@@ -55,15 +55,15 @@ class DataSettings(Table):
     label: str = Field("", description="Column of the label, the labels or the target.")
     columns: list[str] = Field(
         [],
-        description="Columns of numbers or categories that are read beside the text; their cells "
-        "may be empty.",
+        description="Columns of numbers or categories that are read together with the text; their "
+        "cells may be empty.",
     )
     image: str = Field(
         "",
         description="Column with the names of picture files, relative to the folder of the file.",
     )
     tree: str = Field("", description="Column of trees in brackets, (S (NP the cat) (VP sat)).")
-    separator: str = Field("", description="What stands between several labels of a row.")
+    separator: str = Field("", description="Separator between several labels of a row.")
     sequence: str = Field(
         "", description="Column with the sequence id, for tables with a row for each time step."
     )
@@ -92,7 +92,7 @@ class DataSettings(Table):
 
     @property
     def text_column(self) -> str:
-        """The column of the only text; "" where there is none, or several."""
+        """The column of the only text; "" for none or several."""
         return self.text if isinstance(self.text, str) else ""
 
     @property
@@ -101,17 +101,17 @@ class DataSettings(Table):
         return isinstance(self.text, list) or bool(self.image or self.tree)
 
     def files(self, part: str) -> list[str]:
-        """Those of a part: its own, or the training files that it is split off."""
+        """The files of a part, or the training files that it is split off."""
         parts = {"train": self.train, "validation": self.validation, "test": self.test}
         return parts[part] or self.train
 
     def all_files(self) -> list[str]:
-        """Those of every part."""
+        """The files of all parts."""
         return [*self.train, *self.validation, *self.test, *self.unlabelled]
 
     @property
     def has_test(self) -> bool:
-        """Whether there is a test part: of its own files, or split off."""
+        """Whether there is a test part, from files or split off."""
         return bool(self.test) or not self.validation
 
     def shares(self, part: str) -> dict[str, float] | None:

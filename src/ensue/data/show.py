@@ -27,7 +27,7 @@ LEAST = 8  # cells of a column, however narrow the terminal
 
 @dataclass(frozen=True)
 class Preview:
-    """The first sound rows of a file, and the problems met on the way to them."""
+    """The first valid rows of a file, and the problems of the rows before them."""
 
     path: str
     options: ReadOptions
@@ -59,12 +59,12 @@ class Preview:
         return "\n\n".join("\n".join(map(printable, block)) for block in blocks)
 
     def tokens(self, text: str = "", width: int = 80) -> str:
-        """What a model sees of the rows: their tokens, one row a line. text: the column, "" for
-        the one that looks like it. DataError where there is no sound row, or no such column."""
+        """What a model sees of the rows: their tokens, one row a line. text: the column, "" for the
+        likeliest one. Raises DataError without a valid row or such a column."""
         rows = self._with(text)
         name = guess_roles(rows, text or None, None).text
         tokeniser = Tokeniser("words", lower=True, breaks="space")
-        lines = [f"as tokens ({name}, level words; {SEPARATOR} stands between them)"]
+        lines = [f"as tokens ({name}, level words; {SEPARATOR} separates them)"]
         for row in rows:
             value = row.fields.get(name, "")
             if not isinstance(value, str | list):
@@ -78,7 +78,7 @@ class Preview:
         return "\n".join(map(printable, lines))
 
     def _with(self, text: str) -> list[Row]:
-        """The rows with all their columns; those that are sound in this one."""
+        """The rows with all their columns that are valid in this one."""
         if self.rows and not text and not needed_columns(self.options):
             return self.rows
         how = replace(self.options, used=(text,) if text else (), others=True)

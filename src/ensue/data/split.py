@@ -38,8 +38,8 @@ def part_of(content: str, shares: Mapping[str, float] = SHARES, seed: int = 0) -
 
 
 def hashed_content(content: str, place: Place) -> str:
-    """What decides the part of a row. Blank rows are all alike, and by their content would fall
-    into one part: their place in the file decides.
+    """The text whose hash decides the part of a row. Blank rows have the same content and would all
+    fall into one part: their place in the file decides.
 
     >>> hashed_content("  ", Place("data/r.csv", 7))
     '  \\nr.csv:7'
@@ -56,7 +56,7 @@ def _part_at(at: float, shares: Mapping[str, float]) -> str:
         bound += share
         if at < bound:
             return part
-    return list(shares)[-1]  # shares that sum to 1 but for rounding
+    return list(shares)[-1]  # shares that sum to 1 up to rounding
 
 
 def by_hash(rows: Iterable[str], shares: Mapping[str, float] = SHARES, seed: int = 0) -> Split:
@@ -89,11 +89,11 @@ def by_group(groups: Iterable[str], shares: Mapping[str, float] = SHARES, seed: 
 def part_of_line(
     line: int, shares: Mapping[str, float] = SHARES, seed: int = 0, name: str = ""
 ) -> str:
-    """The part of a line, the first is 0, of a text whose context must not be torn apart.
+    """The part of a line (the first is 0) of a running text, whose context stays together.
 
     Blocks of consecutive lines stay together, and of ten blocks each part gets its share. The
-    first ten blocks have 1 line each, the next ten 2, then 4, … 256: a short text is split as a
-    long one is, and more lines move none of the others. name: tells texts apart."""
+    first ten blocks have 1 line each, the next ten 2, then 4, … 256: short texts are split like
+    long ones, and new lines at the end move no others. name: of the text, part of the hash."""
     cycle = min((line // CYCLE + 1).bit_length(), LONGEST_BLOCK.bit_length()) - 1
     more, block = divmod((line - CYCLE * (2**cycle - 1)) // 2**cycle, CYCLE)
     return _part_at((_ranks(f"{name}\n{cycle + more}", seed)[block] + 0.5) / CYCLE, shares)
@@ -121,10 +121,10 @@ def by_share(rows: int, shares: Mapping[str, float] = SHARES, seed: int = 0) -> 
 def stratified(
     labels: Sequence[Hashable], shares: Mapping[str, float] = SHARES, seed: int = 0
 ) -> Split:
-    """At random, each part within one row of its share of every class.
+    """A random split; each part is within one row of its share of every class.
 
     Of 25 rows of a class, 80/10/10 gives 20 and then 3 and 2: the odd row goes to the part that
-    is furthest behind, counted over the classes so far.
+    lacks most rows, counted over the classes so far.
 
     >>> parts = stratified(["yes", "no"] * 50)
     >>> {name: len(rows) for name, rows in parts.items()}
@@ -147,8 +147,8 @@ def equal_shares(count: int) -> dict[str, float]:
 
 
 def folds(split: Split) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """For each part of a split, the rows of all others and its own: what to train on, and what
-    to test on.
+    """For each part of a split: the rows of all other parts, for training, and its own, for
+    testing.
 
     >>> five = folds(stratified(["yes", "no"] * 50, equal_shares(5)))
     >>> [(len(train), len(held_out)) for train, held_out in five][:2]

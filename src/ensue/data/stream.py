@@ -1,5 +1,5 @@
-"""The bytes of data files: each opened once in a command, read piece by piece, unpacked where it is
-gzip."""
+"""The bytes of data files: each file is opened once in a command and read piece by piece; gzip is
+unpacked."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class DamagedStream(Exception):
 
 
 def open_file(path: Path) -> BinaryIO:
-    """The file from its beginning, or an error that tells what to do. Inside of `opened_once` every
-    reading of a file goes through the same descriptor."""
+    """Opens the file at its beginning, or raises an error with advice. Inside `opened_once` all
+    reads of a file use the same descriptor."""
     try:
         kind = stat.S_IFMT(path.stat().st_mode)
         if kind in STREAMS:
@@ -59,8 +59,8 @@ def open_file(path: Path) -> BinaryIO:
 
 
 def _near_name(path: Path) -> Path | None:
-    """A file beside whose name is nearly this one; endings make no two names alike, and a picture
-    is no table."""
+    """A file in the same folder with a similar name; endings are not compared, except that pictures
+    are no tables."""
     names = [sibling.name for sibling in path.parent.iterdir()] if path.parent.is_dir() else []
     names = [name for name in names if is_image(Path(name)) == is_image(path)]
     stems: dict[str, list[str]] = {}
@@ -127,7 +127,7 @@ class _Reading(io.RawIOBase):
     def __init__(self, file: DataFile) -> None:
         super().__init__()
         self._file, self._at = file, 0
-        self._digest, self._digested = sha256(), 0  # of so many bytes from the beginning
+        self._digest, self._digested = sha256(), 0  # and the number of bytes that it covers
 
     def readable(self) -> bool:
         return True
@@ -218,7 +218,7 @@ def pieces(path: Path) -> Iterator[bytes]:
 
 
 def _watched(pieces: Iterator[bytes], path: str, file: BinaryIO) -> Iterator[bytes]:
-    """The same pieces; who watches is told how far the file was read for each."""
+    """The same pieces; each one reports the position in the file to the progress callback."""
     if reading_watch() is None or not file.seekable():
         yield from pieces
         return
@@ -245,7 +245,7 @@ def _content(path: Path, file: BinaryIO) -> Iterator[bytes]:
 
 
 def _unpacked(file: BinaryIO, packed: bytes) -> Iterator[bytes]:
-    """One gzip member after another, never more than PIECE at a time."""
+    """Unpacks one gzip member after another, at most PIECE at a time."""
     end = len(packed)  # of what was read so far, in the packed file
     while packed:
         member = zlib.decompressobj(wbits=31)

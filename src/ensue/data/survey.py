@@ -104,7 +104,7 @@ class Survey:
                 self.leaks.setdefault(other.name, Pairs()).add(row.place, place)
 
     def place_of(self, key: int) -> Place | None:
-        """Where the text of this digest stands first."""
+        """The first place of the text with this digest."""
         row = self._rows.get(key)
         if row is None:
             return None

@@ -38,9 +38,9 @@ def _package() -> Any:
 class Subwords:
     """A trained model, held as the json that `tokenizers` writes: equal json, equal tokens.
 
-    A piece that begins a word begins with ▁; the pieces of a text put together are the text,
-    but for a space at its start. Letters never seen in training come as "<unk>" or as they are
-    (by the model): no vocabulary built from the same texts has a number for them."""
+    A piece that begins a word begins with ▁; the joined pieces of a text are the text, except for a
+    space at its start. Letters that training never saw become "<unk>" or stay as they are (by the
+    model): no vocabulary built from the same texts has a number for them."""
 
     definition: str
 
@@ -67,7 +67,7 @@ class Subwords:
         return list(encoding.tokens)
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Where each token stands: text[first:last]."""
+        """The span of each token: text[first:last]."""
         encoding = self._model.encode(text, add_special_tokens=False)
         spans = [(first, last) for first, last in encoding.offsets]
         if encoding.tokens[:1] == [WORD] and not text.startswith((" ", WORD)):
@@ -140,7 +140,7 @@ def _marks() -> str:
 
 
 class Patterns(NamedTuple):
-    """One way to cut: for any text, and a quicker twin for text in ASCII."""
+    """A pattern that cuts text into tokens, and a faster one for ASCII."""
 
     any: re.Pattern[str]
     ascii: re.Pattern[str]
@@ -188,7 +188,7 @@ def _characters() -> Patterns:
 
 
 class TokenKind(NamedTuple):
-    """A row of TOKENISERS: how text is cut, and what stands between tokens put together."""
+    """A row of TOKENISERS: how to cut text, and the separator to join tokens."""
 
     patterns: Callable[[], Patterns]
     between: str
@@ -211,7 +211,7 @@ def _clusters() -> re.Pattern[str]:
 
 
 def _origins(text: str, nfc: bool, lower: bool) -> Spans:
-    """For each character of the text composed and in lower case, where it stood before."""
+    """The original position of each character of the text, composed and in lower case."""
     origins: Spans = []
     for match in _clusters().finditer(text):
         cluster, (first, last) = match[0], match.span()
@@ -269,7 +269,7 @@ class Tokeniser:
             )
 
     def prepared(self, text: str) -> str:
-        """The text as it is cut: composed, without breaks, lower case, digits as zeros."""
+        """The text before cutting: composed, without breaks, in lower case, digits as zeros."""
         if self.nfc and not unicodedata.is_normalized("NFC", text):
             text = unicodedata.normalize("NFC", text)
         if self.breaks == "space" and "<" in text:
@@ -287,7 +287,7 @@ class Tokeniser:
         return self._shortened(tokens)
 
     def spans(self, text: str) -> Spans:
-        """Where each token stands: text[first:last], in the text as it was given."""
+        """The span of each token, text[first:last], in the original text."""
         prepared = self.prepared(text)
         if self.subwords is not None:
             pieces = self.subwords.spans(prepared)
@@ -304,7 +304,7 @@ class Tokeniser:
         ]
 
     def text_of(self, tokens: Sequence[str]) -> str:
-        """One text of the tokens; for characters it is the prepared text to the letter."""
+        """Joins tokens to a text; for characters, this is exactly the prepared text."""
         if self.subwords is not None:
             return self.subwords.text_of(tokens)
         kind = TOKENISERS[self.name]

@@ -29,7 +29,7 @@ def is_finite(number: float) -> bool:
 
 
 def shown_number(value: float) -> str:
-    """As text; a whole number of thousands of digits by its size."""
+    """A number as text; a huge integer by its size."""
     if isinstance(value, int) and value.bit_length() > 256:
         return f"about 1e{int(value.bit_length() * 0.30103)}"
     return str(value)
@@ -140,11 +140,11 @@ class Kinds:
 
 
 class FieldReader:
-    """Rows of objects, as JSON and Parquet hold them.
+    """Rows from objects of JSON and Parquet.
 
-    Fields that the options name are used: they must be there (`used` aside), be sound, and of the
-    same kind in all rows, or null where they may be `empty`. Of the others, where they are kept,
-    those are left out that no row can hold, such as an object in an object; null is None."""
+    Fields that the options name must exist (except those of `used`), be valid, and have the same
+    kind in all rows, or null if they may be `empty`. Other fields, if kept, lose values that no row
+    can hold, such as an object in an object; null becomes None."""
 
     def __init__(self, options: ReadOptions, on_bad_row: Tell, unit: str = "on line") -> None:
         """unit: what the places of rows count, as in "on line 3"."""
@@ -160,7 +160,7 @@ class FieldReader:
         return None if self._others else self._named
 
     def row(self, place: Place, fields: Mapping[str, Any], where: str = "") -> Iterator[Row]:
-        """The row of an object, if it is sound. where: added to its faults."""
+        """The row of an object, if it is valid. where: added to its faults."""
         missing = [name for name in self._needed if name not in fields]
         faults = [str(unknown("field", name, fields)) for name in missing]
         used = {n: value for n, value in fields.items() if self._all_used or n in self._named}
@@ -181,7 +181,7 @@ class FieldReader:
 
 
 def _possible(fields: Mapping[str, Any], used: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The fields that a row can hold, in their order; those that are used have been checked."""
+    """The fields that a row can hold, in their order; `used` fields are already checked."""
     for name, value in fields.items():
         if name in used:
             yield name, used[name]

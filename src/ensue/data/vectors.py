@@ -1,8 +1,8 @@
 """Word vectors from a file, for the words of a vocabulary.
 
-The text format of word2vec and GloVe: a word and its numbers on each line, spaces between them;
-a first line with two whole numbers (how many, how wide) may stand before. gzip is read as it is.
-Files whose names end in .bin are word2vec's binary ones.
+The text format of word2vec and GloVe: a word and its numbers on each line, separated by spaces,
+optionally after a first line with two integers (number of words, dimension). gzip is unpacked.
+Names that end in .bin are word2vec's binary files.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class _Reading:
             )
 
     def read(self, line: int, word: bytes, numbers: list[bytes]) -> None:
-        """The vector of a wanted word, as it is written."""
+        """Reads the vector of a word of the vocabulary."""
         wrong = next((number for number in numbers if not _is_number(number)), None)
         if wrong is not None:
             self.problems.add(line, f"expected a number, found {wrong.decode(errors='replace')!r}")
@@ -137,7 +137,7 @@ class _Reading:
     def keep(self, line: int, word: bytes, vector: NDArray[np.float32]) -> None:
         """The vector of a wanted word."""
         if word in self.lines_of:
-            reason = f"{word.decode()!r} stands in line {self.lines_of[word]} already"
+            reason = f"{word.decode()!r} is already in line {self.lines_of[word]}"
             self.problems.add(line, reason)
             return
         self.lines_of[word] = line
@@ -205,7 +205,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _is_number(text: bytes) -> bool:
-    """As files spell them: Python's 1_0 is none."""
+    """Whether a file's text is a number; Python's 1_0 is not."""
     try:
         float(text)
     except ValueError:

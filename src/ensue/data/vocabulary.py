@@ -18,7 +18,7 @@ KEYS = ("specials", "tokens", "counts")
 
 
 def count_tokens(rows: Iterable[Iterable[str]]) -> Counter[str]:
-    """How often each token stands in the rows.
+    """The number of occurrences of each token in the rows.
 
     >>> count_tokens([["to", "be"], ["or", "to"]])
     Counter({'to': 2, 'be': 1, 'or': 1})
@@ -44,10 +44,10 @@ class TokenNumbers(dict[str, int]):
 class Vocabulary:
     """The numbers of tokens: specials first, then by falling count, equal counts by alphabet.
 
-    Open (the default): number 0 is "<pad>", 1 is "<unk>", the number of every token that has
-    none of its own. Closed (`specials=()`, such as labels): every token must be known.
-    `counts` says how often each token stood in the data that the vocabulary was built from;
-    that of "<unk>" counts the tokens left out. A "<pad>" in a text is no padding but unknown.
+    Open (the default): number 0 is "<pad>", 1 is "<unk>", for every unknown token. Closed
+    (`specials=()`, such as labels): every token must be known. counts: frequencies of the tokens in
+    the data that the vocabulary was built from; "<unk>" counts the tokens left out. A "<pad>" in a
+    text is unknown, not padding.
 
     >>> words = Vocabulary.build(count_tokens([["to", "be"], ["or", "to"]]), min_count=2)
     >>> words.tokens, words.ids(["to", "be"])
@@ -117,7 +117,7 @@ class Vocabulary:
 
     @cached_property
     def numbers(self) -> dict[str, int]:
-        """token → number. Of an open vocabulary, `numbers[token]` is 1 where it is unknown."""
+        """token → number. In an open vocabulary, `numbers[token]` is 1 for unknown tokens."""
         if not self.specials:
             return {token: number for number, token in enumerate(self.tokens)}
         numbers = TokenNumbers(self.tokens, unknown=1)
@@ -182,11 +182,11 @@ def _specials_problems(specials: tuple[Any, ...]) -> list[str]:
 
 
 def _token_problems(tokens: tuple[Any, ...]) -> list[str]:
-    """Tokens that are no strings, and tokens that stand there twice."""
+    """Problems: tokens that are no strings, and duplicates."""
     wrong = [token for token in tokens if not isinstance(token, str)]
     if wrong:
         return [f"tokens: expected strings, got {wrong[0]!r}"]
     if len(set(tokens)) < len(tokens):
         twice = [token for token, n in Counter(tokens).items() if n > 1]
-        return [f"tokens: {len(twice)} stand there more than once, such as {twice[0]!r}"]
+        return [f"tokens: {len(twice)} occur more than once, such as {twice[0]!r}"]
     return []

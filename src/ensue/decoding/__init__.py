@@ -1,8 +1,8 @@
-"""Finding sequences under a model that is asked one step at a time, and of which nothing else
-is known: greedy, sampling, beam, exact, and the score of sequences that are given.
+"""Decoding from any model that answers one step at a time: greedy, sampling, beam, exact, and the
+score of existing sequences.
 
-A sequence is over when its last word is the end, or when it has `most_steps` words; so one that
-was cut is a sequence like any other, and every search looks for the best of the same set.
+A sequence is over when its last word is the end, or when it has `most_steps` words. Truncated
+sequences count like any others: every search looks for the best of the same set.
 """
 
 from ensue.decoding.beam import PENALTIES, BeamSearch, beam

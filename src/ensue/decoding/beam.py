@@ -46,7 +46,7 @@ def penalty(name: str, alpha: float) -> Callable[[Tensor], Tensor]:
 @dataclass(frozen=True)
 class Layer:
     """One step of the sentences that were still searched: each had `before` beginnings, row by row
-    in watched (sentences · before, …); what went on is parents and words (sentences, width)."""
+    in watched (sentences · before, …); parents and words (sentences, width): what continued."""
 
     sentences: Tensor
     before: int
@@ -55,7 +55,7 @@ class Layer:
     watched: Tensor | None
 
     def places(self, count: int) -> Tensor:
-        """(count, 1): where each of `count` sentences stands here, 0 for one that is gone."""
+        """(count, 1): the position of each of `count` sentences here, 0 for finished ones."""
         place = self.sentences.new_zeros(count, 1)
         place[self.sentences, 0] = torch.arange(len(self.sentences), device=place.device)
         return place
@@ -63,8 +63,8 @@ class Layer:
 
 @dataclass
 class Ended:
-    """The best of each sentence that are over, best first: scores and log_probs (sentences, n),
-    −inf where there is none; ends (sentences, n, 3): number of words, beginning, last word."""
+    """The best finished hypotheses of each sentence, best first: scores and log_probs (sentences,
+    n), −inf for missing ones; ends (sentences, n, 3): number of words, beginning, last word."""
 
     scores: Tensor
     log_probs: Tensor
@@ -77,7 +77,7 @@ class Ended:
         return cls(nothing, nothing.clone(), ends)
 
     def add(self, sentences: Tensor, scores: Tensor, log_probs: Tensor, ends: Tensor) -> None:
-        """Keeps the best; of equals those that were there, then the first."""
+        """Keeps the best; among equals the earlier ones."""
         scores = torch.cat([self.scores[sentences], scores], 1)
         log_probs = torch.cat([self.log_probs[sentences], log_probs], 1)
         ends = torch.cat([self.ends[sentences], ends], 1)
@@ -230,8 +230,8 @@ class _Search:
     def _lengthened(
         self, sentences: Tensor, scores: Tensor, log_probs: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """From the log p of beginnings (sentences, before) and of the words after them, what goes
-        on (sentences, width): log p, beginning, word. What is over goes to the ended ones."""
+        """The continuations (sentences, width): log p, beginning, word; from the log p of
+        beginnings (sentences, before) and of their next words. Finished ones move to the ended."""
         number = len(self.layers) + 1
         # No beginning has more than `width` words to give that go on, and the end.
         values, words = largest(log_probs, min(self.width + 1, log_probs.shape[1]))
@@ -257,7 +257,7 @@ class _Search:
         parents: Tensor,
         words: Tensor,
     ) -> None:
-        """Those of the best `width` hypotheses that have ended."""
+        """Records those of the best `width` hypotheses that have ended."""
         over, totals = over[:, : self.width], totals[:, : self.width]
         if not bool(over.any()):
             return

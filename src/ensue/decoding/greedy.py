@@ -26,7 +26,7 @@ Choose = Callable[[Tensor, Tensor, int], Tensor]
 
 
 class Taken(NamedTuple):
-    """One step: the rows that go on, the word each takes, its log p, what was watched."""
+    """One step: the rows that continue, the word each takes, its log p, the watched values."""
 
     rows: Tensor
     tokens: Tensor
@@ -36,7 +36,7 @@ class Taken(NamedTuple):
 
 @torch.no_grad()
 def walk(search: Setting, choose: Choose) -> Iterator[Taken]:
-    """Steps until every row is over; a row that is over is no longer asked."""
+    """Yields steps until every row is over; finished rows are not computed."""
     tokens, state, limits = search.tokens, search.state, search.limits
     rows = torch.arange(len(tokens), device=tokens.device)
     number = 0

@@ -1,4 +1,4 @@
-"""What a search asks of a model: a step, and the state that goes in and comes out."""
+"""The interface of a model for a search: a step, with a state that goes in and comes out."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class Hypothesis:
 
 
 def largest(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The `count` largest of each row and where they are (rows, count), greatest first; of equals
-    the one that stands first. (-inf is impossible, and among those there is no order.)"""
+    """The `count` largest of each row and their positions (rows, count), largest first; among
+    equals the first. (-inf is impossible, without an order among them.)"""
     size = values.shape[1]
     if count >= size:
         ordered = values.sort(dim=1, descending=True, stable=True)
@@ -71,12 +71,11 @@ ROUNDING = 1e-3
 
 @dataclass(frozen=True)
 class Shared:
-    """Part of a state that all hypotheses of a sentence have in common, such as the encoder's
-    outputs: values (sentences, …), of which each stands for `each` rows in succession.
+    """Part of a state that all hypotheses of a sentence share, such as the encoder's outputs:
+    values (sentences, …), each for `each` consecutive rows.
 
-    A search keeps a sentence's rows together and equally many for all sentences, so that
-    a step may view its rows as (sentences, each, …), and nothing is copied but when a
-    sentence is done.
+    A search keeps a sentence's rows together, with the same number for all sentences: a step may
+    view its rows as (sentences, each, …), and copies are made only when a sentence is done.
 
     >>> Shared(torch.tensor([10, 20]), each=2).rows()
     tensor([10, 10, 20, 20])
@@ -222,7 +221,7 @@ def check_possible(greatest: Tensor) -> None:
 
 
 def check_same_shape(tensors: list[Tensor]) -> None:
-    """Of what was watched, step by step (rows, …), which would not fit together otherwise."""
+    """Checks that watched values (rows, …) have the same shape at all steps."""
     shapes = {tuple(one.shape[1:]) for one in tensors}
     if len(shapes) > 1:
         raise ShapeError(f"watch: expected the same shape at every step, got {sorted(shapes)}")
@@ -240,7 +239,7 @@ def score(
 ) -> Tensor:
     """log p(w_t | w_1 … w_{t−1}) of tokens (time, rows), w_0 being start (rows,): (time, rows).
 
-    Beyond a row's length it is zero, and nothing is asked.
+    Beyond a row's length it is zero, and the model is not called.
 
     >>> def step(words, state):  # after any word: 0 with 0.5, 1 with 0.3, the end 2 with 0.2
     ...     return torch.tensor([[0.5, 0.3, 0.2]]).log().expand(len(words), 3), state

@@ -212,9 +212,9 @@ def _say_memory(console: Console) -> None:
         f"""Exact: the 2-norm of the product of the step's Jacobians along one random input, s the
         whole state (h, or h and c), {WIDE} units, initialised by the scheme "standard", nothing
         trained. For SimpleRNN σ_max(U)^(t−k) is a bound; here σ_max(U) = {sigma:.2f}, since U
-        starts orthogonal, so what is lost is lost in tanh. A fresh GRU is hardly better. What
-        helps is a gate that keeps: by its bias (z near 1), or in the LSTM by a forget bias
-        that starts at 1.""",
+        starts orthogonal, so all loss comes from tanh. A fresh GRU is little better. A gate
+        that keeps helps: by its bias (z near 1), or in the LSTM by a forget bias that starts
+        at 1.""",
     )
 
 

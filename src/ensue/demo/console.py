@@ -54,5 +54,5 @@ def one_thread() -> Iterator[None]:
 
 
 def one_thread_each() -> dict[str, str]:
-    """The environment of a process that computes beside this one."""
+    """The environment of a process that computes at the same time as this one."""
     return {**os.environ, "OMP_NUM_THREADS": "1"}

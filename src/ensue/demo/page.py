@@ -33,7 +33,7 @@ class Share:
 
 @dataclass(frozen=True)
 class DemoTrial:
-    """Dates, and what was said of each."""
+    """Dates, and the answer to each."""
 
     name: str
     dates: Sequence[Date]
@@ -74,7 +74,7 @@ class DemoTrial:
         return rows
 
     def mistakes(self) -> list[tuple[Date, str]]:
-        """The wrong ones: a date, and what was said."""
+        """The mistakes: a date, and the answer."""
         pairs = zip(self.dates, self.answers, strict=True)
         return [(one, answer) for one, answer in pairs if one.iso != answer]
 
@@ -103,8 +103,8 @@ def report(model: AnyModel, trials: Sequence[DemoTrial], beside: DemoTrial, run:
             (
                 Paragraph(
                     "Each row is a letter that it writes, with its probability; the stronger the "
-                    "colour of a square, the more it looked at the letter above. Nobody told it "
-                    "which belong together.",
+                    "colour of a square, the more it looked at the letter above. It learned by "
+                    "itself which belong together.",
                     quiet=True,
                 ),
                 *looks,

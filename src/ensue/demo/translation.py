@@ -1,7 +1,7 @@
-"""`ensue demo`: dates as people write them become ISO dates, by a network that begins with nothing.
+"""`ensue demo`: a network trained from scratch turns dates as people write them into ISO dates.
 
-It is trained while you look, tried on days that it has never seen, beside the same network without
-attention; what it cannot do is shown as well."""
+It trains while you watch and is tested on days that it has never seen, next to the same network
+without attention. The demo also shows what it cannot do."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from ensue.escape import in_shell
 # -------------------------------------------------------------------------------------------------
 # The dates that the demo learns from, and those that try it: none is in two parts.
 #
-# Beside plain dates it is tried on two kinds that it has not seen: some formats stand in capitals
-# nowhere in the training part, and words may be typed wrong.
+# It is also tested on two kinds of dates that it has not seen: formats that the training part never
+# has in capitals, and words with typing errors.
 
 CAPITALS = CASES.index(str.upper)
 # Formats that are learned in all but capitals.
@@ -50,7 +50,7 @@ def learned(date: Date) -> bool:
 
 
 def rows(part: str, count: int, seed: int) -> list[Date]:
-    """Dates of a part, as they are learned."""
+    """Dates of a part, as the network learns them."""
     cells = (
         one
         for first in range(0, 10 * count, AT_ONCE)
@@ -173,9 +173,9 @@ _PURPOSE = {"train": "train on", "validation": "validate on", "test": "test on"}
 
 # -------------------------------------------------------------------- 2: training
 def _say_training(console: Console, out: Path) -> tuple[AnyModel, AnyModel]:
-    """The network with attention, and beside it, in a process of its own, the one without. Both are
-    runs below the folder, which the commands that are named at the end can use."""
-    heading(console, 2, "Training, from nothing; beside it the same network without attention")
+    """The network with attention and, in a second process, the one without. Both are runs below the
+    folder, which the commands that are named at the end can use."""
+    heading(console, 2, "Training from scratch, with and without attention")
     from ensue.runs.load import load_run
     from ensue.runs.train import train_run
     from ensue.training import Display, RunFolder
@@ -214,7 +214,7 @@ def _size(model: AnyModel) -> int:
 
 
 def _configured(out: Path, name: str, attention: str) -> tuple[RunConfig, RunFolder]:
-    """A run of these settings; one of other settings, or of another version, is begun anew."""
+    """A run with these settings; a run with other settings or of another version starts again."""
     from ensue.runs.config import RunConfig
     from ensue.runs.train import settle
     from ensue.training import RunFolder
@@ -306,7 +306,7 @@ def _say_alignment(console: Console, model: AnyModel, out: Path) -> None:
     note(
         console,
         """Each row is a letter it writes, with its probability; the shades are the weights α of
-        the letters it reads. Nobody told it which belong together.""",
+        the letters it reads. It learned by itself which belong together.""",
     )
 
 

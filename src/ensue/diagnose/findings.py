@@ -42,7 +42,7 @@ def rate_of(logs: Sequence[float]) -> float:
 def findings_of(
     where: str, logs: Sequence[float], gates: Sequence[GateFlow], bound: float | None
 ) -> list[Finding]:
-    """logs: log ‖∂s_T/∂s_{T−d}‖ by distance; bound: of a step, None where there is none."""
+    """logs: log ‖∂s_T/∂s_{T−d}‖ by distance; bound: of a step, None if unbounded."""
     steps = len(logs) - 1
     findings = []
     most = max(range(len(logs)), key=lambda d: logs[d])

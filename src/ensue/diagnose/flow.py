@@ -39,7 +39,7 @@ LEAVES = ("x", "state")
 @dataclass(frozen=True)
 class Spectrum:
     """A recurrent matrix: its largest singular value, and its spectral radius, the largest absolute
-    value of its eigenvalues; None where it is not square."""
+    value of its eigenvalues; None if it is not square."""
 
     name: str
     singular: float
@@ -47,7 +47,7 @@ class Spectrum:
 
 
 def spectra(track: Track) -> list[Spectrum]:
-    """Of every block of every recurrent matrix."""
+    """The spectrum of every block of every recurrent matrix."""
     rows = []
     for name, declared in track.cell.parameters.items():
         if not isinstance(declared, Matrix) or declared.of == "x":
@@ -74,7 +74,7 @@ def step_bound(track: Track) -> float | None:
 
 
 def _bound(node: Node, leaf: Node, blocks: Blocks, known: dict[Node, float | None]) -> float | None:
-    """Of ‖∂node/∂leaf‖₂; None where there is none."""
+    """An upper bound of ‖∂node/∂leaf‖₂; None if unbounded."""
     if node not in known:
         known[node] = _bound_of(node, leaf, blocks, known)
     return known[node]
@@ -129,12 +129,11 @@ def state_norms(track: Track) -> tuple[float, ...]:
 
 
 def dependencies(passage: Passage, most_steps: int) -> Tensor:
-    """‖∂L_t/∂x_k‖₂ (t, k) of the first row, over its last steps, where L_t is the part of the cost
-    that is read off step t: −log p(y_t) where each step has an output of its own. x is what the
-    lowest layer reads.
+    """‖∂L_t/∂x_k‖₂ (t, k) of the first row, over its last steps. L_t is the cost of step t:
+    −log p(y_t) if each step has an output. x is the input of the lowest layer.
 
-    The row runs once for each t, with the cost of that step alone, so that one backward pass
-    finds all of them."""
+    The row runs once for each t, with the cost of that step alone: one backward pass then computes
+    all derivatives."""
     module, steps = passage.module, min(len(passage.rows[0]), most_steps)
     bidirectional = bool(getattr(module, "bidirectional", False))
     whole = bidirectional or not isinstance(module, Recurrent)
@@ -211,7 +210,7 @@ class TrackFlow:
 
     @property
     def reach(self) -> int:
-        """The distance up to which at least 1 % of a change is left."""
+        """The largest distance at which at least 1 % of a change remains."""
         return reach_of(self.logs)
 
     @property
@@ -274,9 +273,10 @@ def flow_of(
     targets: float = 1.0,
     forward: Forward | None = None,
 ) -> Flow:
-    """Of every recurrent layer in a network in float64. cost: calls the network, and is summed over
-    so many `targets`; forward: ‖h_t‖ with other activations, of cells that have some. The
-    regulariser's updates change the network: hand over a copy."""
+    """The gradient flow of every recurrent layer in a network in float64. cost: calls the network
+    and returns the sum over all targets; targets: their number; forward: ‖h_t‖ with other
+    activations, of cells that have some. The regulariser's updates change the network: pass a
+    copy."""
     how = settings or FlowSettings()
 
     def look() -> Observed:
@@ -345,7 +345,7 @@ def _over_rows(
 
 
 def _recurrent_parameters(observed: Observed) -> list[nn.Parameter]:
-    """Those of the cells, each once."""
+    """The parameters of the cells, each once."""
     modules = {id(passage.module): passage.module for passage in observed.passages}
     parameters = {id(p): p for module in modules.values() for p in module.parameters()}
     return [parameter for parameter in parameters.values() if parameter.requires_grad]

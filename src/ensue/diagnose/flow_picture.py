@@ -31,7 +31,7 @@ def number(value: float) -> str:
 
 
 def pooled(rows: Sequence[Sequence[float]], most: int) -> list[list[float]]:
-    """At most so many squares a side, each the greatest of those that it stands for."""
+    """At most `most` squares a side; each shows the maximum of the squares that it replaces."""
     size = -(-len(rows) // most) or 1
     starts = range(0, len(rows), size)
     return [
@@ -92,7 +92,7 @@ def _field(drawing: Drawing, at: Point, x: tuple[float, float], y: Axis) -> Pane
 
 
 def _norms(at: Point, values: Iterable[float]) -> Axis:
-    """A logarithmic axis over those that can be drawn."""
+    """A logarithmic axis over the values that can be drawn."""
     clipped = [min(max(value, LOWEST), HIGHEST) for value in values if value > 0] or [1.0]
     low, high = math.floor(math.log10(min(clipped))), math.ceil(math.log10(max(clipped)))
     ends = (10.0 ** min(low, high - 1), 10.0**high)

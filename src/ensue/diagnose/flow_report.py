@@ -154,13 +154,13 @@ def _regularised(flow: Flow, trial: Regularised) -> list[Block]:
 
 
 def reaches(flow: Flow, regularised: Regularised) -> list[tuple[int, int]]:
-    """Of each track, before and after."""
+    """The reach of each track, before and after."""
     after = [reach_of(logs) for logs in regularised.decays.values()]
     return list(zip((track.reach for track in flow.tracks), after, strict=True))
 
 
 def as_json(flow: Flow) -> dict[str, Any]:
-    """All numbers. Norms by distance stand as their natural logarithms."""
+    """All numbers. Norms by distance are natural logarithms."""
     facts = asdict(flow)
     for passage, source in zip(facts["passages"], flow.passages, strict=True):
         for track, source_track in zip(passage["tracks"], source.tracks, strict=True):

@@ -40,9 +40,9 @@ class GateFlow:
 
 @dataclass(frozen=True)
 class Shortcut:
-    """Of a part of the state. keep: what is kept of it at each step, mean over units and rows;
-    arriving: how much of what was written at each step is left after the last one; `equation`
-    names both: "i_k * Π f_j"."""
+    """The direct path of a part of the state. keep: the share that each step keeps, mean over units
+    and rows; arriving: the share of each step's writing that remains after the last one; equation:
+    both as text, "i_k * Π f_j"."""
 
     part: str
     equation: str
@@ -76,7 +76,7 @@ def _is_rest(node: Node, gate: Node) -> bool:
 
 
 def gate_name(equations: Equations, gate: Node, number: int) -> str:
-    """As its author calls it, else by the matrix that it is made with."""
+    """The author's name of a gate, else a name from its matrix."""
     if gate in equations.names:
         return equations.names[gate]
     products = [node.attr for node in below([gate]) if node.op == "product"]
@@ -113,7 +113,7 @@ def _values(track: Track, row: RowTrack, nodes: Sequence[Node]) -> list[Tensor]:
 
 
 def mean_over_rows(rows: Sequence[Tensor]) -> tuple[float, ...]:
-    """Of rows (steps,) of unequal length: the mean of those that have a step."""
+    """The mean of rows (steps,) of unequal length at each step, over the rows that have it."""
     longest = max(len(row) for row in rows)
     means = []
     for step in range(longest):

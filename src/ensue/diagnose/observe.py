@@ -1,6 +1,6 @@
-"""What a network's cells went through while a cost was computed: states, inputs, derivatives.
+"""States, inputs and derivatives of a network's cells during the computation of a cost.
 
-All in the order in which a cell goes: a backward direction begins with the last step.
+All are in the order of computation: a backward direction begins with the last step.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from ensue.layers.recurrent import Recurrent
 # -------------------------------------------------------------------------------------------------
 # ∂s_t/∂s_k of a cell over time: measured, in float64, by the derivative of its graph.
 #
-# s is the whole state, all parts beside each other. The product of the steps' Jacobians is scaled
-# as it grows or shrinks, so that its norm is right far beyond what a number can hold.
+# s is the whole state, all parts concatenated. The product of the steps' Jacobians is scaled as it
+# grows or shrinks: its norm is right far beyond the range of a float.
 
 MOST_NUMBERS = 1 << 22  # of the Jacobians that are computed at once
 
@@ -129,12 +129,12 @@ class Track:
 
     @cached_property
     def equations(self) -> Equations:
-        """Those outside of training, whose masks are their expectations."""
+        """The equations outside training, with the expectations of masks."""
         return self.cell.equations(self.rows[0].x.shape[1], self.hidden_size, False)
 
     @cached_property
     def blocks(self) -> Blocks:
-        """The parameters as they are, without a gradient of their own."""
+        """The current parameters, without gradients."""
         fixed = {name: parameter.detach() for name, parameter in self.parameters.items()}
         return Blocks(self.equations, fixed)
 
@@ -146,7 +146,7 @@ class Track:
 
     @property
     def steps(self) -> int:
-        """Of the longest row."""
+        """The length of the longest row."""
         return len(self.rows[0].x)
 
     def in_time(self, values: Tensor) -> Tensor:
@@ -278,7 +278,7 @@ def _with_slopes(call: _Call, slopes: Any) -> _Seen:
 
 
 def _chains(calls: Sequence[_Seen]) -> list[list[_Seen]]:
-    """Calls in which one goes on from the state of the one before."""
+    """Calls grouped into chains: each call continues from the state of the one before."""
     chains: list[list[_Seen]] = []
     for call in calls:
         starts = {id(part) for u in call.call.unrolled for part in u.recurrence.state}

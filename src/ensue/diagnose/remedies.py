@@ -1,14 +1,14 @@
-"""What clipping and a regulariser do against vanishing and exploding gradients.
+"""The effect of clipping and a regulariser on vanishing and exploding gradients.
 
-Clipping (by norm): ∇ becomes τ·∇/‖∇‖ where ‖∇‖ > τ. It shortens an update, and leaves the flow
-through time as it is.
+Clipping (by norm): ∇ becomes τ·∇/‖∇‖ if ‖∇‖ > τ. It shortens an update, and does not change the
+flow through time.
 
 The norm-preserving regulariser (Pascanu et al. 2013) is
 
     Ω = Σ_t (1 − ‖δ_{t+1}·∂s_{t+1}/∂s_t‖ / ‖δ_{t+1}‖)²,   δ = ∂L/∂s
 
 over the steps with δ ≠ 0. Its gradient holds δ and the states constant, as theirs does; both are
-computed anew for every update.
+computed again for every update.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Clipping:
 
 @dataclass(frozen=True)
 class Regularised:
-    """Ω before and after so many updates by it alone, and log ‖∂s_T/∂s_{T−d}‖ of each track after
-    them, by distance."""
+    """Ω before and after `updates` updates by it alone; decays: log ‖∂s_T/∂s_{T−d}‖ of each track
+    after them, by distance."""
 
     updates: int
     before: float
@@ -102,7 +102,7 @@ def omega(tracks: Sequence[Track]) -> Tensor:
 def regularise(
     parameters: Sequence[nn.Parameter], look: Callable[[], Observed], updates: int
 ) -> Regularised:
-    """Updates the parameters by Ω alone. look: states and derivatives as they are now."""
+    """Updates the parameters by Ω alone. look: returns the current states and derivatives."""
     optimiser = Adam(parameters, lr=RATE)
     before = 0.0
     for update in range(updates):

@@ -1,4 +1,4 @@
-"""The flow of a trained model: its own cost, on rows that it was not trained on."""
+"""The gradient flow of a trained model: its training cost, on held-out rows."""
 
 from __future__ import annotations
 
@@ -137,8 +137,7 @@ def flow_of_layer(
     cost: str = "all",
     seed: int = 1,
 ) -> Flow:
-    """A layer over sequences x, as it takes them, below a softmax drawn by chance; its weights stay
-    as they are.
+    """The flow of a layer over sequences x, below a random softmax; its weights do not change.
 
     >>> layer = Recurrent("LSTM", 4, 8, num_layers=2)
     >>> [track.name for track in flow_of_layer(layer, torch.randn(5, 1, 4)).tracks]
@@ -226,7 +225,7 @@ def flow_of_model(
 
 
 def refuse_without_cells(model: AnyModel, where: str) -> None:
-    """An error where there is no recurrent layer to look into."""
+    """Raises an error for a model without a recurrent layer."""
     if not any(is_layer(module) for network in model.networks for module in network.modules()):
         keys = [key for key in ("encoder", "family") if hasattr(model.model, key)]
         hint = f"; --set model.{keys[0]}=recurrent trains one" if keys else ""
@@ -271,8 +270,8 @@ def _cost(network: nn.Module, batches: Sequence[Any]) -> Callable[[], Tensor]:
 
 
 def _batches(network: nn.Module, source: Source, steps: int) -> list[Sequence[int]]:
-    """Pieces of a stream in turn, up to so many steps, if the network carries its state from one
-    to the next; else the longest rows of an epoch."""
+    """Consecutive pieces of a stream, up to `steps` steps, if the network carries its state from
+    one to the next; else the longest rows of an epoch."""
     listed = [batch for batch in source.batches(0) if len(batch)]
     if not listed:
         raise DataError(

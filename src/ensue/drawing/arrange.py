@@ -1,4 +1,4 @@
-"""Where to draw the nodes of a graph: columns from left to right, few crossings, calm lines.
+"""The layout of a graph: columns from left to right, few crossings, straight lines.
 
 Four steps (Sugiyama et al. 1981): a column for each node, the order inside each column by
 barycentre sweeps, heights that keep neighbours level, and routes for edges that pass columns.
@@ -83,9 +83,9 @@ def arrange(
     results: Collection[int],
     ordered: Collection[int] = (),
 ) -> Arrangement:
-    """Places boxes. Edges go from lower to higher numbers; the first `inputs` boxes stand in
-    the first column, `results` in the last; `ordered` ones below one another by their numbers,
-    if that costs few crossings."""
+    """Places boxes. Edges go from lower to higher numbers; the first `inputs` boxes are in the
+    first column, `results` in the last; `ordered` boxes are sorted downwards by their numbers, if
+    that costs few crossings."""
     columns = _columns(len(boxes), edges, inputs, results)
     grid = _grid(boxes, edges, columns, frozenset(ordered))
     _order(grid)
@@ -106,7 +106,7 @@ def arrange(
 def _columns(
     count: int, edges: Sequence[tuple[int, int]], inputs: int, results: Collection[int]
 ) -> list[int]:
-    """As far left as possible; but what has no input of its own stands just before its user."""
+    """Columns as far left as possible; nodes without inputs are just before their users."""
     column = [0 if n < inputs else 1 for n in range(count)]
     for a, b in sorted(edges, key=lambda edge: edge[1]):
         column[b] = max(column[b], column[a] + 1)
@@ -149,9 +149,8 @@ def _grid(
 
 # -------------------------------------------------------------------- order
 def _order(grid: _Grid) -> None:
-    """Orders each column so that few links cross, and ordered boxes stand by their numbers:
-    barycentre sweeps, then swaps of neighbours, from every order of the inputs, and both with
-    boxes that may change places and with boxes that may not."""
+    """Orders each column for few crossings and sorted `ordered` boxes: barycentre sweeps, then
+    swaps of neighbours, from every order of the inputs, with ordered boxes free and fixed."""
     columns, orders = grid.columns, list[tuple[float, list[list[int]]]]()
     starts = permutations(columns[0]) if len(columns[0]) <= FEW_INPUTS else [columns[0]]
     for start, by_number in product(starts, (False, True)):
@@ -186,7 +185,7 @@ def _by_number(column: list[int], ordered: frozenset[int]) -> list[int]:
 
 
 def _untidy(grid: _Grid) -> float:
-    """Links that cross, and pairs of ordered boxes that stand the other way round."""
+    """The number of crossings, and of pairs of ordered boxes in the wrong order."""
     pairs = (combinations(filter(grid.ordered.__contains__, c), 2) for c in grid.columns)
     turned = sum(a > b for column in pairs for a, b in column)
     return _crossings(grid) + TURNED * turned
@@ -282,7 +281,7 @@ class _Straight:
         return low, self.y[column[i + 1]] - gap[i] if i + 1 < len(column) else math.inf
 
     def long_edges(self) -> None:
-        """Puts each on one height where there is room: that of its start, else of its end."""
+        """Makes each long edge level if there is room: at the height of its start, else its end."""
         y = self.y
         for chain in sorted(self.grid.chains, key=len):
             rooms = [self.room(n) for n in chain[1:-1]] or [(0.0, 0.0)]

@@ -1,7 +1,7 @@
 """Charts: axes with their numbers, curves and bands, legends, and the heading above them.
 
-Colours are those of Okabe and Ito, which colour-blind people can tell apart, darkened where they
-stood out too little from the paper; each series has a mark of its own besides.
+Colours are those of Okabe and Ito, which colour-blind people can distinguish, darkened if their
+contrast with the paper was too low; each series also has its own mark.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def labelled(axis: Axis) -> Ticks:
 
 class Key(NamedTuple):
     """What a colour means. mark: number of the mark, if it has one; shape: a line, an area, a
-    tick, or nothing beside the mark."""
+    tick, or nothing next to the mark."""
 
     name: str
     colour: str
@@ -151,7 +151,8 @@ class Key(NamedTuple):
 
 
 def legend(drawing: Drawing, keys: Iterable[Key], left: float, y: float, right: float) -> float:
-    """Keys beside each other, in as many lines as they need; the height of the last line."""
+    """Draws keys next to each other, in as many lines as they need; returns the height of the last
+    line."""
     x = left
     for name, colour, dashes, mark, shape in keys:
         room = 30 + text_width(name, 12.5)

@@ -5,9 +5,9 @@
         Section("Forward", (Formula("z = W·a + b"), Table(rows, head), Figure(svg))),
     ))
 
-`as_text` puts a section's title on a line and indents what stands in it; `as_page` makes one HTML
-file that loads nothing and follows its reader to dark paper; `as_block` suits a notebook, whose
-colours and fonts it takes over. All words are escaped; control characters are written out.
+`as_text` puts a section's title on a line and indents its content; `as_page` makes one HTML file
+that loads nothing and supports dark mode; `as_block` is for notebooks and uses their colours and
+fonts. All text is escaped, control characters included.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class Image:
 
 
 class Piece(NamedTuple):
-    """Words on a colour as strong as strength, which is named by a label beside them; note: under
-    the pointer. Strength 0: on none."""
+    """Words on a coloured background. strength: of the colour, 0 for none; label: text next to the
+    words that names the strength; note: shown under the pointer."""
 
     text: str
     strength: float = 0.0
@@ -84,7 +84,7 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True)
 class Words:
-    """Words of which some stand on a colour."""
+    """Words, some of them with a coloured background."""
 
     pieces: Sequence[Piece]
 
@@ -151,9 +151,9 @@ class Formula:
 
 @dataclass(frozen=True)
 class Table:
-    """The first columns stand at the left, so many as `left`, the others at the right. kind: of its
-    numbers, for their colour; room: cells of the first column in a terminal, at least; most: rows
-    that are printed, 0 for all."""
+    """left: number of columns that are aligned left, the first ones; the others are aligned right.
+    kind: of its numbers, for their colour; room: minimum width of the first column in a terminal;
+    most: maximum number of printed rows, 0 for all."""
 
     rows: Sequence[Sequence[Cell]]
     head: Sequence[str] = ()
@@ -175,7 +175,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Beside:
-    """Blocks next to each other where there is room."""
+    """Blocks next to each other, if there is room."""
 
     blocks: Sequence[Block]
 
@@ -242,7 +242,8 @@ class Drawn:
 
 
 def as_text(document: Document) -> str:
-    """What it shows, then all blocks, with empty lines between but for lines of running text."""
+    """What the document shows, then all blocks; an empty line separates blocks, except lines of
+    running text."""
     groups, before = [[printable(document.about)] if document.about else []], None
     for one in _in_a_row(document.blocks):
         if lines := _texts(one):
@@ -436,7 +437,7 @@ PARTS: dict[type, Callable[..., str]] = {
 
 
 def as_block(document: Document) -> str:
-    """A titled part of somebody else's page."""
+    """A titled part of another page."""
     parts = [f"<b>{escape(document.title)}</b>", _quiet(document.about)]
     parts += map(_html, document.blocks)
     inside = "".join(f"<div>{part}</div>" for part in parts if part)
@@ -486,7 +487,7 @@ def _as_it_is(svg: str, above: float) -> str:
 
 
 def _chapter(one: Section) -> list[str]:
-    """A heading, then a card for each section in it and one for what stands between them."""
+    """A heading, then a card for each section in it, and one for each run of other blocks."""
     parts = []
     for nested, blocks in groupby(one.blocks, lambda block: isinstance(block, Section)):
         inside = [part for part in (_html(block, _as_it_is) for block in blocks) if part]

@@ -1,6 +1,6 @@
-"""What pages are made of: small pictures between words or in a table, and pictures of files.
+"""Parts of pages: small pictures between words or in a table, and pictures of files.
 
-They suit light and dark pages: colours are the page's own (`currentColor`, alone or mixed with a
+They suit light and dark pages: colours follow the page (`currentColor`, alone or mixed with a
 hue), and nothing is loaded.
 """
 
@@ -245,9 +245,9 @@ MARK_COLOUR = "#7b8798"  # hides the line below it, and bears dark and light wor
 
 
 def on_page(svg: str, above: float = 0.0) -> str:
-    """A picture of `Drawing` as a part of a page: in the page's colours, without paper, and with
-    names of its own, so that it can be shown twice; any other as it is. above: how much is cut off
-    its top, such as a title that the page has already."""
+    """A picture of `Drawing` as a part of a page: in the page's colours, without paper, with unique
+    names, so a page can have it twice; other pictures stay unchanged. above: height to cut off at
+    the top, such as a title that the page already has."""
     if FOR_A_FILE not in svg:
         return svg
     svg = PAPER_SHEET.sub("", themed(svg, "light")).replace(FOR_A_FILE, "<svg")

@@ -48,8 +48,9 @@ def downwards(names: Sequence[str]) -> list[str]:
 def aligned(
     table: Sequence[Sequence[str]], left: int = 1, right: Collection[int] = ()
 ) -> list[str]:
-    """The rows of a table as lines: the first `left` columns to the left but for those in `right`,
-    the others to the right, two spaces between them. Control characters are written out."""
+    """The rows of a table as lines, with two spaces between columns. The first `left` columns are
+    aligned left, except those in `right`; the others are aligned right. Control characters are
+    escaped."""
     table = [[printable(cell) for cell in row] for row in table]
     widths = [max(map(width_of, column)) for column in zip(*table, strict=True)]
     lines = []

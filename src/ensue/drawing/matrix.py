@@ -41,9 +41,9 @@ def matrix_text(
     cell: Callable[[float], str],
     width: int,
 ) -> str:
-    """rows: what stands before each row, the first part at the left. A column is two cells wide,
-    its name written downwards above it; columns that the width does not hold stand below, in
-    several pieces. cell: two characters for a weight."""
+    """A matrix as text. rows: labels of each row, the first one at the left. A column is two cells
+    wide, with its name written downwards above it. Columns that exceed the width follow in further
+    blocks. cell: two characters for a weight."""
     names = aligned(rows)
     left = max(map(width_of, names)) + 2
     room = max(1, (width - left) // 2)
@@ -76,8 +76,8 @@ def column_height(names: Sequence[str]) -> float:
 
 
 def column_names(drawing: Drawing, names: Sequence[str], at: Point, cell: float) -> float:
-    """Above columns that begin at a point: upright where all are narrow, else slanted. Returns how
-    far they stand out at the right."""
+    """Draws names above columns that begin at a point: upright if all are narrow, else slanted.
+    Returns how far they exceed the columns at the right."""
     longest = max(text_width(name, 13) for name in names)
     upright = longest <= cell
     for k, name in enumerate(names):

@@ -57,8 +57,8 @@ STATES = (
 
 
 def escape(text: str) -> str:
-    """Words as XML, with control characters written out; those that XML cannot hold become a
-    question mark in a diamond."""
+    """Text as XML, with control characters escaped; characters that XML cannot hold become the
+    replacement character."""
     return html.escape(NOT_XML.sub("\ufffd", printable_lines(text)))
 
 
@@ -244,7 +244,7 @@ class Drawing:
 
     # ---------------------------------------------------------------- the whole
     def svg(self, width: float, height: float, title: str) -> str:
-        """A picture that stands by itself, on paper of its own."""
+        """A complete picture, with its background."""
         w, h = math.ceil(width), math.ceil(height)
         paper = f'<rect width="{w}" height="{h}" fill="{PAPER}"/>'
         heads = [self._heads[name] for name in sorted(self._heads)]

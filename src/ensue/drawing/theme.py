@@ -1,9 +1,8 @@
-"""Pictures on light and on dark paper.
+"""Pictures on light and on dark backgrounds.
 
-A picture is drawn in the colours of light paper, and those of dark paper follow by a rule, so that
-no colour is said twice: the hue stays, and the contrast with the paper becomes a little stronger.
-So what can be read on the one can be read on the other. A picture carries both: attributes for
-light paper, and a style that browsers apply where the reader prefers dark.
+Code names only the colours for light backgrounds; a rule derives those for dark ones: the hue
+stays, and the contrast becomes slightly stronger, so a picture is readable on both. It has both:
+attributes for light backgrounds, and a style that browsers apply in dark mode.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ _STYLE = re.compile(r"<style>.*?</style>\n", re.DOTALL)
 
 
 def themed(svg: str, theme: str) -> str:
-    """A picture for `light` or for `dark` paper alone; `auto` is the picture as it is, for both.
+    """A picture for a `light` or a `dark` background alone; `auto` keeps both.
 
     >>> themed('<rect fill="#ffffff"/>', "dark")
     '<rect fill="#11151c"/>'

@@ -1,6 +1,6 @@
 """Backpropagation through time, written out: the derivative graph walked backwards.
 
-Beside torch's autograd of the eager loop this is the second, independent way to the same
+Next to torch's autograd of the eager loop, this is a second, independent way to the same
 gradient; as an engine ("bptt") it is a differentiable function, so second derivatives work.
 """
 
@@ -150,7 +150,7 @@ class _ExplicitBPTT(torch.autograd.Function):
 
 
 def explicit(recurrence: Recurrence) -> tuple[Tensor, State]:
-    """The engine "bptt": as `eager`, with the derivative graph in place of autograd."""
+    """The engine "bptt": as `eager`, with the derivative graph instead of autograd."""
     y, *final = _ExplicitBPTT.apply(  # type: ignore[no-untyped-call]
         recurrence.constants, *recurrence.tensors
     )
@@ -159,9 +159,8 @@ def explicit(recurrence: Recurrence) -> tuple[Tensor, State]:
 
 @dataclass(frozen=True)
 class Unrolled:
-    """One recurrence with all that it went through, in the order in which its cell went: of one in
-    reverse, the last step comes first. Rows are sorted, longest first; `rows` knows their own
-    places."""
+    """One recurrence with all its values, in the order of computation: in reverse, the last step
+    comes first. Rows are sorted, longest first; `rows` has their original places."""
 
     recurrence: Recurrence
     rows: Rows
@@ -173,8 +172,8 @@ _unrolled: ContextVar[list[Unrolled] | None] = ContextVar("recurrences unrolled"
 
 @contextmanager
 def recording() -> Iterator[list[Unrolled]]:
-    """Every recurrence that runs inside runs eagerly and is kept; its states are those that
-    autograd knows."""
+    """Recurrences inside the block run eagerly and are recorded, with their states in the graph of
+    autograd."""
     runs: list[Unrolled] = []
     token = _unrolled.set(runs)
     try:
@@ -184,7 +183,7 @@ def recording() -> Iterator[list[Unrolled]]:
 
 
 def recorder() -> list[Unrolled] | None:
-    """Where recurrences are to be kept; None for nowhere."""
+    """The list that records recurrences; None if nothing records."""
     return _unrolled.get()
 
 

@@ -1,4 +1,4 @@
-"""What is given to an engine, checked once: engines read memory by these shapes."""
+"""Checks the inputs of an engine once: engines read memory by these shapes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ensue.errors import ShapeError
 
 
 def under_autocast(v: Tensor) -> bool:
-    """Whether torch would compute with v in another type than its own."""
+    """Whether torch would convert v to another type before computing with it."""
     if v.is_cpu:
         return torch.is_autocast_enabled("cpu")
     kind = v.device.type

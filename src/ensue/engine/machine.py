@@ -1,4 +1,4 @@
-"""What the last bits of a result depend on, beside torch and its threads."""
+"""What the last bits of a result depend on, apart from torch and its threads."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def _cpu() -> str:
 
 @cache
 def why_no_bfloat16() -> str:
-    """What ends a process that multiplies in bfloat16 on this CPU, and what helps; "" where nothing
-    does. Some virtual machines name tiles (AMX) among the processor's instructions and refuse them:
-    whether they work is tried in a process of its own."""
+    """Why a process that multiplies in bfloat16 would die on this CPU, and a remedy; "" if it does
+    not. Some virtual machines list tiles (AMX) among the processor's instructions but refuse them:
+    a separate process tries them."""
     if TILES not in processor():
         return ""
     tried = subprocess.run(

@@ -30,7 +30,7 @@ class Recurrence(NamedTuple):
     """A cell over a batch of sequences.
 
     x (time, batch, input), state one (batch, features) for each part. lengths (batch,) int64, None
-    where all sequences are equally long. masks in training only. In reverse the cell goes from
+    if all sequences have the same length. masks in training only. In reverse the cell goes from
     each row's last real step to its first; x and masks stay in the order of time."""
 
     cell: Cell
@@ -48,7 +48,7 @@ class Recurrence(NamedTuple):
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
-        """Those that may have a gradient: x, the state, the parameters."""
+        """The tensors that may have a gradient: x, the state, the parameters."""
         return (self.x, *self.state, *self.parameters.values())
 
     @property

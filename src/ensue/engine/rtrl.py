@@ -4,10 +4,10 @@ For each row, J = ∂state/∂parameters is carried along with the state:
 
     J' = ∂state'/∂state · J + ∂state'/∂parameters
 
-so that the gradient of a cost at this step needs no past. It costs state² · parameters
-a step (BPTT: state²) and memory that does not grow with time: for endless streams.
-If parameters change between steps, J still holds contributions of the old ones. A state that
-begins at learned numbers has those among its parameters: by them, J begins as the identity.
+The gradient of a cost at this step then needs no past. A step costs state² · parameters (BPTT:
+state²), with constant memory over time: for endless streams. If parameters change between steps, J
+still has contributions of the old ones. Learned initial states are parameters too: J by them
+begins as the identity.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def jacobian(
 @dataclass
 class _Layer:
     """One layer: its cell and parameters, its state, and the influence of all parameters. starts:
-    where the parts of its state began, if that is learned."""
+    the initial values of the parts of its state, if learned."""
 
     cell: Cell
     parameters: Tensors

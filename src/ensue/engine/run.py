@@ -3,8 +3,8 @@
 native  the cell as compiled C++ (CPU)
 torch   torch's own kernels, for the cells that have the same weights (SimpleRNN, GRU, LSTM)
 eager   the cell's `step` in a loop of torch operations: the reference, anywhere
-bptt    as eager, with the derivative graph walked explicitly in place of autograd
-auto    native on a CPU; where it cannot run, torch or eager, and one line says why
+bptt    as eager, with the derivative graph walked explicitly instead of autograd
+auto    native on a CPU; if it cannot run, torch or eager, and one line says why
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def why_not_torch(cell: Cell, x: Tensor, lengths: Tensor | None) -> str:
 
 
 def torch_kernel(recurrence: Recurrence) -> tuple[Tensor, State]:
-    """As `eager`, by the functions behind torch.nn.RNN, GRU and LSTM."""
+    """As `eager`, by the functions that torch.nn.RNN, GRU and LSTM call."""
     cell, parameters, x, state, *_ = recurrence
     W, U, b = parameters["W"], parameters["U"], parameters["b"]
     second = torch.zeros_like(b)
@@ -78,7 +78,7 @@ _used: ContextVar[list[str] | None] = ContextVar("engines used", default=None)
 
 
 def _in_both_directions(engine: Engine) -> Engine:
-    """An engine that knows `reverse` from one that goes in the order of time."""
+    """An engine that supports `reverse`, from one that only goes forward in time."""
 
     def both(recurrence: Recurrence) -> tuple[Tensor, State]:
         if not recurrence.reverse:
@@ -140,11 +140,10 @@ def run(
 ) -> tuple[Tensor, State]:
     """The cell over x (time, batch, input): outputs (time, batch, features) and final state.
 
-    Outputs beyond a row's end are zero, its final state is that of its last real step (the
-    initial one for an empty row). `masks` are given in training; without them each mask is
-    its expectation. In reverse the cell goes from each row's last real step to its first;
-    x, outputs and masks stay in the order of time. The type is that of the tensors, inside
-    autocast too."""
+    Outputs beyond a row's end are zero; its final state is that of its last real step (the
+    initial one for an empty row). Training passes `masks`; without them each mask is its
+    expectation. In reverse the cell goes from each row's last real step to its first; x, outputs
+    and masks stay in the order of time. The type is that of the tensors, inside autocast too."""
     if under_autocast(x):
         with torch.autocast(x.device.type, enabled=False):
             return run(cell, parameters, x, state, lengths, masks, engine, reverse)
@@ -213,7 +212,7 @@ _call_apart = torch._disable_dynamo(_call)  # type: ignore[attr-defined]
 
 
 def refusal(engine: str, cell: Cell, x: Tensor, lengths: Tensor | None) -> str:
-    """Why the engine that was asked for cannot run this; "" if it can."""
+    """Why the chosen engine cannot run this; "" if it can."""
     if engine == "native":
         return why_not_native(x.device, x.dtype)
     return why_not_torch(cell, x, lengths) if engine == "torch" else ""

@@ -2,11 +2,11 @@
 
 cost = Σ_r log Σ_k e^{z_rk} − (1 − ε)·z_{r,target(r)} − ε·mean_k z_rk,   z = h·Wᵀ + b
 
-Rows are taken a piece at a time: scores, costs, and — since the cost is one sum, whose gradient
-is known up to a factor — the products of the backward pass at once, while the piece is there.
-On a CPU one compiled kernel does it all; elsewhere torch's products.
+Rows are processed in pieces: scores, costs and also the products of the backward pass, because the
+cost is a sum whose gradient is known up to a factor. On a CPU one compiled kernel does all of it;
+elsewhere torch computes the products.
 
-Inside autocast the products are taken in bfloat16; costs, sums and gradients stay as they are.
+Inside autocast the products use bfloat16; costs, sums and gradients keep their type.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ class _SoftmaxCost(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *adjoint: Tensor) -> tuple[Tensor | None, ...]:
-        """The gradients are multiplied where they stand, and given away: who asks a second time
-        has them computed again."""
+        """Multiplies the gradients in place and returns them without a copy: a second backward pass
+        computes them again."""
         gradients, ctx.gradients = ctx.gradients, None
         if gradients is None:
             gradients = _computed(*ctx.saved_tensors, *ctx.how)[1]
@@ -105,7 +105,7 @@ def _computed(
     low: bool,
     needs: Sequence[bool],
 ) -> tuple[Tensor, Asked]:
-    """The cost, float64, and the gradients that are asked for, of (h, weight, bias)."""
+    """The cost, float64, and the needed gradients of (h, weight, bias)."""
     gradients = Asked(
         *(
             None if v is None or not want else v.new_empty(v.shape)

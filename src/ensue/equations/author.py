@@ -1,4 +1,4 @@
-"""The author's code while it runs on symbols: which frames are theirs, and where they stand."""
+"""The author's code while it runs on symbols: its stack frames, and their places."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def places_of(traceback: TracebackType | None) -> list[Place]:
 
 
 def place_of(function: Callable[..., Any]) -> list[Place]:
-    """Where a function begins, if it is one of Python's."""
+    """The place where a Python function begins; [] for others."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     return [(code, code.co_firstlineno)] if code else []
 
@@ -130,14 +130,14 @@ USABLE = (
 )
 _MATRICES = "declare a Matrix of the cell and write W @ v"
 _GATES = (
-    "a step works on all features alike; for blocks declare gates, such as Matrix('x', 'ifgo'), "
+    "a step treats all features the same; for blocks declare gates, such as Matrix('x', 'ifgo'), "
     "and use W.i, W.f, …"
 )
 _CHOICE = "write maximum(a, b), relu(v), or a mask; one step must do the same for every value"
 _SIZES = "declare sizes: Vector(size='hidden'), or self.memory = 16 and Vector(size='memory')"
 _NORM = "write d = v - mean(v), then d / sqrt(mean(d * d) + 1e-5)"
 
-# what to write in place of torch's, numpy's and Python's words
+# what to write instead of torch's, numpy's and Python's words
 _ADVICE = {
     **dict.fromkeys(("matmul", "mm", "linear", "bmm", "addmm", "einsum", "dot"), _MATRICES),
     **dict.fromkeys(("chunk", "split", "unbind", "view", "reshape", "narrow"), _GATES),
@@ -163,5 +163,5 @@ _ADVICE = {
 
 
 def advice(name: str) -> str:
-    """What to write in place of an operation that is called `name` elsewhere."""
+    """What to write instead of an operation that is called `name` elsewhere."""
     return _ADVICE.get(name, f"use {USABLE}")

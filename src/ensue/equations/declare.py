@@ -37,8 +37,8 @@ class Parameter:
         twice = [gate for k, gate in enumerate(self.gates) if gate in self.gates[:k]]
         if twice:
             raise blame(
-                f"the gate {twice[0]} stands twice in {' '.join(self.gates)}",
-                "give each gate a name of its own",
+                f"the gate {twice[0]} occurs twice in {' '.join(self.gates)}",
+                "give each gate a different name",
                 OptionError,
             )
 

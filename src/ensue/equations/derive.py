@@ -25,10 +25,10 @@ class Reverse:
 
 
 def reverse(seeds: Iterable[tuple[Node, Node | MatrixRef]]) -> Reverse:
-    """Adjoints of all leaves, for outputs whose adjoints are given.
+    """Adjoints of all leaves, from the adjoints of outputs.
 
     The adjoint of an output that is a matrix (an `outer`) is a matrix: a `MatrixRef`.
-    A node used many times gets the sum of what comes back.
+    A node with several uses gets the sum of their contributions.
 
     >>> graph = Graph({"hidden": 16})
     >>> h, seed = (graph.leaf("given", name, "hidden") for name in ("h", "seed"))
@@ -77,7 +77,7 @@ def _reverse_product(
 
 
 def _contributions(node: Node, adjoint: Node) -> Iterable[tuple[Node, Node]]:
-    """(argument, what comes back to it), for every kind but the product."""
+    """(argument, its contribution to the adjoint), for every kind except the product."""
     graph = node.graph
     if node.op == "add":
         yield from ((argument, adjoint) for argument in node.args)

@@ -140,7 +140,7 @@ class Equations:
         return aligned(self._definitions(MathML))
 
     def derivative_text(self) -> str:
-        """The reverse derivative for a terminal: what goes back to x, the state, the parameters."""
+        """The reverse derivative for a terminal: by x, the state and the parameters."""
         derivative = self.derivative
         parts: list[tuple[str, Node | None]] = [("∂x", derivative.x)]
         parts += [(f"∂{part}", node) for part, node in derivative.state.items()]

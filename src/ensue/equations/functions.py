@@ -78,7 +78,7 @@ def _tensors(a: Any, b: Any) -> tuple[Tensor, Tensor]:
 
 
 def _softplus(v: Tensor) -> Tensor:
-    """log(1 + eᵛ) for every v; torch's own turns linear at 20, which shows in float64."""
+    """log(1 + eᵛ) for every v; torch's version is linear above 20, which is visible in float64."""
     return torch.logaddexp(v, torch.zeros_like(v))
 
 

@@ -168,7 +168,7 @@ class Graph:
         return self._node("dot", tuple(v for _, v in terms), matrices, matrices[0].rows)
 
     def copy(self, v: Node) -> Node:
-        """v as a value of its own, which the scheduler may place where it is needed."""
+        """v as a separate value, which the scheduler may place where it is needed."""
         return self._node("copy", (v,), None, v.size)
 
     def rebuild(self, node: Node, args: tuple[Node, ...]) -> Node:
@@ -191,7 +191,7 @@ class Graph:
         return v if v.size == ONE else self._reduce("mean", v)
 
     def _reduce(self, op: str, v: Node) -> Node:
-        """A factor that is one number for all features stands before the reduction."""
+        """A reduction; a factor that is one number for all features moves in front of it."""
         if v.op == "negative":
             return -self._reduce(op, v.args[0])
         if v.op == "multiply" and ONE in (v.args[0].size, v.args[1].size):
@@ -203,7 +203,7 @@ class Graph:
         return v if size == ONE else self._node("spread", (v,), None, size)
 
     def operation(self, op: str, args: tuple[Node, ...], size: str, attr: Any = None) -> Node:
-        """Any operation by its name, as it is written."""
+        """Any operation by its name, without simplification."""
         return self._node(op, args, attr, size)
 
     # ---------------------------------------------------------------- elementwise

@@ -1,9 +1,9 @@
 """The equations of a step as a document, and their graph as a picture.
 
-x and the old state stand on the left, the new state on the right. Boxes are products with a
-parameter matrix, circles are elementwise; vectors hang as tags on the operation that uses them.
-What comes from x, and from each part of the state, has a colour; dashed lines lead the new state
-back to where the next step takes it up.
+x and the old state are on the left, the new state on the right. Boxes are products with a parameter
+matrix, circles are elementwise; vectors are tags of the operation that uses them. Values that come
+from x, and from each part of the state, have a colour; dashed lines lead the new state back to the
+input of the next step.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ TAGS = ("vector", "mask", "constant", "count")
 
 @dataclass(eq=False)
 class Item:
-    """One thing of the picture.
+    """A shape of the picture.
 
-    `part` is "x" or a state part for inputs, results and products of them; `name` what the
-    author calls the value; `inputs` the items its arrows come from, each with the mark that
-    stands at its arrow: "−" where it is subtracted, "÷" where it divides."""
+    part: "x" or a state part for inputs, results and products of them; name: the author's name of
+    the value; inputs: the items its arrows come from, each with the mark at its arrow: "−" if it
+    is subtracted, "÷" if it divides."""
 
     kind: str  # input, product, function (of one value), operation (of several), result
     label: str
@@ -109,7 +109,7 @@ class Outline:
         return item
 
     def _feed(self, item: Item, node: Node, mark: str) -> None:
-        """One more input for the item, or one more tag."""
+        """Adds an input to the item, or a tag."""
         node = node.args[0] if node.op == "spread" else node
         if node.op in TAGS:
             item.tags.append(mark + self._printer.leaf(node))
@@ -215,7 +215,7 @@ def tag_width(tag: str) -> float:
 
 
 def box(item: Item) -> Box:
-    """The room that an item takes: its name stands above it, its tags hang below."""
+    """The room that an item takes: its name is above it, its tags are below."""
     tags = sum(map(tag_width, item.tags)) + 4.0 * max(0, len(item.tags) - 1)
     above = HALF + (18 if item.name else 0)
     below = HALF + (TAG + TAG_GAP if item.tags else 0) + (16 if item.caption else 0)
@@ -322,7 +322,7 @@ class _Picture:
         source, mark = item.inputs[slot]
         end = self._arrivals(item)[slot]
         x, y = self.centre[source]
-        # level up to the side of its own column: beside a wide neighbour there is no room to bend
+        # level up to the side of its own column: next to a wide neighbour there is no room to bend
         way = [(self.sides[source][1], y), *self.ways[item, slot], (self.sides[item][0], end[1])]
         colour = self.colour(source).line if source.part else QUIET
         self.drawing.curve([(x + width(source) / 2, y), *way, end], colour)
@@ -333,7 +333,7 @@ class _Picture:
             self.drawing.words(at, mark, 13, INK, weight=600)
 
     def _arrivals(self, item: Item) -> list[Point]:
-        """Where the arrows of an item end: on its left side, from the top in order."""
+        """The ends of an item's arrows: on its left side, in order from the top."""
         x, y = self.centre[item]
         came = []  # the height from which each one reaches the item
         for slot, (source, _) in enumerate(item.inputs):

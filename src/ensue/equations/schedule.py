@@ -1,12 +1,12 @@
-"""In what order a step is computed: products that wait for nothing, then stage by stage.
+"""The order in which a step is computed: independent products first, then stage by stage.
 
 Products of x alone do not depend on the state: they leave the loop over time (hoisted). So do
-those of a part that is the x before, p' = x. Where there is one step only, so do products of the
-old state.
-Inside the loop, the level of a value is the number of products and reductions that lie
-between it and what is in memory when the step begins. All products of one level are one
-stage; products of the same operand stand side by side as one matrix, and products that are
-summed are joined end to end. After them comes the elementwise rest of the level.
+products of a part that is the previous x, p' = x, and, for a single step, products of the old
+state.
+Inside the loop, the level of a value is the number of products and reductions between it and the
+values in memory when the step begins. All products of one level are one stage; products of the
+same operand form one matrix, and products that are summed are concatenated. The elementwise rest
+of the level follows.
 
     level 0   U_r·h, U_z·h          one matrix of h
               r, z, r*h             elementwise
@@ -52,7 +52,7 @@ def is_hoisted(node: Node, is_given: Given = of_x) -> bool:
 
 
 def as_operand(node: Node) -> Node:
-    """What a dot reads: x, a state, or a computed value; other leaves have no row of their own."""
+    """The operand of a dot: x, a state, or a computed value; other leaves have no row."""
     return node.graph.copy(node) if node.is_leaf and node.op not in ("x", "state") else node
 
 
@@ -117,7 +117,7 @@ class Phase:
 
 @dataclass
 class Stage:
-    """One level: numbers of a row that its sweeps need, then one sweep for each size."""
+    """One level: the numbers of a row that its sweeps need, then one sweep for each size."""
 
     level: int
     scalars: dict[Node, None] = field(default_factory=dict)
@@ -214,7 +214,7 @@ class Schedule:
             phase.body[node] = None
 
     def _is_number_of_row(self, node: Node, phase: Phase) -> bool:
-        """Whether a value of size one stands ready when the phase begins."""
+        """Whether a value of size one is computed when the phase begins."""
         in_this_phase = node.op == "dot" and self.level[node] == phase.level
         return not in_this_phase and (not node.is_leaf or self.in_memory(node))
 
@@ -228,7 +228,7 @@ class Schedule:
         return self._stages[level].phases.get(node.size) or Phase(level, node.size)
 
     def _keep(self, node: Node) -> None:
-        """The node's own phase is to store it, so that a later one finds it in memory."""
+        """Lets the node's phase store it in memory for a later one."""
         if node.size == ONE:
             self._scalar(node)
         elif not self._at_hand(node):

@@ -36,7 +36,7 @@ METHODS = ("sigmoid", "tanh", "relu", "exp", "log", "sqrt")
 
 
 def called(node: Node) -> str:
-    """What the author calls a value, or its expression where it has no name."""
+    """The author's name of a value, or its expression without one."""
     for frame in author_frames():
         for name, value in frame.f_locals.items():
             if isinstance(value, Symbol) and value.node is node:
@@ -291,12 +291,12 @@ class MatrixSymbol:
         return Symbol(graph.product(self.ref, v.node))
 
     def alone(self, kind: type[EnsueError] = EquationError) -> EnsueError:
-        """The error for a matrix that stands anywhere but before @."""
+        """The error for a matrix anywhere except before @."""
         operand = "x" if self.ref.columns == "input" else "h"
         return blame(
             f"the matrix {self.label} is used outside a product",
-            f"write {self.label} @ {operand}, in parentheses beside * or /; what is used "
-            "elementwise is declared as a Vector",
+            f"write {self.label} @ {operand}, in parentheses next to * or /; declare what is used "
+            "elementwise as a Vector",
             kind,
         )
 

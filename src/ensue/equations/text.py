@@ -67,7 +67,7 @@ class Name(NamedTuple):
 
 
 def is_word(index: str) -> bool:
-    """Whether an index is a word, which stands upright, and no letter or number."""
+    """Whether an index is a word, which is set upright, and no letter or number."""
     return len(index) > 1 and not index.isdigit()
 
 
@@ -92,7 +92,7 @@ class Notation(ABC):
         return STRENGTH
 
     def define(self, node: Node) -> str:
-        """What stands on the right of `name =`."""
+        """The right side of `name =`."""
         if node.op == "add":
             return self._sum(node)
         if node.op == "negative":
@@ -122,7 +122,7 @@ class Notation(ABC):
         return self.function("minimum", inside)
 
     def _sum(self, node: Node) -> str:
-        """Products first, biases last, a positive term in front where there is one."""
+        """A sum: products first, biases last, starting with a positive term if there is one."""
         last = {"negative": 1, "vector": 2}
         terms = sorted(node.args, key=lambda n: last.get(n.op, 0))
         pieces = [self.show(term) for term in terms]
@@ -278,10 +278,10 @@ def definitions(
     shared: str,
     least: int,
 ) -> list[tuple[str, str]]:
-    """(name, expression) for all that must be said to define the roots, in order of use.
+    """(name, expression) for everything that defines the roots, in order of use.
 
-    A name is used where the author gave one. A nameless value is written out in place, or
-    called `shared` with a number where it is used more than once and has `least` parts."""
+    Values have the names that their author gave. A nameless value is written out in place, or gets
+    the name `shared` with a number if it is used more than once and has `least` parts."""
     nodes = below(node for _, node in roots)
     named = {n: names[n] for n in nodes if n in names and not n.is_leaf}
     named.update({node: name for name, node in reversed(roots)})
@@ -322,7 +322,7 @@ def _shared(
 
 
 def short(node: Node, most: int = 48, depth: int = 6) -> str:
-    """One expression in a few characters, for messages; what lies deep inside is left out."""
+    """An expression in a few characters, for messages; its inner parts are left out."""
     level, reached = [node], {node}
     for _ in range(depth):
         level = [a for n in level for a in n.args if a not in reached]
@@ -341,12 +341,12 @@ SCRIPTS = {
     (True, False): "msub",
     (False, True): "msup",
     (True, True): "msubsup",
-}  # by what stands below and above
+}  # by (has a subscript, has a superscript)
 
 
 class MathML(Notation):
-    """For a page: the same signs as in LaTeX. An expression is a run of elements; where one
-    element is wanted, it stands in a row."""
+    """For a page: the same signs as in LaTeX. An expression is a sequence of elements, in a row if
+    a single element is required."""
 
     FUNCTIONS: Mapping[str, str] = {"sigmoid": "σ", "maximum": "max", "minimum": "min"}
 
@@ -406,7 +406,7 @@ class MathML(Notation):
         if op == "greater":
             return row(f"<mo>[</mo>{row(args[0])}<mo>&gt;</mo>{row(args[1])}<mo>]</mo>")
         inside = self.parentheses("<mo>,</mo>".join(map(row, args)))
-        if op == "sum":  # as small as the letters beside it
+        if op == "sum":  # as small as the letters next to it
             return f'<mo largeop="false">∑</mo>{inside}'
         return f"<mi>{escape(self.FUNCTIONS.get(op, op))}</mi>{inside}"
 
@@ -421,7 +421,7 @@ def row(inside: str) -> str:
 
 
 def scripts(letter: str, below: str, above: str = "") -> str:
-    """A letter with what stands below and above at its right; "" for nothing."""
+    """A letter with a subscript and a superscript; "" for none."""
     kind = SCRIPTS[bool(below), bool(above)]
     return f"<{kind}>{letter}{below}{above}</{kind}>" if kind else letter
 
@@ -433,7 +433,7 @@ def subscript(index: Sequence[str]) -> str:
 
 
 def _letters(text: str) -> str:
-    """A letter slants by itself, and a word stands upright."""
+    """Letters as MathML: a single letter is italic, a word upright."""
     upright = ' mathvariant="normal"' if is_word(text) else ""
     return f"<mi{upright}>{escape(text)}</mi>"
 

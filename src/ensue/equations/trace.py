@@ -85,7 +85,7 @@ def _symbols(graph: Graph, cell: Traceable, training: bool) -> dict[str, Any]:
 
 
 def _run(bound: Any, function: Callable[..., Any], *args: Symbol) -> Any:
-    """Calls it; an error of Python's own gets the line of the author's code too."""
+    """Calls the function; Python's errors also get the line of the author's code."""
     try:
         return function(*args)
     except EnsueError:
@@ -157,7 +157,8 @@ def _checked(new: Any, old: Mapping[str, Node], returned: _Returned) -> list[Nod
 
 
 def _check_order(parts: list[str], nodes: list[Node], returned: _Returned, instead: str) -> None:
-    """A new value that its author calls c belongs in the place of c (and may stand elsewhere)."""
+    """A new value that its author names c must be returned at the position of c (or also at
+    others)."""
     for place, node in zip(parts, nodes, strict=True):
         for part in parts:
             called_part = returned.variables.get(part) is node and not node.is_leaf
@@ -174,8 +175,8 @@ def _declared_names(declarations: Mapping[str, Parameter | Mask]) -> Iterable[st
 def _names(
     watch: Watch, output: Mapping[Node, str], state: Mapping[str, Node], names: Iterable[str]
 ) -> dict[Node, str]:
-    """One name a node: h' for new state parts, the author's for the rest, those of the step
-    before those of functions it calls.
+    """A name for each node: h' for new state parts, the author's for the rest; names in the step
+    take precedence over names in functions that it calls.
 
     A name given to several nodes (in a function called twice) gets numbers."""
     final: dict[Node, str] = {}

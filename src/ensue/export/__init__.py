@@ -18,7 +18,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Loaded when it is asked for."""
+    """Loads a public name at its first use."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

@@ -83,7 +83,7 @@ class CFile:
             " *",
             f" * x: {name}_INPUT numbers a step; y: {name}_OUTPUT; state: {name}_STATE;",
             f" * work: {work}.",
-            f" * Flash: {self.flash} bytes of weights. RAM: {self.ram} bytes beside x, y and work.",
+            f" * Flash: {self.flash} bytes of weights. RAM: {self.ram} bytes plus x, y and work.",
             " */",
         ]
 

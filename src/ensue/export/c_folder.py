@@ -59,7 +59,7 @@ def reads_clock(exported: Exported) -> bool:
 
 
 def forecast_remark(exported: Exported, folder: Path) -> str:
-    """How to try it: the command, and what stands in a line that it reads."""
+    """How to try it: the command, and the content of its input lines."""
     step = exported.before[0]
     clock = " CLOCK" if reads_clock(exported) else ""
     parts = [
@@ -69,7 +69,7 @@ def forecast_remark(exported: Exported, folder: Path) -> str:
     ]
     if step["calendar"]:
         parts.append(
-            f"with {step['horizon']} more lines, nan behind their phases, for the steps ahead"
+            f"with {step['horizon']} more lines, nan after their phases, for the steps ahead"
         )
     if clock:
         parts.append("and CLOCK is the time of the last step (forecast.h)")
@@ -107,7 +107,7 @@ def _facts(exported: Exported) -> list[str]:
         "TRANSFORM": f"'{TRANSFORMS[step['transform']]}'",
     }
     return [
-        "/* Written by `ensue export`: what a forecast knows beside its network. */",
+        "/* Written by `ensue export`: what a forecast needs besides its network. */",
         "#ifndef ENSUE_FORECAST_FACTS",
         "#define ENSUE_FORECAST_FACTS",
         "",
@@ -174,7 +174,7 @@ MEMORY = 64_000_000  # bytes that a comparison may take
 def folder_files(
     exported: Exported, traced: Mapping[str, onnx.ModelProto], weights: str
 ) -> dict[str, bytes]:
-    """By name: model.c and model.h, the operators, an example, and what stands around them."""
+    """The files by name: model.c and model.h, the operators, an example, and the rest."""
     files = model_files(exported.graphs, traced, weights)
     files["example.c"] = _example(exported.graphs[0]).encode()
     if is_forecast(exported):

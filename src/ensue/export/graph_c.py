@@ -1,5 +1,5 @@
-"""A network as C99: its graph as calls of the operators of `runtime_c/operators.h`, one after the
-other; its cells as functions, printed from their own equations. No memory but the caller's."""
+"""A network as C99: its graph as a sequence of calls of the operators of `runtime_c/operators.h`;
+its cells as functions, printed from their equations. It uses only memory of the caller."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MOST = 1 << 30  # whole numbers beyond it mean: to the end
 
 
 class GraphC:
-    """One graph. name: what its function begins with."""
+    """One graph. name: prefix of its function."""
 
     def __init__(self, model: onnx.ModelProto, name: str, weights: str) -> None:
         self.parts, self.name, self.weights = GraphParts(model, weights), name, weights
@@ -99,7 +99,7 @@ class GraphC:
                 "",
             ]
         text = "\n".join(lines)
-        for word in ("w", "cell"):  # names of their own, beside those of other graphs
+        for word in ("w", "cell"):  # names that differ from those of other graphs
             for number in range(len(self.parts.cells)):
                 text = _renamed(text, f"{word}{number}", f"{self.name}_{word}{number}")
         return [text]
@@ -174,13 +174,13 @@ class GraphC:
         return lines
 
     def input_of(self, node: Node, k: int) -> str:
-        """An input by its place; NULL where it is not there."""
+        """An input by its position; NULL if it is missing."""
         exists = k < len(node.inputs) and node.inputs[k] >= 0
         return f"&v[{node.inputs[k]}]" if exists else "NULL"
 
 
 def _renamed(text: str, word: str, other: str) -> str:
-    """Whole words only, and those that begin names of weights (w0_U)."""
+    """Renames whole words, and prefixes of the names of weights (w0_U)."""
     return re.sub(rf"\b{word}(?=\b|_)", other, text)
 
 
@@ -200,7 +200,7 @@ def _two(name: str) -> Call:
 
 
 def _extreme(name: str) -> Call:
-    """Of one input or two."""
+    """An operator of one input or two."""
 
     def call(c: GraphC, node: Node) -> str:
         if len(node.inputs) > 2:
@@ -273,7 +273,7 @@ def _filled(c: GraphC, node: Node) -> str:
 
 
 def _several(name: str, count: int, *attributes: tuple[str, Any]) -> Call:
-    """An operator of so many inputs, and of attributes with their defaults."""
+    """An operator with `count` inputs, and attributes with their defaults."""
 
     def call(c: GraphC, node: Node) -> str:
         arguments = [c.input_of(node, k) for k in range(count)]

@@ -21,7 +21,7 @@ WHOLE = {2, 3, 5, 6, 7}  # kinds of numbers of ONNX that are whole
 
 
 class Constant(NamedTuple):
-    """learned: a matrix of them is stored as the export was asked for."""
+    """learned: whether it is a weight; matrices of weights are stored in the chosen kind."""
 
     value: Array
     learned: bool
@@ -42,7 +42,7 @@ class Node(NamedTuple):
 
 
 class GraphParts:
-    """model: as `traced` gives it. whole: the values that are whole numbers, where it is known."""
+    """model: the result of `traced`. whole: values that are known to be integers."""
 
     def __init__(self, model: onnx.ModelProto, weights: str) -> None:
         self.weights = weights
@@ -140,7 +140,7 @@ def _read(graph: Any) -> set[str]:
 
 
 def _value(node: Any) -> Array:
-    """Of a node Constant."""
+    """The value of a node Constant."""
     (attribute,) = node.attribute
     value = _attribute(attribute)
     if attribute.name == "value":

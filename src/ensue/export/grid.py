@@ -1,9 +1,9 @@
-"""The grid: what is exported is compared with Python before a file is kept.
+"""The grid: every export is compared with Python before its file is written.
 
-Sequences of other batch sizes and lengths than any example, with padding, rows of no length, and
-states that are carried over. An export is as near as float32 allows: every number is within
-`TOLERANCE` of the eager engine, of its size where it is larger than 1. Where float32 itself is
-further from float64 than that (a cell that amplifies rounding), four times as far is allowed.
+The sequences have other batch sizes and lengths than the example, padding, empty rows, and carried
+states. Every number must be within `TOLERANCE` of the eager engine (relative for numbers above 1).
+If float32 itself is further from float64 (a cell that amplifies rounding), four times that
+distance is allowed.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def cases_of(stack: Stack, seed: int = 0) -> list[Case]:
 
 
 def with_stored_weights(module: nn.Module, kind: str) -> nn.Module:
-    """A copy in evaluation mode whose matrices are what their stored form stands for."""
+    """A copy in evaluation mode whose matrices are rounded as in their stored form."""
     stored = copy.deepcopy(module).eval().float()
     for parameter in stored.parameters():
         if kind != "float32" and parameter.dim() > 1:

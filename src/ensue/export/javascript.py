@@ -84,7 +84,7 @@ class JavaScriptFile:
         return [f"export const {name} = {size};" for name, size in sizes.items()]
 
     def weights(self) -> list[str]:
-        """Those parameters that the steps read, with what turns them into numbers."""
+        """The parameters that the steps read, with the code that turns them into numbers."""
         named: dict[str, Stored] = {}
         for cell in self.code.cells:
             named |= cell.arrays()

@@ -31,7 +31,7 @@ class Language(ABC):
     def number(self, value: float) -> str: ...
 
     def weight(self, element: str, kind: str) -> str:
-        """The number that an element of stored weights stands for."""
+        """The number of an element of stored weights."""
         return element
 
     @abstractmethod
@@ -61,15 +61,15 @@ class Language(ABC):
 
     @abstractmethod
     def address(self, array: str, offset: str) -> str:
-        """Such an array from an offset on, as an argument."""
+        """The part of a function's array argument from an offset on, as an argument."""
 
     @abstractmethod
     def whole(self, array: str) -> str:
-        """An array of one's own, as an argument."""
+        """A local array, as an argument."""
 
     @abstractmethod
     def skip(self, array: str, count: str) -> str:
-        """Such an array loses so many numbers at its beginning."""
+        """A statement that drops `count` numbers from the start of a function's array argument."""
 
     @abstractmethod
     def function(
@@ -82,7 +82,7 @@ class Language(ABC):
         return f"/* {text.replace('*/', '* /')} */"
 
     def used_helpers(self, called: Iterable[str]) -> list[str]:
-        """The text of those that are called, in the order of the table."""
+        """The text of the helpers that are called, in the order of the table."""
         needed = set(called)
         return [text for name, text in self.helpers.items() if name in needed]
 

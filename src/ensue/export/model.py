@@ -97,7 +97,7 @@ def _times(names: list[str], count: int) -> dict[str, list[Any]]:
 
 
 def _series(step: Step) -> list[float] | dict[str, Any]:
-    """As many steps as are needed; what is known ahead is longer."""
+    """The necessary number of steps; series known ahead are longer."""
     count, names = max(step["least"], 3), step["columns"]
     numbers = [float(k + 1) for k in range(count)]
     if not step["time"] and not step["ids"] and len(names) == 1:
@@ -161,7 +161,7 @@ def as_json(question: Any) -> str:
 
 
 def on_command_line(exported: Exported) -> str:
-    """As predict.py takes it: a text as it is, a picture as the name of a file, else JSON."""
+    """The example as an argument of predict.py: a text, the file name of a picture, or JSON."""
     if exported.before[0]["step"] == "picture":
         return "picture.npy"
     question = example_question(exported)
@@ -174,7 +174,7 @@ def is_fed(exported: Exported) -> bool:
 
 
 def feeding(exported: Exported) -> str:
-    """Two pieces of the example as they are fed, in Python and in JavaScript."""
+    """Code that feeds two pieces of the example, in Python and in JavaScript."""
     question = example_question(exported)
     parts = question.split() if isinstance(question, str) else [[item] for item in question]
     return "; ".join(f"fed.feed({as_json(part)})" for part in parts[:2])
@@ -189,8 +189,8 @@ Given = Mapping[str, torch.Tensor]
 
 @dataclass(frozen=True)
 class TracedModel:
-    """What a task handed over, with its networks as graphs, made once for all targets. title: what
-    a page is called; "": as its file."""
+    """The parts from the task, with its networks as graphs, made once for all targets. title: of a
+    page; "": the name of its file."""
 
     exported: Exported
     title: str = ""
@@ -217,9 +217,9 @@ def write_model(
     streaming: bool = False,
     title: str = "",
 ) -> Written:
-    """model.onnx, preprocess.json and a runnable example beside it; model.js; page.html; or, of a
-    path that ends in .c, a folder of C. streaming: a model that is fed piece by piece. title: of a
-    page, the name of its file where there is none."""
+    """Writes model.onnx with preprocess.json and a runnable example; model.js; page.html; or, for a
+    path that ends in .c, a folder of C. streaming: the model reads its input piece by piece. title:
+    of a page, by default the name of its file."""
     refuse_path(path)
     exported = model.exported()
     if streaming:
@@ -440,7 +440,7 @@ WRITERS: dict[str, Writer] = {
 
 
 def changed(model: AnyModel, learned: Any, networks: list[nn.Module]) -> AnyModel:
-    """A copy of the model with these in place of what it had."""
+    """A copy of the model with these fitted parts and networks instead."""
     other: Any = copy(model)
     other._learned, other.networks = learned, networks
     changed_model: AnyModel = other
@@ -450,8 +450,7 @@ def changed(model: AnyModel, learned: Any, networks: list[nn.Module]) -> AnyMode
 def change_of_scores(
     data: DataSettings, model: AnyModel, weights: str
 ) -> dict[str, tuple[float, float]]:
-    """(as trained, with rounded weights) of each score: those of the networks, and of the linear
-    model beside them."""
+    """Of each score of the networks and of the linear model: (as trained, with rounded weights)."""
     part = model.reader.files(data).part("validation")
     networks = [with_stored_weights(network, weights) for network in model.networks]
     learned = rounded(model.learned, lambda matrix: store(matrix, weights).value)

@@ -34,7 +34,7 @@ PACKED = "packed"
 
 
 def packed(tree: Any) -> Any:
-    """The same values, but for each long list of texts {"packed": base64 of zlib of its JSON}.
+    """The same values, with long lists of texts as {"packed": base64 of zlib of the list's JSON}.
 
     >>> packed({"labels": ["bad", "good"]})
     {'labels': ['bad', 'good']}
@@ -104,15 +104,15 @@ def _attribute(value: Any) -> str:
 
 @cache
 def operator_names() -> frozenset[str]:
-    """Those that `runtime/operators.js` has."""
+    """The names of the operators in `runtime/operators.js`."""
     text = (RUNTIME / "operators.js").read_text(encoding="utf-8")
     table = text.split("const OPERATORS = {", 1)[1].split("\n};", 1)[0]
     return frozenset(re.findall(r"\b([A-Z]\w*): ", table))
 
 
 def cell_text(direction: Direction) -> str:
-    """One cell as an expression: `run` over a sequence, with the sizes of what it takes, and what
-    is seen of each step."""
+    """One cell as an expression: `run` over a sequence, the sizes of its arguments, and the values
+    of each step that it records."""
     code = StackCode(Stack("", ((direction,),)), JavaScript(), watched=True)
     (cell,) = code.cells
     room = [code.language.scratch(name, size) for name, size in code.scratch.items()]
@@ -151,7 +151,7 @@ PATTERNS: Mapping[str, tuple[str, str]] = {
     "spaces": (r"[^\s]+", "gu"),
     "characters": (".", "gsu"),
 }
-# the files that a step needs beside those that every model has; of both languages
+# the files that a step needs besides those of every model; in both languages
 PIECES: Mapping[str, tuple[str, ...]] = {
     "ngrams": ("ngrams",),
     "row": ("times", "row"),

@@ -61,7 +61,7 @@ class Stack:
 
     @property
     def directions(self) -> list[Direction]:
-        """One for each layer and direction, in the order of the state."""
+        """One entry for each layer and direction, in the order of the state."""
         return [direction for layer in self.layers for direction in layer]
 
     @property

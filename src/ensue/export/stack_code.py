@@ -1,11 +1,11 @@
 """Layers of cells over a sequence, as the bodies of three functions: start, step and run.
 
     start(state)                      the state before the first step
-    step(x, state, y)                 one step; of a stack that goes one way
+    step(x, state, y)                 one step, of a stack with one direction
     run(x, steps, state, y, work)     a whole sequence; state goes in and comes out
 
-State is all parts of all layers and directions, one after the other. work: room for what lies
-between layers, `work_per_step` numbers for each step.
+State is all parts of all layers and directions, one after another. work: memory for values between
+layers, `work_per_step` numbers for each step.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class StepCode:
 
     # ---------------------------------------------------------------- where values are
     def _read_later(self) -> set[Node]:
-        """Values with a number for each feature that another sweep than their own reads."""
+        """Values with a number for each feature that a later sweep reads."""
         read: set[Node] = set()
         for phase in self.schedule.phases:
             read |= {n for n in phase.loads if not n.is_leaf}
@@ -112,7 +112,7 @@ class StepCode:
         return places
 
     def _place(self, node: Node, index: str) -> str:
-        """Where a value that is kept for later sweeps is read from and written to."""
+        """The place of a value that is stored for later sweeps."""
         for array, offset in self._places(node):
             return self.language.element(array, _step_plus(offset, index))
         return f"{self.name}__{node.number}[{index}]"
@@ -133,7 +133,8 @@ class StepCode:
         return language.element("x", at)
 
     def _value(self, node: Node, index: str = "j") -> str:
-        """A value where it is read: in its own sweep, a number of the row, or in memory."""
+        """The expression that reads a value: in its own sweep, as a number of the row, or from
+        memory."""
         if node.is_leaf:
             return self._leaf(node, index)
         if node in self._in_phase:
@@ -206,8 +207,8 @@ class StepCode:
         return self.direction.equations.graph.width(phase.size)
 
     def _writes(self, node: Node, value: str) -> list[str]:
-        """A value of the step goes to all the arrays that want it; of one number for many
-        features, to each of them."""
+        """Writes a value of the step to all arrays that need it; a single number for many features
+        to each of them."""
         index = "0" if node.size == ONE else "j"
         return [
             f"{self.language.element(array, _step_plus(offset, index))} = {value};"
@@ -301,7 +302,7 @@ class StackCode:
     # ---------------------------------------------------------------- sizes
     @property
     def offsets(self) -> list[int]:
-        """Where the state of each direction begins."""
+        """The offset of each direction's state."""
         places, at = [], 0
         for direction in self.stack.directions:
             places.append(at)
@@ -330,7 +331,7 @@ class StackCode:
 
     @property
     def seen_offsets(self) -> list[int]:
-        """Where the watched values of each direction begin: its named values, then its state."""
+        """The offset of each direction's recorded values: its named values, then its state."""
         offsets, at = [], 0
         for cell in self.cells:
             offsets.append(at)
@@ -350,7 +351,7 @@ class StackCode:
 
     # ---------------------------------------------------------------- functions
     def functions(self) -> list[str]:
-        """One for each cell: room that is local stands at the beginning of its body."""
+        """One function for each cell; local memory is at the beginning of its body."""
         lines: list[str] = []
         for cell in self.cells:
             room = [self.language.scratch(name, size) for name, size in cell.scratch.items()]
@@ -443,7 +444,7 @@ class StackCode:
     def one(
         self, number: int, direction: Direction, at: int, x: str, y: str, seen_at: str
     ) -> list[str]:
-        """One step of one direction: the new state takes the place of the old one."""
+        """One step of one direction: the new state replaces the old one."""
         language = self.language
         arguments = [x, language.address("state", str(at)), language.whole("fresh"), y]
         place = language.element("state", _plus(at, "j"))

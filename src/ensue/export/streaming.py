@@ -1,8 +1,8 @@
-"""A model that reads its input as it comes: the state goes in and comes out, and the answer is the
-one to all that was read until then.
+"""A model that reads its input as it arrives: the state goes in and comes out, and the answer is
+for everything that was read so far.
 
-The network of an export is taken as it is; its encoders begin from a state that is given, and what
-pools their steps goes on from what it pooled before:
+The network of an export is unchanged; its encoders begin from a state that is passed in, and
+pooling continues from what was pooled before:
 
     mean       s ← s + Σ_t y_t,  n ← n + steps:  s/n
     max        m ← max(m, max_t y_t)
@@ -44,7 +44,7 @@ class Carried:
 
 
 class StreamedLayers(nn.Module):
-    """A recurrent encoder of one direction that goes on from its state."""
+    """A recurrent encoder of one direction that continues from its state."""
 
     def __init__(self, encoder: RecurrentEncoder, carried: Carried) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class StreamedLayers(nn.Module):
 
 
 class StreamedSteps(nn.Module):
-    """Steps as they are; final: the last one that was read."""
+    """The steps unchanged; final: the last step that was read."""
 
     def __init__(self, encoder: PlainEncoder, carried: Carried) -> None:
         super().__init__()

@@ -30,7 +30,7 @@ class Target(ABC):
 
     @abstractmethod
     def files(self, stack: Stack, path: Path, batch_first: bool, separate: bool) -> Files:
-        """What is written. separate: weights in a file of their own, where there is a choice."""
+        """The files to write. separate: weights in a separate file, if the target allows it."""
 
     @abstractmethod
     def outcomes(

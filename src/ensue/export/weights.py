@@ -1,7 +1,7 @@
-"""Weights as they are stored: float32, bfloat16, or int8 with a scale for each row.
+"""Stored weights: float32, bfloat16, or int8 with a scale for each row.
 
-Matrices are stored in the kind that was asked for; vectors (biases, peepholes, starts) are few
-and stay float32. `value` is what a stored weight stands for: the number that is computed with.
+Matrices are stored in the chosen kind; vectors (biases, peepholes, initial states) are small and
+stay float32. `value` is the number of a stored weight that is used in computation.
 
     int8      w ≈ scale[row] · q,  q = round(w / scale[row]),  scale[row] = max |w[row]| / 127
     bfloat16  the upper half of a float32, rounded to nearest, ties to even
@@ -23,7 +23,7 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Stored:
-    """One weight. scale (rows,): of int8 only."""
+    """One stored weight. scale (rows,): for int8 only."""
 
     kind: str
     data: NDArray[Any]
@@ -76,7 +76,7 @@ def _scaled(stored: Stored) -> Floats:
 
 
 def store(values: Floats, kind: str) -> Stored:
-    """A weight as it is stored: matrices in that kind, vectors in float32."""
+    """The stored form of a weight: matrices in that kind, vectors in float32."""
     if kind not in KINDS:
         raise unknown("kind of weights", kind, KINDS)
     return KINDS[kind if values.ndim > 1 else "float32"](np.ascontiguousarray(values, np.float32))

@@ -66,13 +66,14 @@ def write(
     input_size: int = 32,
     hidden_size: int = 64,
 ) -> Written:
-    """Writes a layer as ONNX (.onnx), C99 (.c) or JavaScript (.js), as the path ends; a trained
-    model as a page (.html), too. streaming: a model that is fed piece by piece; layers always are.
+    """Writes a layer as ONNX (.onnx), C99 (.c) or JavaScript (.js), by the ending of the path; a
+    trained model also as a page (.html). streaming: the model reads its input piece by piece;
+    layers always do.
 
-    weights: float32, bf16 or int8, how matrices are stored. separate: weights of C in a file of
-    their own. What is written is compared with Python first, over combinations of batch, length,
-    padding and carried state; on a mismatch there is no file. unchecked: it is not compared. A cell
-    alone is taken as a layer with fresh weights, of these sizes.
+    weights: storage of matrices, float32, bf16 or int8. separate: weights of C in a separate file.
+    The export is first compared with Python, over combinations of batch, length, padding and
+    carried state; on a mismatch no file is written. unchecked: skips this. A cell alone becomes a
+    layer with fresh weights, of these sizes.
 
     >>> layer = ensue.Recurrent("GRU", 8, 16)
     >>> ensue.export.write(layer, folder / "gru.c").combinations

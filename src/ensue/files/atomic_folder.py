@@ -1,7 +1,7 @@
-"""Folders that are whole or not there, and known to be whole.
+"""Folders that are either complete or absent, and verified.
 
-A folder is written beside its place as `.tmp-…`, synced and renamed. Its manifest holds the
-size and sha256 of each file and of itself; one that differs in a single bit is not read.
+A folder is written next to its place as `.tmp-…`, synced and renamed. Its manifest holds the
+size and sha256 of each file and of itself; a folder that differs in a single bit is not read.
 
 Only an empty folder or one of ours is ever replaced: see `_ours`.
 """
@@ -101,14 +101,14 @@ def unsealed(data: bytes, name: str) -> dict[str, Any]:
 
 
 def with_manifest(files: Mapping[str, bytes], facts: Mapping[str, Any]) -> dict[str, bytes]:
-    """The files, and the manifest that lists them beside the facts."""
+    """The files, and a manifest with the facts and the list of files."""
     listed = {name: {"size": len(data), "sha256": digest(data)} for name, data in files.items()}
     return {**files, MANIFEST: sealed({**facts, "files": listed})}
 
 
 def write_folder(place: Path, files: Mapping[str, bytes], *, stands: str = "") -> None:
-    """Writes the files beside, then puts them in the place of what is there, which must be empty
-    or ours. stands: a sentence on what is safe if the disk fails."""
+    """Writes the files to a temporary folder, then replaces `place`, which must be empty or written
+    by Ensue. stands: a sentence that says what is safe if the disk fails."""
     beside = unfinished(place)
     with disk_errors(place, sum(map(len, files.values())), beside, stands=stands):
         recover(place)
@@ -129,8 +129,8 @@ def write_folder(place: Path, files: Mapping[str, bytes], *, stands: str = "") -
 
 
 def _put(beside: Path, place: Path, exists: bool) -> None:
-    """The one in the place of the other, which goes only once it is replaced: in one step where
-    the system can, else in two, and `recover` undoes the first."""
+    """Replaces `place` by `beside` and then deletes the old folder: in one step if the system can,
+    else in two; `recover` undoes an unfinished first step."""
     if not exists:
         os.rename(beside, place)
         return
@@ -184,9 +184,9 @@ def remove(path: Path) -> None:
 
 
 def _ours(place: Path, names: Collection[str]) -> bool:
-    """Whether a folder may be replaced: it is empty; or it has a manifest as we write it, and
-    nothing but files that the manifest lists or that are about to be written. They may be
-    damaged. A manifest that is no JSON any more is ours if some of those files are with it."""
+    """Whether a folder may be replaced: it is empty, or it has a manifest of Ensue and only files
+    that the manifest lists or that are about to be written. The files may be damaged. A manifest
+    that is not valid JSON counts if some of those files are next to it."""
     if place.is_symlink() or not place.is_dir():
         return False
     children = list(place.iterdir())
@@ -250,7 +250,8 @@ def read_files(place: Path) -> dict[str, bytes]:
 
 
 def read_listed(place: Path, listed: Mapping[str, Any], name: str) -> bytes:
-    """One file, of the size and the digest that the manifest has; no larger one is read."""
+    """Reads a file and checks its size and digest against the manifest; larger files are not
+    read."""
     path, expected = place / name, listed[name]
     size = path.lstat().st_size
     if stat.S_ISREG(path.lstat().st_mode) and size != expected["size"]:
@@ -265,7 +266,7 @@ def read_listed(place: Path, listed: Mapping[str, Any], name: str) -> bytes:
 
 
 def manifest_of(data: bytes) -> dict[str, Any]:
-    """As written: canonical, with the right digest of itself."""
+    """The verified manifest: canonical JSON with its correct digest."""
     manifest = unsealed(data, MANIFEST)
     if not _lists_files(manifest.get("files")):
         raise Damaged(f"{MANIFEST} is not what was written")

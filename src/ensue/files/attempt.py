@@ -89,9 +89,9 @@ def _files(folder: RunFolder) -> list[Path]:
 
 @contextmanager
 def restored(folder: RunFolder, stops: type[Exception]) -> Iterator[None]:
-    """If what is done inside fails before anything was learned, the folder is afterwards as it was
-    before: one that is new is gone, one that had a configuration has it still. It is locked all
-    the time. stops: an error that is no failure, since whoever raised it means to go on."""
+    """Restores the folder if the block fails before anything was learned: a new folder is removed,
+    an existing configuration is kept. The folder is locked inside the block. stops: an exception
+    that is no failure: the training will be resumed."""
     with folder.locked():
         before = _Before.of(folder)
         try:

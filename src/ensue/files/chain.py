@@ -1,6 +1,6 @@
-"""Files that lines are only ever added to. Each line carries the digest of itself and that of the
-line before it: one that was changed, taken out or put in is noticed. A line that a kill cut off
-ends without a line break; the next one follows the last that is whole."""
+"""Append-only files. Each line has its own digest and that of the line before it: changed, removed
+and inserted lines are detected. A line that a kill truncated ends without a line break; the next
+line follows the last complete one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def _json(value: Mapping[str, Any]) -> bytes:
 
 
 def chained(value: Mapping[str, Any], before: str) -> tuple[bytes, str]:
-    """The line of a value that follows the one with the digest `before`, and its own digest."""
+    """The line of a value, after the line with the digest `before`, and the digest of the new
+    line."""
     linked = {**value, BEFORE: before}
     checksum = _digest(_json(linked))
     return _json({**linked, OWN: checksum}) + b"\n", checksum
@@ -40,9 +41,9 @@ def chained(value: Mapping[str, Any], before: str) -> tuple[bytes, str]:
 
 @dataclass
 class Lines:
-    """values: of the lines that are whole; torn: numbers of those that a kill cut off; wrong: of
-    those that are not as written, or before which some are missing; digests: of the whole ones,
-    the last of which the next line follows."""
+    """values: of the complete lines; torn: numbers of the lines that a kill truncated; wrong:
+    numbers of the lines that were changed, or that follow missing lines; digests: of the complete
+    lines."""
 
     values: list[dict[str, Any]] = field(default_factory=list)
     torn: list[int] = field(default_factory=list)
@@ -51,7 +52,7 @@ class Lines:
 
     @classmethod
     def of(cls, data: bytes) -> Lines:
-        """As a file holds them; the first is line 1."""
+        """Parses the content of a file; line numbers start at 1."""
         chain, at, doubtful, altered = cls(), 0, list[int](), set[int]()
         for number, line in enumerate(data.splitlines(keepends=True), 1):
             value = _value(line)
@@ -137,8 +138,8 @@ def present(folder: Path) -> list[Path]:
 
 
 def newest_scalars(folder: Path) -> dict[str, Any]:
-    """Where the training stood at the newest checkpoint whose state is as written; {} where there
-    is none: resuming says what is wrong with the others."""
+    """The scalars of the newest valid checkpoint; {} without one. Resuming reports the problems of
+    invalid checkpoints."""
     for place in reversed(present(folder)):
         try:
             listed = manifest_of(read_plain(place / MANIFEST))["files"]

@@ -1,5 +1,5 @@
-"""The disk: how much room it has, what to say when it fails, and names under which something is
-written beside its place until it is whole."""
+"""The disk: free space, messages when it fails, and temporary names for files that are being
+written."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ OLD = "-old"  # of what stood in the place, while it is replaced
 NAME = re.compile(rf"{re.escape(UNFINISHED)}(.+)-(\d{{1,18}})-[0-9a-f]{{8}}(?:{OLD})?", re.DOTALL)
 
 
-# --- names beside a place --------------------------------------------------------------------
+# --- names next to a place -------------------------------------------------------------------
 
 
 def unfinished(place: Path) -> Path:
-    """A name beside the place that no process had before: numbers of processes come again."""
+    """A temporary name next to the place, never used before: process numbers are reused."""
     return place.parent / f"{UNFINISHED}{place.name}-{os.getpid()}-{secrets.token_hex(4)}"
 
 
 def free_name(place: Path) -> Path:
-    """A name beside the place under which nothing is there yet: run-2, run-3, …"""
+    """A free name next to the place: run-2, run-3, …"""
     named = place if place.name not in ("", "..") else Path(os.path.abspath(place))
     names = (named.with_name(f"{named.name}-{k}") for k in count(2))
     return next(path for path in names if not path.exists())
 
 
 def leftovers(place: Path) -> Iterator[Path]:
-    """What processes that are gone left of this place."""
+    """Temporary files of this place that ended processes left."""
     for path, name in _left_in(place.parent):
         if name == place.name:
             yield path
@@ -53,8 +53,8 @@ def remove_leftovers(place: Path) -> None:
 
 
 def sweep(folder: Path) -> list[str]:
-    """Removes what processes that are gone left in a folder, of any place, and names it; not what
-    was moved away in order to be replaced and is still missing."""
+    """Removes all temporary files in a folder that ended processes left, and returns their names.
+    Keeps an old version whose replacement is missing."""
     removed = []
     for path, name in sorted(_left_in(folder)):
         if not path.name.endswith(OLD) or os.path.lexists(folder / name):
@@ -64,7 +64,7 @@ def sweep(folder: Path) -> list[str]:
 
 
 def _left_in(folder: Path) -> Iterator[tuple[Path, str]]:
-    """What is left, and the name of the place that it is of."""
+    """The files that ended processes left, each with the name of its place."""
     for path in folder.iterdir() if folder.is_dir() else ():
         match = NAME.fullmatch(path.name)
         if match and not is_another_process(int(match[2])):
@@ -119,8 +119,8 @@ def advice(error: OSError) -> str:
 def disk_errors(
     place: Path, needed: int, leftover: Path | None = None, *, stands: str = ""
 ) -> Iterator[None]:
-    """Turns the system's error into one that says what to do; what was half written goes.
-    needed: bytes, 0 where it is not room that is asked for; stands: a sentence on what is safe."""
+    """Turns an error of the system into one with advice, and deletes `leftover`. needed: bytes to
+    write, 0 if unknown; stands: a sentence on what is safe."""
     try:
         yield
     except OSError as error:
@@ -133,7 +133,7 @@ def disk_errors(
         ) from error
 
 
-OPENINGS = "test-openings.jsonl"  # beside runs: how often their test parts were looked at
+OPENINGS = "test-openings.jsonl"  # next to runs: how often their test parts were evaluated
 RUN_MARKS, MODEL_MARKS = ("config.toml", "data.json"), ("manifest.json", "model.json")
 RUN_FILES = frozenset(
     {
@@ -169,7 +169,7 @@ def refuse_target(path: Path) -> None:
 
 
 def _refuse_unwritable(path: Path) -> None:
-    """Tried with a file that has no name: permissions alone do not tell of /proc and the like."""
+    """Tries to write a temporary file: permissions do not reveal /proc and similar folders."""
     try:
         with tempfile.TemporaryFile(dir=path.parent):
             pass
@@ -196,8 +196,8 @@ def _refuse_strange(path: Path) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file to write to, which takes the place of `path` once all is written and nothing went
-    wrong; else what was there stays. What killed processes left of it goes."""
+    """A file to write to, which replaces `path` after the block succeeds; after an error the old
+    file stays. Temporary files of killed processes are deleted."""
     _refuse_strange(path)
     beside = unfinished(path)
     try:

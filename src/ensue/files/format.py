@@ -32,10 +32,10 @@ PARTS = ("train", "validation", "test", "unlabelled")  # lists of files
 OPTIONS = ("text", "label", "separator", "sequence", "group")  # columns that have an option
 # Settings of the model without which other columns would be read.
 COLUMNS = ("targets", "covariates", "known", "ids", "static", "time", "horizon")
-# Every setting and its default, by task: read as data, for files know no tasks.
+# Every setting and its default, by task: read as data, because files/ does not import tasks.
 SETTINGS = Path(__file__).parent.parent / "runs" / "settings.json"
-TABLES = ("", "text", "model", "train")  # those of config.toml beside the data
-# Settings that a task chooses by the training part where nobody says them: defaults, too, are said.
+TABLES = ("", "text", "model", "train")  # tables of config.toml without the data
+# Settings whose defaults follow from the training part: here, even defaults are written out.
 FITTED = frozenset(
     [
         "text.level",
@@ -75,8 +75,8 @@ FAULTS = (OSError, RunError, Damaged, ValueError, RecursionError)
 
 
 def check_format(number: Any, place: Path, version: str = "") -> None:
-    """RunError where the format of a folder or file is not FORMAT; Damaged where it is no format.
-    version: the Ensue that wrote it, where that is recorded."""
+    """Raises RunError if the format of a folder or file is not FORMAT, Damaged if it is no number
+    of a format. version: the Ensue that wrote it, if recorded."""
     if type(number) is not int or number < 1:
         raise Damaged(f"format: expected {FORMAT}, got {number!r}")
     if number > FORMAT:
@@ -89,8 +89,8 @@ def check_format(number: Any, place: Path, version: str = "") -> None:
 
 
 def check_folder(place: Path) -> None:
-    """The same for a folder with a manifest. One that is missing or damaged passes: whoever reads
-    the folder says so."""
+    """The same for a folder with a manifest. Missing and damaged manifests pass: readers of the
+    folder report them."""
     try:
         manifest = manifest_of(read_plain(place / MANIFEST))
     except FAULTS:
@@ -161,7 +161,7 @@ def _config_of(root: Path) -> Path | None:
 
 
 def _tables(config: Path) -> Mapping[str, Any]:
-    """The tables of a configuration; {} where it is none."""
+    """The tables of a configuration; {} if it is not valid."""
     try:
         tables = tomllib.loads(read_plain(config).decode())
     except FAULTS:

@@ -1,7 +1,7 @@
 """Opening the files of a run: plain files only, never through a link, never more than expected.
 
-A run folder may come from somebody else: a link in it would lead reads and writes elsewhere, a
-FIFO would wait for ever."""
+A run folder may come from another person: a link in it would lead reads and writes elsewhere, a
+FIFO would block for ever."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def write_all(file: FileIO, data: bytes) -> None:
 
 
 def read_plain(path: Path, most: int = RUN_FILE) -> bytes:
-    """All of a file; RunError where it has more than `most` bytes."""
+    """The whole content of a file; raises RunError above `most` bytes."""
     with open_plain(path) as file:
         data = bytearray()
         while len(data) <= most and (piece := file.read(min(most + 1 - len(data), 1 << 24))):

@@ -100,7 +100,7 @@ class Lock:
             )
 
     def undo(self) -> None:
-        """Removes what was made for the lock, while nobody else can have it."""
+        """Removes the files of the lock while this process holds it."""
         assert self._file is not None
         with suppress(OSError):
             if not _is_at(self._file, self.place):
@@ -128,7 +128,7 @@ def _is_at(file: FileIO, place: Path) -> bool:
 
 
 def holder_of(place: Path) -> str:
-    """Who holds a lock at this moment; "" where nobody does."""
+    """The current holder of a lock; "" if it is free."""
     try:
         with open_plain(place) as file:
             if not file.read(1):  # emptied by whoever frees it
@@ -142,7 +142,7 @@ def holder_of(place: Path) -> str:
 
 
 def _name_of_holder(place: Path) -> str:
-    """It writes its name a moment after it has the lock."""
+    """The name of the holder, which it writes shortly after it gets the lock."""
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         try:
@@ -159,11 +159,11 @@ MEMBERS, REFIT = "members", "refit"
 class RunFolder:
     """The files of a run.
 
-    config.toml, data.json: what it follows from; history.jsonl, timing.jsonl, checkpoints/: how it
-    went; base/: a copy of what it began from; learned/: what was learned beside the weights, until
-    the model is there; model/, training.json, card.md: what came of it; evaluation.json,
-    evaluation-rows/: how good it is; failure.json: why it ended before its time; lock: held while
-    it is trained."""
+    config.toml, data.json: the configuration and facts of the data; history.jsonl, timing.jsonl,
+    checkpoints/: the course of the training; base/: a copy of the model it began from; learned/:
+    what was learned besides the weights, until model/ exists; model/, training.json, card.md: the
+    result; evaluation.json, evaluation-rows/: scores; failure.json: why the run failed; lock: held
+    while it is trained."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
@@ -184,9 +184,8 @@ class RunFolder:
         self._locked = False
 
     def check(self) -> None:
-        """RunError where a link, a FIFO or a device stands under one of the names: what is read
-        or written by a name of the folder is inside of it. The same where another format of Ensue
-        is there."""
+        """Raises RunError if one of its names is a link, a FIFO or a device, so that reads and
+        writes stay inside the folder; also if its format is that of another version."""
         folders = [self.checkpoints, self.base, self.learned, self.model, self.evaluation_rows]
         folders += [self.path / MEMBERS, self.path / REFIT]
         files = [path for path in self._named() if path not in folders]
@@ -242,12 +241,12 @@ class RunFolder:
         return self.model.is_dir() or any(any(folder.glob("step-*")) for folder in folders)
 
     def holder(self) -> str:
-        """Who trains in it at this moment; "" where nobody does."""
+        """The process that trains in it now; "" for none."""
         return holder_of(self.lock)
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Held for the moment in which files beside those of a training are exchanged."""
+        """Locks the folder while files that no training writes are replaced."""
         self.check()
         with disk_errors(self.path, 0):
             handle = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)

@@ -25,7 +25,7 @@ Seal = Mapping[str, bytes]  # the copies by the name of the file
 
 
 def seal_in(place: Path) -> Seal:
-    """The copies in the folder of a model. Damaged where they are not what was written."""
+    """The copies in the folder of a model. Raises Damaged if they were changed."""
     try:
         listed = manifest_of(read_plain(place / MANIFEST))["files"]
         return {name: read_listed(place, listed, name) for name in FILES if name in listed}
@@ -34,12 +34,12 @@ def seal_in(place: Path) -> Seal:
 
 
 def seal_folder(folder: RunFolder) -> Path | None:
-    """Where the seal of a run is: beside what is being learned, or else in its model."""
+    """The folder with the seal of a run: learned/ during training, afterwards its model."""
     return next((path for path in (folder.learned, folder.model) if path.is_dir()), None)
 
 
 def content_digest(manifest: bytes) -> str:
-    """Of what a model is made of, whatever the run says of itself beside it."""
+    """The digest of a model's content, without the files that describe the run."""
     files: dict[str, Any] = json.loads(manifest)["files"]
     return digest(canonical({name: file for name, file in files.items() if name not in FILES}))
 
@@ -74,13 +74,13 @@ def _flat(text: bytes) -> dict[str, Any]:
 
 
 def sealed_config(folder: RunFolder, place: Path, seal: Seal) -> tuple[bytes, str]:
-    """config.toml of a run, and "" or a line on what is to be said of it. RunError where a setting
-    was changed since the seal was set. place: the folder that has the seal."""
+    """The text of config.toml, and a remark on it or "". Raises RunError if a setting was changed
+    after sealing. place: the folder with the seal."""
     text = read_plain(folder.config)
     if CONFIG not in seal:
         raise RunError(
-            f"{folder.config}: {place.name}/ has no seal of it, so that nobody can tell whether "
-            "it was changed. Put back the folder that belongs to it, or train another run"
+            f"{folder.config}: {place.name}/ has no seal for it, so changes cannot be detected. "
+            "Put back the folder that belongs to it, or train another run"
         )
     if text == seal[CONFIG]:
         return text, ""

@@ -65,7 +65,7 @@ def _connected() -> Any:
 
 
 class Mailbox:
-    """Keeps the progress of jobs until somebody looks; lives on the cluster."""
+    """Keeps the progress of jobs until the caller reads it; lives on the cluster."""
 
     def __init__(self) -> None:
         self._waiting: list[tuple[int, Any]] = []

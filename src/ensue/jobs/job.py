@@ -1,7 +1,7 @@
-"""`Job`: a function by its name and arguments as JSON; and what comes back of it, as JSON too.
+"""`Job`: a function by its name, with arguments as JSON, and its result, also as JSON.
 
-Nothing else passes between processes: no object is pickled, no code is sent. A worker imports the
-module that a job names and calls a function there that `work` has marked.
+Nothing else passes between processes: no pickled objects, no code. A worker imports the module that
+a job names and calls a function in it that `work` has marked.
 """
 
 from __future__ import annotations
@@ -105,7 +105,8 @@ def _function(reference: str) -> Work:
 
 
 def _described(problem: Exception) -> dict[str, Any]:
-    """ours: the class of an error that a person can put right; "" for a mistake of Ensue's own."""
+    """An exception as JSON. ours: the class of an error that users can fix; "" for a bug in
+    Ensue."""
     ours = next((base.__name__ for base in type(problem).__mro__ if _is_ours(base)), "")
     return {
         "ours": ours,
@@ -141,27 +142,27 @@ OnProgress = Callable[[Job, Any], None]
 
 
 def _nobody(job: Job, progress: Any) -> None:
-    """Hears of no progress."""
+    """A progress callback that does nothing."""
 
 
 class Pool(Protocol):
-    """Workers that stand ready."""
+    """Workers that are ready for jobs."""
 
     def room(self) -> int:
-        """How many more jobs it takes at this moment."""
+        """How many more jobs it can take now."""
 
     def begin(self, number: int, job: Job) -> None:
-        """Takes a job."""
+        """Starts or queues a job."""
 
     def wait(self) -> list[tuple[int, JobResult]]:
         """Waits until some jobs are finished, for good or with an error."""
 
 
 class Machines(Protocol):
-    """Where jobs run. Leaving the pool stops what still runs, at its next checkpoint.
+    """Where jobs run. Leaving the pool stops running jobs at their next checkpoint.
 
-    workers: how many jobs run at once; queued: how many more each worker takes, so that it need
-    not wait for the next one. Neither changes a result."""
+    workers: number of jobs that run at once; queued: number of further jobs that each worker takes
+    in advance, to avoid waiting. Neither changes a result."""
 
     @property
     def workers(self) -> int: ...
@@ -170,15 +171,16 @@ class Machines(Protocol):
 
 
 class _Feed:
-    """The jobs that have not begun. An error of whoever lists them is told when those that came
-    before it are finished."""
+    """The jobs that have not begun. An error while listing them is raised after the jobs before it
+    are finished."""
 
     def __init__(self, jobs: Iterable[Job]) -> None:
         self._jobs, self.begun, self.ended = iter(jobs), 0, False
         self.problem: Exception | None = None
 
     def fill(self, pool: Pool, most: int | None) -> None:
-        """most: the number of jobs that may have begun in all; None any."""
+        """Starts jobs while there is room. most: maximum number of jobs begun in total; None: no
+        limit."""
         while not self.ended and pool.room() and (most is None or self.begun < most):
             try:
                 job = next(self._jobs)
@@ -194,8 +196,8 @@ class _Feed:
 def as_completed(
     jobs: Iterable[Job], on: Machines, on_progress: OnProgress = _nobody
 ) -> Iterator[JobResult]:
-    """The results of jobs, each as soon as it is there. The next job is asked for when a worker is
-    free, so that a list may depend on the results before."""
+    """Yields the results of jobs as they finish. The next job is requested when a worker is free:
+    the iterable may depend on earlier results."""
     feed, finished = _Feed(jobs), 0
     with on.pool(on_progress, 0) as pool:
         feed.fill(pool, None)
@@ -211,9 +213,8 @@ def as_completed(
 def in_order(
     jobs: Iterable[Job], on: Machines, on_progress: OnProgress = _nobody, queued: int = 0
 ) -> Iterator[JobResult]:
-    """The results of jobs in the order of the jobs. Few are asked for ahead of the one whose
-    result comes next, so that the list may be endless. queued: see Machines; 1 for jobs that take
-    less than a second."""
+    """Yields the results in the order of the jobs. Few jobs are requested in advance: the iterable
+    may be endless. queued: see Machines; 1 for jobs of less than a second."""
     feed, results, passed = _Feed(jobs), dict[int, JobResult](), 0
     ahead = (AHEAD + queued) * on.workers
     with on.pool(on_progress, queued) as pool:

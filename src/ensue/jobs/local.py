@@ -1,8 +1,8 @@
 """`Local`: jobs on processes of this machine.
 
-A worker is a Python process that is started afresh, not forked: torch's threads are its own. A
-socket connects it with this process, and each ends when the other does. A worker that is killed is
-replaced, and its jobs are started again.
+A worker is a new Python process, not a fork, so it has its own torch threads. A socket connects it
+with this process, and each ends when the other does. A killed worker is replaced, and its jobs are
+started again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ensue.jobs.job import Job, JobResult, Machines, OnProgress, of_json, proble
 
 START = "import sys; sys.path[:] = sys.argv[2:]; from ensue.jobs.worker import main; main()"
 RESTARTS = 5  # of a job whose process was killed
-PATIENCE = 60.0  # seconds that a worker has for its checkpoint once it is told to stop
+PATIENCE = 60.0  # seconds that a worker has to write its checkpoint after the signal to stop
 # Libraries that read how many threads they may start, and what torchrun says of this process.
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 OF_TORCHRUN = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
@@ -90,7 +90,7 @@ class Worker:
             self.connection.send_bytes(begun.job.as_message())
 
     def stop(self) -> None:
-        """Tells it to end: at its next checkpoint, or at once where it has no job."""
+        """Stops the worker: at its next checkpoint, or at once without a job."""
         self.connection.close()
 
     def gone(self, until: float) -> None:
@@ -165,7 +165,7 @@ class LocalPool:
         if first.restarts > self._on.restarts:
             error = JobError(
                 f"{first.job.name}: its process was {ended}, {first.restarts} times. Next: see "
-                "whether there is enough memory for so many processes, and take fewer workers"
+                "whether there is enough memory for all processes, or take fewer workers"
             )
             failed.append((first.number, JobResult(first.job, None, error, first.restarts - 1)))
         else:

@@ -1,4 +1,4 @@
-"""The process that works on jobs, one after the other, until whoever started it is gone."""
+"""The process that works on jobs, one after another, until its parent process is gone."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import Any
 from ensue.jobs.job import as_json, called
 from ensue.signals import Stopped, noted
 
-PATIENCE = 60.0  # seconds that a job has for its checkpoint when nobody waits for it any more
+PATIENCE = 60.0  # seconds that a job has to write its checkpoint after its caller is gone
 STOPPED = 128 + signal.SIGTERM
 
 
 class Inbox:
-    """The jobs that have come. When the other side is gone, a job that is being worked on is told
-    to stop, as by SIGTERM."""
+    """The jobs that have arrived. When the other side is gone, the running job is stopped, as by
+    SIGTERM."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection, self._working = connection, False
@@ -47,8 +47,8 @@ class Inbox:
 
 
 def main() -> None:
-    """The number of the connection stands on the command line. Ctrl-C and SIGHUP are for whoever
-    started it, who says what becomes of the jobs."""
+    """Runs jobs from the connection whose number is on the command line. Ignores Ctrl-C and SIGHUP:
+    the parent process handles them and decides about the jobs."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     connection: Connection[Any, Any] = Connection(int(sys.argv[1]))
@@ -60,5 +60,5 @@ def main() -> None:
     try:
         while (message := inbox.next()) is not None:
             connection.send_bytes(as_json(called(message, tell)))
-    except (Stopped, OSError):  # an OSError of the connection: nobody is there any more
+    except (Stopped, OSError):  # an OSError of the connection: the other side is gone
         os._exit(STOPPED)

@@ -1,4 +1,4 @@
-"""What a unit makes of its input z: activations by name, and groups of units of several kinds.
+"""Activations of units by name, and groups of units of several kinds. z is a unit's input.
 
     logistic    σ(z) = 1/(1 + e⁻ᶻ)
     tanh        tanh z
@@ -8,8 +8,8 @@
     linear      z
     binary      0 or 1, drawn with probability σ(z) of 1; straight-through gradients
 
-The activation of a layer is one name for all of its units, or groups of them: "tanh*3 + relu"
-are three tanh units, and relu for the rest. A function of your own on tensors is one, too.
+The activation of a layer is one name for all units, or groups: "tanh*3 + relu" means three tanh
+units, and relu for the rest. It can also be your own function of tensors.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def draw(z: Tensor, generator: Generator | None = None) -> Tensor:
 def straight_through(
     z: Tensor, generator: Generator | None = None, *, through: str = "sigmoid"
 ) -> Tensor:
-    """A draw whose gradient goes back to z through σ ("sigmoid"), or as it is ("identity")."""
+    """A draw whose gradient goes back to z through σ ("sigmoid"), or unchanged ("identity")."""
     if through not in THROUGH:
         raise unknown("way through a draw", through, THROUGH)
     sample: Tensor = _StraightThrough.apply(z, draw(z, generator), through == "sigmoid")  # type: ignore[no-untyped-call]
@@ -88,10 +88,10 @@ def straight_through(
 def score_function(
     cost: Tensor, z: Tensor, sample: Tensor, baseline: Tensor | float = 0.0
 ) -> Tensor:
-    """The cost as it is; z gets the score-function estimate of its derivative.
+    """Returns the cost unchanged; z gets the score-function estimate of its derivative.
 
-    cost (…) of the sample, z and sample (…, units). The baseline may be a number or (…): the mean
-    cost of other draws makes the estimate calmer; one that looks at this draw makes it biased."""
+    cost (…) of the sample, z and sample (…, units). baseline: a number or (…). The mean cost of
+    other draws reduces the variance; a baseline that depends on this draw adds bias."""
     if sample.shape != z.shape or cost.shape != z.shape[:-1]:
         raise ShapeError(
             f"score_function: expected a sample {tuple(z.shape)} and a cost {tuple(z.shape[:-1])} "
@@ -182,7 +182,7 @@ class Maxout(Activation):
 
 
 class Groups(Activation):
-    """Several activations side by side, each with units of its own. z holds the numbers of the
+    """Several activations next to each other, each with its own units. z has the numbers of the
     first group, then those of the second, …"""
 
     def __init__(self, parts: Sequence[Activation]) -> None:

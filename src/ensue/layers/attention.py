@@ -1,7 +1,7 @@
-"""Attention: how well each position of a memory answers a query, and what is seen there.
+"""Attention: scores of the positions of a memory for a query, and their weighted mean.
 
-A memory is (rows, positions, width), with real (rows, positions), True where there is something.
-Keys are made of it once (`prepare`), so that a step costs one score for each position.
+A memory is (rows, positions, width), with real (rows, positions), True at real positions. `prepare`
+computes its keys once; a step then costs one score for each position.
 """
 
 from __future__ import annotations

@@ -176,8 +176,8 @@ def parts_of(description: str) -> list[BlockPart]:
 class ConvolutionBlocks(nn.Module):
     """Convolutions and pools one after another, as `parts_of` reads their description.
 
-    A convolution keeps the size (padding ⌊k/2⌋) but for its stride, and is followed by the norm
-    ("batch", or "none") and ReLU."""
+    A convolution of stride 1 keeps the size (padding ⌊k/2⌋). The norm ("batch", or "none") and ReLU
+    follow each convolution."""
 
     def __init__(self, channels: int, description: str, *, norm: str = "batch") -> None:
         super().__init__()
@@ -207,7 +207,7 @@ class ConvolutionBlocks(nn.Module):
         self.layers = nn.Sequential(*layers)
 
     def shape(self, height: int, width: int) -> tuple[int, int, int]:
-        """Channels, height and width of what comes out."""
+        """Channels, height and width of the output."""
         volume = self.channels_in, height, width
         for layer in self.layers:
             if isinstance(layer, Convolution | VolumePooling):
@@ -355,8 +355,8 @@ class GatedConvolutions(nn.Module):
         )
 
     def go_on(self, x: Tensor, past: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """For causal layers: y, and what is carried after the last step. Pieces of any size give
-        what the whole gives."""
+        """For causal layers: y, and the state after the last step. Pieces of any size give the same
+        result as the whole."""
         states = []
         for norm, layer, before in zip(self.norms, self._convolutions, past, strict=True):
             front, inside = before.transpose(0, 1), norm(x)

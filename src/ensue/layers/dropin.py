@@ -1,6 +1,6 @@
 """`RNN`, `GRU`, `LSTM`: drop-in for torch.nn's — same words, weights, layouts and results.
 
-Beyond torch.nn they take `lengths`, a plain integer tensor, in place of packed sequences.
+Beyond torch.nn they take `lengths`, a plain integer tensor, instead of packed sequences.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ def _packed_like(sequence: PackedSequence, y: Tensor, lengths: Tensor) -> Packed
 
 
 class OneState(DropIn):
-    """Those whose state is h alone."""
+    """Layers whose state is h alone."""
 
     def forward(
         self,

@@ -62,8 +62,8 @@ class MLP(nn.Module):
 
     activations: of the hidden layers, one for all or one for each; each a name, groups of units
     ("tanh*3 + relu"), or a function. output: that of the last layer. skips: pairs (from, to) of
-    layers, 0 the input: layer `to` also takes a_from, after its own input, with weights of its
-    own. dropout: of each hidden layer's units, in training.
+    layers, 0 the input: layer `to` also takes a_from, after its usual input, with separate
+    weights. dropout: of each hidden layer's units, in training.
 
     MLP([2, 4, 4, 1]) has 37 parameters."""
 

@@ -65,7 +65,7 @@ def step_mask(lengths: Tensor, time: int, first: int = 0, last: int | None = Non
 
 
 def refuse_lengths(state: Any, name: str) -> None:
-    """An error for lengths that stand where a state belongs: layer(x, lengths). name: that of the
+    """Raises an error for lengths that are passed as the state: layer(x, lengths). name: of the
     argument."""
     if isinstance(state, Tensor):
         lengths = state.dim() < 2 and not state.is_floating_point()

@@ -18,13 +18,12 @@ class MultiHead(nn.Module):
     """For each head, α = softmax(Q·Kᵀ/√d) and α·V, d = width / heads; then a linear map over all.
 
     Called with tensors (time, batch, width). Inside, rows come first: queries (batch, queries,
-    width), and a memory (batch, keys, 2·width), the keys and the values of what is looked at side
-    by side, which can be kept, lengthened and reordered as one tensor. There may be several rows
-    of queries, in succession, for each row of a memory.
+    width), and a memory (batch, keys, 2·width), keys and values in one tensor, which can be stored,
+    lengthened and reordered. Each row of a memory may have several consecutive rows of queries.
 
-    mask: True where a query may look, of a shape that broadcasts to (batch, heads, queries, keys);
-    None is everywhere. A query that may look nowhere gets α = 0. In training a weight α is dropped
-    with probability `dropout`. Parameters are named and laid out as those of
+    mask: True where a query may attend, of a shape that broadcasts to (batch, heads, queries,
+    keys); None allows everything. A query without any allowed position gets α = 0. In training a
+    weight α is dropped with probability `dropout`. Parameters have the names and layout of
     torch.nn.MultiheadAttention, whose state_dict can be loaded."""
 
     def __init__(self, width: int, heads: int, dropout: float = 0.0) -> None:
@@ -117,8 +116,8 @@ class MultiHead(nn.Module):
         return y.reshape(queries.shape)
 
     def weights(self, queries: Tensor, memory: Tensor, mask: Tensor | None = None) -> Tensor:
-        """α (batch, heads, queries, keys): rows of queries that share a row of the memory stand
-        behind one another."""
+        """α (batch, heads, queries, keys): rows of queries that share a row of the memory follow
+        one another."""
         q = self._headed(_grouped(queries, memory))
         k = self._headed(memory[..., : self.width])
         scores = (q / math.sqrt(q.shape[-1])) @ k.transpose(-1, -2)
@@ -148,11 +147,11 @@ Recorded = Mapping[str, list[Tensor]]
 
 @contextmanager
 def recorded_attention(network: nn.Module) -> Iterator[Recorded]:
-    """While inside, the weights α (batch, heads, queries, keys) of every `MultiHead` of a network:
-    by the name of the module, one for each time that it was called.
+    """Records the weights α (batch, heads, queries, keys) of every `MultiHead` of a network inside
+    the block: by the name of the module, one entry for each call.
 
-    They are found from the very queries, memory and mask that the layer is called with; what it
-    gives stays as it is. Weights are those before dropout."""
+    They are computed from the queries, memory and mask of the call, before dropout; outputs do not
+    change."""
     weights: dict[str, list[Tensor]] = {}
     heads = {
         name: module for name, module in network.named_modules() if isinstance(module, MultiHead)

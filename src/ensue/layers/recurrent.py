@@ -59,12 +59,12 @@ class OneWay(nn.Module):
 
     @property
     def dtype(self) -> torch.dtype:
-        """That of the parameters."""
+        """The type of the parameters."""
         parameter = next(iter(self._parameters.values()), None)
         return next(self.parameters()).dtype if parameter is None else parameter.dtype
 
     def way(self) -> Way:
-        parameters = self._parameters  # but for those that a parametrisation has taken the place of
+        parameters = self._parameters  # except those that a parametrisation has replaced
         tensors = {
             n: parameters[n] if n in parameters else getattr(self, n) for n in self.cell.parameters
         }
@@ -72,7 +72,7 @@ class OneWay(nn.Module):
 
     @property
     def starts(self) -> Tensors:
-        """The parameters that the parts of the state begin at, by name; none where that is zero."""
+        """The learned initial values of the parts of the state, by name; empty if they are zero."""
         names = [f"start_{part}" for part in self.cell.parts] if self.learned_start else []
         return {name: getattr(self, name) for name in names}
 
@@ -95,11 +95,11 @@ class Recurrent(nn.Module):
     each a tuple of the cell's parts, (batch, features). Feed it back to continue.
 
     cell: a Cell, its name, or one Cell for each layer.
-    backward_start: where the backward direction begins — "zero", "forward_end" (the forward
-    direction's end state) or "shared_end" (its state at the last step is the forward one); but for
-    "zero", a backward state that is given or learned is not used.
-    dropout: of what goes from a layer to the next; weight_dropout: of single entries of the
-    matrices that multiply the state, the same for all rows and steps of a call.
+    backward_start: initial state of the backward direction — "zero", "forward_end" (the forward
+    direction's end state) or "shared_end" (its state at the last step is the forward one). Only
+    "zero" uses a backward state that is passed in or learned.
+    dropout: between layers; weight_dropout: of single entries of the matrices that multiply the
+    state, the same for all rows and steps of a call.
     initial: "zero" or "learned". output_layers: an `OutputLayer`, V·h + d, between each two layers.
     max_length: cut (at the "end" or "start") or pad x to it.
     engine: "auto", or one of ensue.engine.ENGINES by name.
@@ -159,7 +159,7 @@ class Recurrent(nn.Module):
 
     @property
     def ways(self) -> list[OneWay]:
-        """One for each layer and direction, in the order of the state."""
+        """One entry for each layer and direction, in the order of the state."""
         forwards, backwards = (
             cast(Iterable[OneWay], self._modules[name]._modules.values())  # type: ignore[union-attr]
             for name in ("forwards", "backwards")
@@ -230,7 +230,7 @@ class Recurrent(nn.Module):
         return _drawn(self.ways, x)
 
     def masks_at(self, masks: Sequence[Masks | None], at: int, size: int = 1) -> list[Masks | None]:
-        """Those of `size` steps from step `at` on."""
+        """The masks of `size` steps from step `at` on."""
         return [_slice_masks(w.cell, m, at, size) for w, m in zip(self.ways, masks, strict=True)]
 
     # ---------------------------------------------------------------- other ways to run it

@@ -1,4 +1,4 @@
-"""The recursive network: the same cell over a tree in place of a chain."""
+"""The recursive network: the same cell over a tree instead of a chain."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def heights(parents: Tensor) -> Tensor:
         raise ShapeError(
             f"parents[{k}] = {int(parents[k])}: expected −1 (a root) or 0 to {count - 1}"
         )
-    waiting = torch.bincount(parents[parents >= 0], minlength=count)  # for so many children
+    waiting = torch.bincount(parents[parents >= 0], minlength=count)  # number of children left
     ready, visited, level = (waiting == 0).nonzero()[:, 0], 0, 0
     while len(ready):
         height[ready] = level

@@ -1,4 +1,4 @@
-"""Layers of cells, one or both directions each: the one place where they are run in order."""
+"""Layers of cells, one or both directions each: the only place that runs them in order."""
 
 from __future__ import annotations
 

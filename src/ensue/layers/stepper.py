@@ -21,7 +21,7 @@ class CellStep(Protocol):
 
 
 class EagerStep:
-    """A cell's own `step`, where no kernel can be compiled."""
+    """A cell's `step` in torch, if no kernel can be compiled."""
 
     def __init__(self, cell: Cell, parameters: Mapping[str, Tensor], input_size: int) -> None:
         hidden = hidden_size(cell, parameters)
@@ -34,11 +34,11 @@ class EagerStep:
 
 
 class Stepper:
-    """A stack of cells with their weights made ready once, for `batch` rows.
+    """A stack of cells with weights that are prepared once, for `batch` rows.
 
-    Steps give what the layer gives for the whole sequence in evaluation. The state is a value:
-    keep it, give it back, or reorder its rows. Weights are read when the stepper is made, and
-    no gradients are recorded. Several threads may use one stepper, each with states of its own.
+    Steps give the same outputs as the layer for the whole sequence in evaluation. The state is a
+    value: store it, pass it back, or reorder its rows. Weights are read at construction, and no
+    gradients are recorded. Several threads may use one stepper, each with its own states.
 
     >>> stepper = Recurrent("GRU", 8, 16).eval().stepper(batch=1)
     >>> y, state = stepper.step(torch.zeros(1, 8), stepper.start())

@@ -1,7 +1,7 @@
-"""The blocks of a Transformer, in three stacks: an encoder, a decoder that looks at a source, and a
-decoder alone. What a decoder remembers goes in and comes out, so that it can step.
+"""The blocks of a Transformer, in three stacks: an encoder, a decoder that attends to a source, and
+a decoder alone. The state of a decoder goes in and comes out, which allows single steps.
 
-Stacks take and give (time, batch, width); inside, rows come first.
+Inputs and outputs of stacks are (time, batch, width); inside, rows come first.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def sinusoids(positions: Tensor, width: int, dtype: torch.dtype | None = None) -
 
 
 def placed(x: Tensor, first: int | Tensor = 0, period: int | None = None) -> Tensor:
-    """x (time, batch, width) with the sinusoids of its steps, which stand at first, first + 1, …,
-    counted modulo `period` if one is given."""
+    """x (time, batch, width) plus the sinusoids of its positions first, first + 1, …, modulo
+    `period` if there is one."""
     positions = first + torch.arange(x.shape[0], device=x.device)
     if period is not None:
         positions = positions % period
@@ -163,8 +163,8 @@ class DecoderBlocks(nn.Module):
         self.norm = design.last_norm()
 
     def memories(self, source: Tensor) -> tuple[Tensor, ...]:
-        """For each block, what it looks at of source (time, batch, width): (batch, time, 2·width).
-        Steps need them again and again, the source itself no more."""
+        """Keys and values of source (time, batch, width) for each block: (batch, time, 2·width).
+        Steps need these repeatedly, and the source itself no longer."""
         rows = source.transpose(0, 1).contiguous()
         return tuple(_cross(block).memory(rows) for block in self.layers)
 
@@ -231,8 +231,8 @@ def _cross(block: nn.Module) -> MultiHead:
 
 
 def _causal(time: int, before: int, context: int | None, device: torch.device) -> Tensor | None:
-    """(time, before + time): True where a step may look, at itself and back, no farther than the
-    context. None for one step, which may look everywhere: no more is kept than it may see."""
+    """(time, before + time): True where a step may attend: to itself and earlier steps within the
+    context. None for a single step, which may attend to everything that is stored."""
     if time == 1:
         return None
     behind = torch.arange(before, before + time, device=device)[:, None] - torch.arange(

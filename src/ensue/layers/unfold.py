@@ -1,8 +1,7 @@
 """A recurrent network unrolled for a given length, as a picture.
 
-Time runs to the right, layers stand on one another. A box is one cell at one step; boxes of
-one colour and one θ share their parameters, which is why their number does not depend on the
-length.
+Time runs to the right, layers upwards. A box is one cell at one step; boxes with the same colour
+and θ share their parameters, so the number of parameters does not depend on the length.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""How good predictions are.
+"""Scores of predicted classes.
 
 gold and predicted are class numbers (rows,), or zeros and ones (rows, labels) where there may
-be several labels at once. What can be said of counts takes them with any axes in front, so
-that one call scores a thousand resamples (`bootstrap`). 0/0 is 0.
+be several labels at once. Scores that depend on counts accept any leading axes: one call scores a
+thousand resamples (`bootstrap`). 0/0 is 0.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Spans written as tags: B-PER I-PER O and its relatives.
 
-IOB2 (BIO)  B begins every span, I goes on
+IOB2 (BIO)  B begins every span, I continues it
 IOB1        I throughout; B only where a span touches one of its own type
-BIOES       B begins, I goes on, E ends, S is a span of one
+BIOES       B begins, I continues, E ends, S is a span of one
 
 Reading is that of conlleval: any sequence of tags has spans, a legal one or not. A span begins at
 B and S, and wherever the type changes or nothing was open; it ends after E and S, and before
@@ -22,7 +22,7 @@ from ensue.errors import DataError, unknown
 
 SCHEMES = ("IOB1", "IOB2", "BIOES")
 OUTSIDE = "O"
-OPEN, INSIDE = ("B", "I"), ("I", "E")  # what leaves a span open, what goes on with one
+OPEN, INSIDE = ("B", "I"), ("I", "E")  # tags that leave a span open; tags that continue one
 
 
 class Span(NamedTuple):

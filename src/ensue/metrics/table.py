@@ -29,8 +29,8 @@ LARGEST_EXPONENT = 700.0
 
 @dataclass(frozen=True)
 class Metric:
-    """function: the score of answers of one kind, None where these have none; costly: computed
-    only where it is watched."""
+    """function: the score of answers of one kind, None if it does not apply; costly: computed only
+    if it is watched."""
 
     name: str
     higher_is_better: bool
@@ -146,8 +146,8 @@ METRICS = {
 def further_scores(
     metrics: tuple[Metric, ...], answers: Any, known: Collection[str]
 ) -> dict[str, float]:
-    """What an evaluation adds to the scores that it has: every metric that is none of these and
-    costs no search; a cost stands there as the log loss."""
+    """The scores that an evaluation adds: every metric that is not yet known and needs no search; a
+    known cost is listed as the log loss."""
     left = (
         metric for metric in metrics if not metric.costly and metric.name not in (*known, "cost")
     )
@@ -156,7 +156,7 @@ def further_scores(
 
 
 def scores_of(metrics: tuple[Metric, ...], answers: Any, watch: str) -> dict[str, float]:
-    """What validation says of answers; a costly metric only where it is the one watched."""
+    """The validation scores of answers; costly metrics only if a costly one is watched."""
     scores = {}
     for metric in metrics:
         if metric.costly and not (watch == metric.name or METRICS[watch].costly):

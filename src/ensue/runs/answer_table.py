@@ -38,8 +38,8 @@ Rows = Iterable[Values]
 
 
 class KeptColumns:
-    """Columns of the files that questions come from. columns: their names, `all`, or none: then
-    those that are called an id."""
+    """Columns of the input files to repeat in the table. columns: their names, `all`, or none: then
+    columns that are named like an id."""
 
     def __init__(self, paths: Sequence[str], data: DataSettings, columns: Sequence[str]) -> None:
         self._data = data
@@ -83,8 +83,8 @@ def _is_id(name: str) -> bool:
 
 
 def table_rows(answers: Iterable[Reply], columns: KeptColumns) -> Iterator[Values]:
-    """Of answers as columns: the kept ones, or else the place of the row; then those of the answer,
-    whose names are those of its fields unless a kept one has them."""
+    """The rows of a table of answers: the kept columns, or else the place of the row, then the
+    fields of the answer, renamed if a kept column has the same name."""
     for values, answered in columns.beside(answers):
         begin = values if values or not answered.row else {ROW: answered.row}
         table = dict(begin)
@@ -125,8 +125,8 @@ def _as_jsonl(rows: Rows, file: BinaryIO) -> None:
 
 
 def _as_parquet(rows: Rows, file: BinaryIO) -> None:
-    """The type of a column follows from all of its values: groups of rows wait in a file beside
-    until the last one is known, so that memory holds one."""
+    """The type of a column follows from all of its values: groups of rows wait in a temporary file
+    until the last one is known, so memory holds a single group."""
     pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     groups, schema = _groups_of(rows, pyarrow), None
     with tempfile.TemporaryFile(dir=Path(file.name).parent) as beside:
@@ -177,8 +177,8 @@ def check_table_file(path: Path) -> None:
 
 
 def refuse_read_files(path: Path, read: Iterable[str]) -> None:
-    """OptionError where the table would take the place of a file that it is made from, or that the
-    model has learned from: texts and labels would be gone."""
+    """Raises OptionError if the table would overwrite an input file, or a file that the model was
+    trained on: texts and labels would be lost."""
     if not path.exists():
         return
     for source in (side for files in read for side in sides_of(files)):

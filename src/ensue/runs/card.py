@@ -23,10 +23,10 @@ SEAL = "<!-- sha256 {} -->"
 
 
 def write_card(folder: RunFolder, trained: Trained, say: Say = nobody) -> None:
-    """Of a model that has just been trained, with the evaluations that it has already."""
+    """Writes the card of a newly trained model, with its evaluations so far."""
     _, edited = _read(folder)
     if edited:
-        say(Message(f"{folder.card}: edited since it was written; written anew", warning=True))
+        say(Message(f"{folder.card}: edited since it was written; overwritten", warning=True))
     _write(folder, _training(folder, trained) + _evaluations(folder))
 
 
@@ -51,7 +51,7 @@ def _write(folder: RunFolder, text: str) -> None:
 
 
 def _read(folder: RunFolder) -> tuple[str | None, bool]:
-    """The text without its digest, None where there is no card; and whether it was edited."""
+    """The text without its digest, None without a card; and whether it was edited."""
     try:
         text = read_plain(folder.card).decode()
     except FileNotFoundError:
@@ -83,13 +83,13 @@ def _training(folder: RunFolder, trained: Trained) -> str:
             f"{outcome.reason}; best on validation: {_listed(outcome.scores or {})}"
         )
     if trained.answer:
-        lines.append(f"- of what answers, on validation: {_listed(trained.answer)}")
+        lines.append(f"- validation, combined model: {_listed(trained.answer)}")
     lines.append("- the whole configuration: config.toml")
     return "\n".join(lines) + "\n"
 
 
 def _evaluations(folder: RunFolder) -> str:
-    """The section; "" where there is no evaluation."""
+    """The section on evaluations; "" without any."""
     sections = [_section(evaluation) for evaluation in current_evaluations(folder)]
     return f"\n{EVALUATION}\n\n" + "\n".join(sections) if sections else ""
 

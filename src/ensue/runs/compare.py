@@ -34,7 +34,7 @@ Evaluate = Callable[[RunFolder], None]
 
 @dataclass(frozen=True)
 class Difference:
-    """run − first, of a score: with the interval of the paired bootstrap over so many rows."""
+    """run − first, of a score, with the interval of the paired bootstrap; rows: their number."""
 
     run: str
     score: str
@@ -68,7 +68,7 @@ class Comparison(Printed):
         first, (value, low, high) = self.runs[0], difference.interval
         if math.isnan(low):
             return (
-                f"{difference.run} and {first}: no difference can be told, a {difference.score} "
+                f"{difference.run} and {first}: cannot be compared, a {difference.score} "
                 "is infinite"
             )
         if value == low == high == 0:
@@ -218,7 +218,7 @@ def compare_runs(
 
 
 def _names(runs: Sequence[Run]) -> list[str]:
-    """The names of the folders; where two are alike, their paths."""
+    """The names of the folders; their paths if two have the same name."""
     names = [run.path.resolve().name for run in runs]
     paths = [str(run.path) for run in runs]
     if len(set(paths)) < len(paths):
@@ -231,8 +231,8 @@ def _of_part(run: Run, part: str) -> list[Evaluated]:
 
 
 def _comparable(runs: Sequence[Run], names: Sequence[str], part: str) -> list[Evaluated]:
-    """One evaluation of each run, all of the same files under the same settings: the latest such
-    ones of the first run."""
+    """One evaluation of each run, all on the same files with the same settings: those of the latest
+    possible evaluation of the first run."""
     every = [_of_part(run, part) for run in runs]
     missing = [run for run, of_run in zip(runs, every, strict=True) if not of_run]
     if missing:
@@ -308,7 +308,8 @@ def _refuse_other_rows(names: Sequence[str], evaluations: Sequence[Evaluation]) 
 
 
 def _differences(names: Sequence[str], evaluations: Sequence[Evaluation]) -> list[Difference]:
-    """Of each run from the first, in every score that both have by the same function."""
+    """The difference of each run from the first, in every score that both compute with the same
+    function."""
     first, differences = evaluations[0], []
     for name, evaluation in zip(names[1:], evaluations[1:], strict=True):
         if evaluation.main != first.main:

@@ -73,8 +73,8 @@ def portable(path: str, folder: Path) -> str:
 
 
 def located(path: str, folder: Path) -> str:
-    """The file that a configuration in this folder means: where the path leads, or else the file
-    of the same name inside the folder or beside it."""
+    """The file that a configuration in this folder means: the one at the path or, if it is missing,
+    the file of the same name inside the folder or next to it."""
     place = Path(os.path.normpath(Path(os.path.abspath(folder)) / path))
     if place.exists():
         return str(place)
@@ -94,9 +94,9 @@ Kinds = Mapping[str, tuple[type[Table], Mapping[str, Any]]]  # with the defaults
 
 @dataclass(frozen=True)
 class RunConfig:
-    """task: its name; members: how many networks, whose mean answers; told: the keys of each table
-    that were given, the others being defaults. A configuration file tells all of them. permission:
-    the files of cells that may run; a configuration that was read from a file has none."""
+    """task: its name; members: ensemble size; predictions are averaged; told: the keys that were
+    set, by table; the others have defaults. A configuration file sets all of them. permission: the
+    files of cells that may run; a configuration that was read from a file has none."""
 
     task: str
     members: int
@@ -194,7 +194,7 @@ class RunConfig:
         return replace(config, data=data, model=model, base=base, explicit=keys)
 
     def tables(self) -> dict[str, Any]:
-        """As TOML holds it; `of` reads it back."""
+        """The configuration as tables of TOML; `of` reads it back."""
         names = [name for name in TABLES if name != BASE or self.base.path]
         tables = {name: getattr(self, name).table() for name in names}
         if self.inputs:
@@ -281,14 +281,17 @@ def tables_of(task: AnyTask) -> Kinds:
 
 
 def _columns_of_others(task: AnyTask, data: DataSettings | None) -> list[str]:
-    """A problem where a task is told columns that it does not read."""
+    """A problem if the configuration names columns that the task does not read."""
     if data is None:
         return []
     columns = inputs_of_others(task, data)
     if not data.columns or "data.columns" in task.columns.values():
         return columns
     able = sorted(name for name in TASKS if "data.columns" in TASKS[name].columns.values())
-    message = f"data.columns: read beside a text by {' and '.join(able)}; expected [], got a list"
+    message = (
+        f"data.columns: only {' and '.join(able)} read columns together with a text; expected [], "
+        "got a list"
+    )
     return [*columns, message]
 
 
@@ -312,7 +315,7 @@ def inputs_of_others(task: AnyTask, data: DataSettings) -> list[str]:
 
 
 def _unlabelled_of_others(task: AnyTask, data: DataSettings | None) -> list[str]:
-    """A problem where a task is told rows without labels that it does not learn from."""
+    """A problem if the configuration names unlabelled rows that the task does not learn from."""
     if data is None or not data.unlabelled or task.unlabelled is not None:
         return []
     able = sorted(name for name in TASKS if TASKS[name].unlabelled is not None)
@@ -322,7 +325,7 @@ def _unlabelled_of_others(task: AnyTask, data: DataSettings | None) -> list[str]
 def _problems(
     error: ValidationError, kinds: Kinds, name: str, table: Mapping[str, Any]
 ) -> list[str]:
-    """Each on a line; keys that belong elsewhere get a message of their own."""
+    """A line for each problem; misplaced keys get their own message."""
     kind = kinds[name][0]
     strange = [key for key in table if key not in kind.model_fields]
     where = {key: message for key in strange if (message := _belongs(key, kinds))}
@@ -335,7 +338,7 @@ def _problems(
 
 
 def _belongs(key: str, kinds: Kinds) -> str:
-    """Where a key belongs; "" for one that there is not."""
+    """Where a key belongs; "" for an unknown key."""
     if key in ("members", "task"):
         return f"stands in no table: {key}=…"
     for table, (kind, _) in kinds.items():
@@ -375,8 +378,8 @@ def changed(tables: Mapping[str, Any], settings: Sequence[str]) -> dict[str, Any
 
 
 def table_at(tables: dict[str, Any], path: str) -> dict[str, Any]:
-    """The table of that name, "inputs.title" inside of another, made where it is not there;
-    ConfigError where something else is."""
+    """The table of that name, created if missing; "inputs.title" is inside another table. Raises
+    ConfigError if the name has another value."""
     inside = path.startswith(f"{INPUTS}.")
     place = tables
     for name in path.split(".", 1) if inside else filter(None, [path]):
@@ -396,8 +399,8 @@ def _value(text: str) -> Any:
 
 @dataclass(frozen=True)
 class _NamedFile(CellFile):
-    """expected: the sha256 of the file that the run was trained with, "" where nothing tells;
-    begun: whether the run has been trained at all."""
+    """expected: the sha256 of the file that the run was trained with, "" if unknown; begun: whether
+    the run has begun to train."""
 
     expected: str = ""
     begun: bool = False
@@ -416,12 +419,12 @@ class _NamedFile(CellFile):
 
 
 def _cell_file(key: str, cell: CellReference, folder: RunFolder) -> _NamedFile:
-    """The file that a configuration names for a cell, as it is now. A link is no copy of it."""
+    """The current file that a configuration names for a cell. A link does not count as a copy."""
     path = Path(cell.file)
     if not path.is_file():
         again = in_shell(f"{key}=FILE:{cell.name}")
         raise RunError(
-            f"{folder.path}: {key}: expected the file of its cell, {cell.file}, and there is none. "
+            f"{folder.path}: {key}: expected the file of its cell, {cell.file}, which is missing. "
             f"Put it back, or name the cell again with the files: --set {again}"
         )
     copies = [

@@ -1,7 +1,7 @@
 """`ensue train --members 5 --workers 2`: the networks of an ensemble, each in a process of its own.
 
-A worker trains one network in its folder, as the run itself would have. The run then finds all of
-them finished, and goes on as ever.
+A worker trains one network in its folder, exactly as the run itself would. The run then finds all
+of them finished, and continues as usual.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ensue.training import Display, RunFolder
 def members_elsewhere(
     folder: RunFolder, config: RunConfig, on: Machines, say: Say, allow: list[str]
 ) -> Callable[[int], None]:
-    """What trains so many networks of the run, once its configuration stands in the folder."""
+    """A function that trains that many networks of the run, after its configuration is written."""
     refuse_one_network(config)
 
     def train(members: int) -> None:

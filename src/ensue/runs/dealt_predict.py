@@ -22,13 +22,13 @@ from ensue.tasks.kept_cells import Trust
 from ensue.tasks.reader import QuestionFiles
 from ensue.training import RunFolder
 
-WAITING = 1  # shares that each worker has beside the one it works on
+WAITING = 1  # shares in the queue of each worker, after the one it works on
 
 
 @dataclass
 class DealtPrediction:
-    """A prediction by several processes. folder: of the run, where every worker can read it; how,
-    loaded: as its model was loaded here; prediction: what is asked, and counts of answers."""
+    """A prediction by several processes. folder: of the run, readable for every worker; how,
+    loaded: the way its model was loaded here; prediction: the questions, and counts of answers."""
 
     folder: Path
     how: Loading

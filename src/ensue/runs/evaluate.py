@@ -38,9 +38,9 @@ HELD_OUT = ("validation", "test")  # parts that can be evaluated
 
 @dataclass(frozen=True)
 class EvaluationRequest:
-    """What is evaluated. part: test or validation; test: files in the place of the run's test
-    part; reading: keys of [data] in the place of the run's; options: the task's own words;
-    picture: whether it is to be drawn; loading: how the model is loaded."""
+    """What to evaluate. part: test or validation; test: files instead of the run's test part;
+    reading: keys of [data] instead of the run's; options: options of the task; picture: whether to
+    draw it; loading: how to load the model."""
 
     part: str = "test"
     test: Sequence[str] = ()
@@ -52,9 +52,9 @@ class EvaluationRequest:
 
 @dataclass(frozen=True)
 class Opened:
-    """An evaluation, and how often this test part has been looked at, by any run beside; svg: its
-    picture, where it was asked for; not_kept: why it could not be written into the run's folder,
-    None where it was."""
+    """An evaluation, and how often this test part was evaluated, by this run and by all runs next
+    to it; svg: its picture, if requested; not_kept: the error of writing it into the run's folder,
+    if any."""
 
     evaluation: Evaluation
     by_this_run: int
@@ -159,12 +159,12 @@ def _evaluated(
 
 
 def _keep(folder: RunFolder, evaluated: Evaluated, say: Say) -> EnsueError | None:
-    """Writes an evaluation into the folder and the card; what went wrong is for the caller to
-    tell, after the scores. What thresholds of one command give is not the model's own score."""
+    """Writes an evaluation into the folder and the card. Returns the error, if any: the caller
+    reports it after the scores. Scores with thresholds of one command are not kept."""
     tried = [decision.flag for decision in DECISIONS if decision.key in evaluated.options]
     if tried:
         by = " and ".join(tried)
-        say(Message(f"not kept in {folder.path.name}: scores by {by} are of this try alone"))
+        say(Message(f"not kept in {folder.path.name}: scores by {by} hold for this call only"))
         return None
     try:
         keep_evaluation(folder, evaluated)
@@ -175,10 +175,9 @@ def _keep(folder: RunFolder, evaluated: Evaluated, say: Say) -> EnsueError | Non
 
 
 def basis_of(config: RunConfig, part: str) -> dict[str, Any]:
-    """The settings that decide which rows are evaluated and what is expected of them: those that
-    the task is compared on, less where files are, how faulty rows are treated, by what rows are
-    split where the part has files of its own, and, where a label is what counts, what it is
-    predicted from."""
+    """The settings that decide which rows are evaluated, and their targets: those that the task is
+    compared on. Left out are the paths of files and the treatment of faulty rows; settings of the
+    split, if the part has its own files; and, if the target is a label, the input columns."""
     data, named = config.data, config.description.compared_on
     free = {*PARTS, "skip_bad"}
     free |= {"split_seed", "group"} if data.shares(part) is None else set()
@@ -211,7 +210,7 @@ def _refuse_missing(folder: RunFolder, data: DataSettings, request: EvaluationRe
         others = ", or give other rows with --test FILE" if request.part == "test" else ""
         raise DataError(
             f"{folder.path}: the rows of its {request.part} part are in {', '.join(gone)}, which "
-            f"is not there: put the file back or beside the run{others}"
+            f"is missing: put the file back or next to the run{others}"
         )
 
 

@@ -1,8 +1,7 @@
 """evaluation.json: what a run was evaluated on, and how good it was, one entry for each part.
 
-What each row adds to the scores stands beside it in evaluation-rows/, one file for each entry, so
-that two runs can be compared row by row. All of it is sealed: a file that differs in one bit is
-not read."""
+evaluation-rows/, next to it, has what each row adds to the scores, one file for each entry: two
+runs can be compared row by row. All of it is sealed: a file that differs in one bit is not read."""
 
 from __future__ import annotations
 
@@ -42,11 +41,11 @@ class EvaluatedFile:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """An evaluation that is kept. part: test or validation; files: those that its rows are from;
-    basis: settings that must be the same for another run to be compared; options: the task's own
-    options ("asked" in the file); model: digest of the model; best_so_far: empty, or where its
-    weights are from, if the run was not finished; when: UTC; rows: name and digest of the file
-    with its rows; opening: digest of the line that says that the test part was opened."""
+    """A stored evaluation. part: test or validation; files: the files of its rows; basis: settings
+    that must be the same in runs that it is compared with; options: options of the task ("asked" in
+    the file); model: digest of the model; best_so_far: the source of the weights if the run was
+    unfinished, else ""; when: UTC; rows: name and digest of the file with its rows; opening: digest
+    of the line that records the use of the test part."""
 
     part: str
     task: str
@@ -94,7 +93,7 @@ def _expect(kind: type, values: Mapping[str, object]) -> None:
 
 
 def read_evaluations(folder: RunFolder, kind: type[Evaluation] = Evaluation) -> list[Evaluated]:
-    """Those of a run, the latest last; [] where there are none. kind: the task's class."""
+    """The evaluations of a run, the latest last; [] for none. kind: the task's class."""
     entries = _entries(folder)
     try:
         return [Evaluated.of_json(entry, kind) for entry in entries]
@@ -103,7 +102,7 @@ def read_evaluations(folder: RunFolder, kind: type[Evaluation] = Evaluation) -> 
 
 
 def _entries(folder: RunFolder) -> list[dict[str, Any]]:
-    """As the file has them."""
+    """The entries of the file."""
     try:
         content = unsealed(read_plain(folder.evaluation), folder.evaluation.name)
         check_format(content["format"], folder.evaluation)
@@ -123,7 +122,7 @@ def _not_ours(folder: RunFolder, why: Exception) -> RunError:
 
 
 def model_digest(folder: RunFolder) -> str:
-    """Of the model that a run has now; "" where it has none."""
+    """The digest of the run's current model; "" without one."""
     try:
         return content_digest(read_plain(folder.model / MANIFEST))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -131,7 +130,7 @@ def model_digest(folder: RunFolder) -> str:
 
 
 def current_evaluations(folder: RunFolder, kind: type[Evaluation] = Evaluation) -> list[Evaluated]:
-    """Those of the model that a run has now."""
+    """The evaluations of the run's current model."""
     now = model_digest(folder)
     return [evaluation for evaluation in read_evaluations(folder, kind) if evaluation.model == now]
 
@@ -164,7 +163,8 @@ def _key(entry: Mapping[str, Any]) -> tuple[str, list[str]]:
 
 
 def _packed(evaluation: Evaluation) -> bytes:
-    """Of each score, the numbers that are not 0 and their places, in as few bytes as they take."""
+    """The nonzero numbers of each score and their positions, in the smallest types that hold
+    them."""
     arrays = {NAMES: np.frombuffer(json.dumps(list(evaluation.names)).encode(), np.uint8)}
     for name, sums in evaluation.sums.items():
         values = np.asarray(sums.values)

@@ -51,9 +51,9 @@ def infer(
     words: Words = NO_WORDS,
     recipe: str = "",
 ) -> Inferred:
-    """data: the keys of [data] that were given; settings: `table.key=value` each; words: values
-    for settings by the words that stand for them, whatever the task calls these; recipe: quick or
-    best, for what neither of them says."""
+    """Infers the configuration. data: the keys of [data] that were set; settings: `table.key=value`
+    each; words: values by the words that stand for settings, whose names differ between tasks;
+    recipe: quick or best, for all other settings."""
     given_settings = changed({}, settings)
     data = {**data, **given_settings.get("data", {})}
     data_settings = DataSettings.of(data, "data")
@@ -90,7 +90,8 @@ def infer(
 
 
 def _decisions(sample: Sample, guess: Guess, task: str) -> list[str]:
-    """A line for each thing that was found out, with what was seen. task: if nobody named it."""
+    """A line for each inferred setting, with its reason. task: the inferred task, "" if it was
+    named."""
     inferred = {key: value for key, value in guess.data.items() if not getattr(sample.data, key)}
     columns = _columns_seen(sample, inferred=bool(task))
     lines = [
@@ -118,7 +119,7 @@ def _series(guess: Guess) -> bool:
 
 
 def _not_used(sample: Sample, guess: Guess) -> list[str]:
-    """The columns that are passed over; beside a text, how they are learned from as well."""
+    """A line on the columns that are not used; next to a text, also how to learn from them."""
     beside = bool(guess.data.get("text") or sample.data.texts or sample.data.image)
     mentioned = [*guess.data.values(), *guess.tables.values(), sample.data.table(), sample.settings]
     times = str(guess.tables.get("model", {}).get("time", "")).split(",")  # one in many columns
@@ -136,7 +137,7 @@ def _not_used(sample: Sample, guess: Guess) -> list[str]:
 
 
 def _columns_seen(sample: Sample, inferred: bool) -> Mapping[str, Column]:
-    """What the columns hold, where that was looked at: for every task that nobody named."""
+    """What the columns hold, if that was examined: always, if the task is inferred."""
     looked_at = "kinds" in vars(sample) or (inferred and sample.has_rows)
     return sample.kinds if looked_at else {}
 
@@ -153,8 +154,8 @@ def _named(sample: Sample, task: str) -> tuple[str, Guess]:
 
 
 def _recognised(sample: Sample) -> tuple[str, Guess]:
-    """The first task that is sure of the data, or the only reading that there is; an error with a
-    command for each where there are several."""
+    """The first task that is certain about the data, or else the only possible reading. Several
+    readings raise an error that lists a command for each."""
     readings: list[tuple[str, Guess]] = []
     problems: list[DataError] = []
     joins = sample.data.joins

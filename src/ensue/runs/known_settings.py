@@ -26,13 +26,13 @@ COMMANDS = {"pretrain": "ensue pretrain"}  # recipes that are a command, and no 
 
 
 def asked_by(name: str) -> str:
-    """How a recipe is asked for on the command line."""
+    """The option or command for a recipe."""
     return COMMANDS.get(name, f"--{name}")
 
 
 @dataclass(frozen=True)
 class Setting:
-    """default: as TOML holds it, None where there is none; expected: what the values are."""
+    """default: as TOML holds it, None without one; expected: the valid values."""
 
     key: str
     default: Any
@@ -42,10 +42,9 @@ class Setting:
 
 @dataclass(frozen=True)
 class TaskSettings:
-    """tables: the settings of each, by key; about: a sentence on each table; words: the settings
-    that each word of the command line stands for, where it stands for any; instead: the setting to
-    name where it stands for none; recipes: what --quick, --best and
-    commands of their own set."""
+    """tables: the settings of each table, by key; about: a sentence on each table; words: the
+    settings that each word of the command line stands for; instead: the closest setting, for words
+    that stand for none; recipes: the settings of --quick, --best and commands that set some."""
 
     task: str
     sentence: str
@@ -62,7 +61,7 @@ class TaskSettings:
                 yield full_key(table, setting.key), setting
 
     def keys_of(self, word: Word) -> Sequence[str]:
-        """The settings that a word stands for; an error where the task has none of them."""
+        """The settings that a word stands for; raises an error if the task has none of them."""
         if word.name in self.words:
             return self.words[word.name]
         if word.name in self.instead:
@@ -94,14 +93,14 @@ def full_key(table: str, key: str) -> str:
 
 
 def shown_value(value: Any) -> str:
-    """As it is typed after `--set key=`; "" where there is none."""
+    """The value as it is typed after `--set key=`; "" for None."""
     if value is None or (isinstance(value, str) and value):
         return value or ""
     return f"{value:g}" if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
 
 
 def by_task(values: Mapping[str, str]) -> str:
-    """The value of each task; that of more than half of them stands alone.
+    """The values by task, as text; the value of more than half of the tasks is listed without them.
 
     >>> by_task({"image": "8", "label": "5", "match": "5", "table": "9"})
     '5 for label, match; 8 for image; 9 for table'
@@ -115,7 +114,7 @@ def by_task(values: Mapping[str, str]) -> str:
 
 
 def known_settings(task: str) -> TaskSettings:
-    """Those of a task by its name."""
+    """The settings of a task, by its name."""
     if task not in TASKS:
         raise unknown("task", task, TASKS)
     if task in ROOMS:

@@ -26,9 +26,9 @@ from ensue.training import RunFolder
 
 @dataclass(frozen=True)
 class Loading:
-    """How a model is loaded. trust: what may be run or taken for a cell of one's own; device: where
-    it answers; best_so_far: of a run that is not finished, by its best weights; digest: of the
-    model that is expected, "" for any."""
+    """How a model is loaded. trust: files of custom cells that may run; device: where it answers;
+    best_so_far: accept an unfinished run, with its best weights; digest: of the expected model, ""
+    for any."""
 
     trust: Trust = NO_TRUST
     device: str = "auto"
@@ -38,8 +38,7 @@ class Loading:
 
 @dataclass(frozen=True)
 class LoadedRun:
-    """digest: of all that the model is made of; best: where the weights are from, if the run is not
-    finished."""
+    """digest: of the model's content; best: the source of the weights, if the run is unfinished."""
 
     config: RunConfig
     model: AnyModel
@@ -50,14 +49,14 @@ class LoadedRun:
 def load_run(
     folder: RunFolder, trust: Trust = NO_TRUST, device: str = "auto", say: Say = nobody
 ) -> tuple[RunConfig, AnyModel]:
-    """trust: what may be run or taken for a cell of one's own; device: where it answers."""
+    """trust: files of custom cells that may run; device: where the model answers."""
     run = open_run(folder, Loading(trust, device), say)
     return run.config, run.model
 
 
 def open_run(folder: RunFolder, how: Loading, say: Say = nobody) -> LoadedRun:
-    """A run's configuration, which is the one that the model follows from, and the model. say: is
-    told where the weights are from, if the run is not finished, and of a file that was edited."""
+    """A run's model, and the configuration that it was trained with. say: callback for the source
+    of the weights of an unfinished run, and for edited files."""
     if not folder.config.exists():
         raise RunError(
             f"{folder.path}: there is no run here; train one: "
@@ -114,7 +113,7 @@ def not_finished(folder: RunFolder) -> RunError:
 
 
 def _refuse_nothing(folder: RunFolder) -> None:
-    """An error where nothing was learned that could be used."""
+    """Raises RunError if the run has no weights yet."""
     path, failure, holder = folder.path, failure_of(folder), folder.holder()
     if folder.has_weights():
         return
@@ -122,7 +121,7 @@ def _refuse_nothing(folder: RunFolder) -> None:
         raise RunError(f"{path}: nothing was trained yet; {holder} has begun. Wait for it")
     if failure is not None:
         raise RunError(
-            f"{path}: failed: {failure.reason}; nothing was trained. Mend that, then `ensue train "
+            f"{path}: failed: {failure.reason}; nothing was trained. Fix this, then `ensue train "
             f"--run {in_shell(path)}`"
         )
     raise RunError(
@@ -140,9 +139,9 @@ def load(
 ) -> AnyModel:
     """The model of a run folder, or of a folder that `save` wrote, whatever its task.
 
-    A cell of one's own is never run unasked: trust runs the files that the folder keeps, or only
-    those with these sha256; cell takes their place. device: where the model answers, auto, cpu or
-    cuda. best_so_far: of a run that was stopped or still goes on, the best weights until now.
+    Custom cells never run without permission: trust runs the files that the folder keeps, or only
+    those with these sha256; cell replaces them. device: where the model answers, auto, cpu or cuda.
+    best_so_far: of a run that was stopped or is still training, the best weights so far.
 
     >>> lines = ["the dog runs", "the cat sleeps"]
     >>> LanguageModel(model={"family": "ngram"}).fit(lines, lines).save("saved")

@@ -19,11 +19,11 @@ Say = Callable[[Message], None]
 
 
 def nobody(message: Message) -> None:
-    """For callers who want no messages."""
+    """A message callback that does nothing."""
 
 
 def log(message: Message) -> None:
-    """Where a warning goes in Python."""
+    """The message callback in Python: logs warnings."""
     if message.warning:
         logging.getLogger("ensue").warning(message.text)
 

@@ -20,8 +20,8 @@ from ensue.tasks.targets.target import Abstained
 
 
 class Answered(NamedTuple):
-    """shown_input: the input as it is shown next to its answer; row: its file and line, empty
-    where answers are not those of rows."""
+    """shown_input: the input, as shown next to its answer; row: its file and line, "" for answers
+    that belong to no row."""
 
     shown_input: Any
     answer: Any
@@ -36,7 +36,7 @@ class Reply(NamedTuple):
 
 
 def plain(value: Any) -> Any:
-    """As JSON holds it: arrays are lists."""
+    """The value for JSON: arrays become lists."""
     if isinstance(value, Mapping):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -65,7 +65,7 @@ def replies(answers: Iterable[Answered], form: str) -> Iterator[Reply]:
 
 
 class Prediction:
-    """Answers of a model, and the picture of what was asked, if the task draws any."""
+    """Answers of a model, and a picture of the questions, if the task draws one."""
 
     def __init__(self, model: AnyModel, options: Asked = NOTHING) -> None:
         self.model, self.options = model, options
@@ -105,7 +105,7 @@ class Prediction:
             yield Answered(shown_input, answer, names[row])
 
     def lines_before(self) -> list[str]:
-        """How answers are chosen, where it was said."""
+        """Lines on the decision rule, if one was set."""
         return self.model.answer_shape().decision(self.options)
 
     def lines_after(self) -> list[str]:

@@ -18,7 +18,7 @@ UPDATE = ("cost", "rate", "norm")  # what is drawn of an update
 
 
 class Point(NamedTuple):
-    """clock: seconds since 1970, None where it is not known."""
+    """clock: seconds since 1970, None if unknown."""
 
     tag: str
     update: int
@@ -39,9 +39,8 @@ def points(run: Run, member: int = 1) -> Iterator[Point]:
 
 
 def replay(folder: Path | str, logs: Path | str) -> dict[str, int]:
-    """Writes the histories of the runs in a folder and below it, each network into a folder of its
-    own below `logs`; gives the number of points of each. What an earlier replay wrote is
-    replaced."""
+    """Writes the histories of the runs in a folder and below it, with a folder below `logs` for
+    each network; returns the number of points of each. Overwrites files of earlier replays."""
     writer, counts = _writer(), dict[str, int]()
     for run in Run.below(folder):
         name = name_below(run.path, Path(folder))

@@ -38,7 +38,7 @@ SKIPPED = ("checkpoints", "members", "refit", "model", "learned", "evaluation-ro
 
 
 class Tested(NamedTuple):
-    """The main score on a test part of so many rows."""
+    """The main score on a test part; rows: the size of that part."""
 
     score: str
     value: float
@@ -63,7 +63,7 @@ class RunSummary:
     size: int
 
     def cells(self) -> tuple[str, ...]:
-        """As words of a table; see HEAD."""
+        """The cells of its row in a table; see HEAD."""
         best = "–" if self.best is None else f"{self.watch} {score_text(self.best)}"
         test = self.tested
         tested = "–" if test is None else f"{test.score} {score_text(test.value)}"
@@ -89,7 +89,7 @@ class Run(Printed):
         run.state, run.best, run.evaluation()
         run.model().predict(["le 3 mai 1997"])
 
-    >>> Run.below(".")  # there is none in this folder
+    >>> Run.below(".")  # this folder has no runs
     []
     """
 
@@ -123,15 +123,14 @@ class Run(Printed):
 
     @cached_property
     def settings(self) -> Mapping[str, Any]:
-        """The tables of config.toml as they stand there, which are those that the run follows
-        from."""
+        """The tables of config.toml, verified to be those that the run was trained with."""
         try:
             return tomllib.loads(self._config_text().decode())
         except (OSError, ValueError, RecursionError) as error:
             raise RunError(f"{self.folder.config}: this is not TOML: {error}") from None
 
     def _config_text(self) -> bytes:
-        """As it was sealed; while the run is trained its files are exchanged."""
+        """The sealed text of config.toml; the file itself while the run is being trained."""
         self.folder.check_weights()
         place = None if self.folder.holder() else seal_folder(self.folder)
         if place is None:
@@ -172,14 +171,14 @@ class Run(Printed):
 
     @property
     def best(self) -> float | None:
-        """The score on validation of what answers, or of the networks, if that one is theirs."""
+        """The validation score of the combined model, or the mean of the networks without one."""
         watch = self.setting("train", "watch")
         scores = [outcome["scores"] for outcome in self._outcomes() if outcome["scores"]]
         known = [each[watch] for each in scores if each.get(watch) is not None]
         return sum(known) / len(known) if known else None
 
     def _outcomes(self) -> list[dict[str, Any]]:
-        """Of each network, its best validation: as training left it, or as history has it."""
+        """The best validation of each network, from training.json or else from the history."""
         if ended := self._ended():
             answer = ended.get("answer", {})
             return (
@@ -253,7 +252,7 @@ class Run(Printed):
         return current_evaluations(self.folder)
 
     def evaluation(self, part: str = "test") -> Evaluation | None:
-        """The last one of a part, test or validation; None where it was not evaluated."""
+        """The latest evaluation of a part, test or validation; None without one."""
         from ensue.tasks import TASKS
 
         kind = TASKS[self.task].evaluation_class
@@ -290,8 +289,8 @@ class Run(Printed):
         return load(self.path, **how)
 
     def compare(self, *others: Run | Path | str, part: str = "test") -> Comparison:
-        """Beside other runs, on the rows that all were evaluated on. part: test, of which each has
-        an evaluation already; or validation, which is evaluated where it has not been."""
+        """Compares with other runs on the rows that all were evaluated on. part: "test", which each
+        run must have evaluated; or "validation", which is evaluated now if necessary."""
         from ensue.runs.compare import compare_runs
         from ensue.runs.evaluate import evaluate_validation
 
@@ -341,7 +340,7 @@ def name_below(path: Path, folder: Path) -> str:
 
 
 def _run_folders(place: Path) -> Iterator[Path]:
-    """Folders with a configuration and something of a run beside it."""
+    """Folders with a configuration and another file of a run."""
     for folder, below, files in os.walk(place):
         below[:] = [name for name in below if not name.startswith(".")]
         if "config.toml" in files and {"model", "checkpoints", "lock"} & {*below, *files}:

@@ -88,7 +88,7 @@ def _title(table: str) -> str:
 
 
 def _page_words(known: Mapping[str, TaskSettings]) -> list[tuple[str, str, str]]:
-    """For each word, the settings that it stands for, and the tasks where it does."""
+    """A row for each word: the settings that it stands for, and the tasks that have them."""
     words = []
     for word in WORDS.values():
         having: dict[str, list[str]] = {}
@@ -105,7 +105,7 @@ def _page_words(known: Mapping[str, TaskSettings]) -> list[tuple[str, str, str]]
 
 
 def _recipes(known: Mapping[str, TaskSettings]) -> list[tuple[str, str, str]]:
-    """For each recipe, what it sets for each task."""
+    """A row for each recipe: its settings, and the tasks that they are for."""
     tasks_of_recipe: dict[tuple[str, str], list[str]] = {}
     for task, table in known.items():
         for name, recipe in table.recipes.items():
@@ -198,7 +198,7 @@ def _about(kind: type[Table]) -> str:
 def _words(
     kind: type[Table], tables: Mapping[str, Mapping[str, Setting]]
 ) -> dict[str, tuple[str, ...]]:
-    """By word, the settings that it stands for; words for which there is none are left out."""
+    """The settings that each word stands for, by word; words without settings are left out."""
     words: dict[str, tuple[str, ...]] = {}
     for word in WORDS.values():
         table, _, key = word.key.rpartition(".")

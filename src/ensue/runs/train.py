@@ -36,7 +36,7 @@ from ensue.training.processes import device_of
 
 
 def drawn(train: Any, data: DataSettings) -> Any:
-    """As many rows of the training part as are wanted, in their order."""
+    """A random sample of `train_rows` rows of the training part, in their order."""
     if data.train_rows is None or data.train_rows >= len(train):
         return train
     order = np.random.default_rng(data.split_seed).permutation(len(train))
@@ -44,7 +44,7 @@ def drawn(train: Any, data: DataSettings) -> Any:
 
 
 def read_unlabelled(config: RunConfig, model: AnyModel, train: Any, say: Say) -> Any | None:
-    """Rows without labels that are learned from as well; None where there are none."""
+    """Unlabelled rows to learn from; None without any."""
     bad = Tally()
     unlabelled = unlabelled_in_files(model, config.data, train, bad.add)
     for message in rejected_message(bad.count):
@@ -80,13 +80,13 @@ MEANING = tuple(
 )
 MOST_ALLOWED = 3  # more settings than that are another run
 OTHER_RUN = ("data.train", "data.validation", "data.unlabelled", "members")
-ELSEWHERE = "train.device"  # a run goes on wherever it is
+ELSEWHERE = "train.device"  # a run may continue on another device
 
 
 @dataclass(frozen=True)
 class Trained:
-    """outcomes: of each network; rows: how many to train and to validate on, and how many without
-    labels, if any; answer: scores of what answers, where that is no network alone."""
+    """outcomes: of each network; rows: numbers of training, validation and unlabelled rows; answer:
+    validation scores of the combined model; empty for a single network."""
 
     config: RunConfig
     model: AnyModel
@@ -95,12 +95,12 @@ class Trained:
     answer: Mapping[str, float] = field(default_factory=dict)
 
     def best(self) -> str:
-        """The validation scores of what answers; of the networks in training beside them."""
+        """The validation scores of the combined model, and of the networks alone."""
         alone = _listed([outcome.scores or {} for outcome in self.outcomes])
         if not self.answer:
             return f"best on validation: {alone}"
         networks = f"network{'s' * (len(self.outcomes) > 1)}"
-        return f"best on validation: {_listed([self.answer])}; the {networks} in training: {alone}"
+        return f"best on validation: {_listed([self.answer])} ({networks} alone: {alone})"
 
 
 def _listed(scores: Sequence[Mapping[str, float]]) -> str:
@@ -116,9 +116,9 @@ def _listed(scores: Sequence[Mapping[str, float]]) -> str:
 def settle(
     folder: RunFolder, config: RunConfig, allow: Collection[str] = (), say: Say = nobody
 ) -> RunConfig:
-    """Writes the configuration into the folder, or finds the same one there; as long as nothing
-    was learned by it, or where all that differs is allowed to, another one takes its place. A
-    folder that another process works in is refused before any data is read."""
+    """Writes the configuration into the folder. A different one there is replaced if nothing was
+    trained by it yet, or if `allow` has all differences. A folder that another process works in is
+    refused before any data is read."""
     with folder.locked():
         text = read_plain(folder.config) if folder.config.exists() else None
         began = _began_with(folder, text, say) if folder.has_weights() else None
@@ -127,7 +127,7 @@ def settle(
             _refuse(folder, differs, allow, _same(folder, text, config))
         if text is None or not _same(folder, text, config):
             if began not in (None, text):
-                say(Message(f"{folder.config}: edited by hand; written anew", warning=True))
+                say(Message(f"{folder.config}: edited by hand; overwritten", warning=True))
             write_whole(folder.config, config.text_of(folder.path).encode())
         return config
 
@@ -159,12 +159,12 @@ def _refuse(
 
 
 def _began_with(folder: RunFolder, text: bytes | None, say: Say) -> bytes | None:
-    """The configuration that a run began with: the sealed one, or the one that is there."""
+    """The configuration that a run began with: the sealed one, or else the one in the folder."""
     place = seal_folder(folder)
     try:
         seal = {} if place is None else seal_in(place)
     except Damaged as why:
-        say(Message(f"{place}: {why}; it is written anew", warning=True))
+        say(Message(f"{place}: {why}; it is overwritten", warning=True))
         return text
     return seal.get(CONFIG, text)
 
@@ -199,7 +199,8 @@ def _refuse_another_task(folder: RunFolder, before: RunConfig, config: RunConfig
 def _refused(
     folder: RunFolder, differs: Mapping[str, str], refused: Sequence[str], edited: bool
 ) -> RunError:
-    """edited: the file says the same as the command, so that it is not as the run began."""
+    """The error on settings that must not change. edited: config.toml agrees with the command, so
+    it was changed after the run began."""
     many = "1 setting differs" if len(refused) == 1 else f"{len(refused)} settings differ"
     keys = [key for key in differs if key != ELSEWHERE]
     resume = ""
@@ -300,8 +301,8 @@ def _refuse_ensemble(folder: RunFolder) -> None:
 
 
 def _write(folder: RunFolder, trained: Trained, seal: Seal, say: Say) -> None:
-    """What came of a training. The model is there before what it makes superfluous goes; data.json
-    is never there beside a model that has another one."""
+    """Writes the result of a training. The model is written before the files that it replaces are
+    deleted; data.json never contradicts the model next to it."""
     if folder.data.exists() and read_plain(folder.data) != seal[DATA]:
         folder.data.unlink()
     write_model(folder.model, trained.model.as_saved(seal))

@@ -73,8 +73,8 @@ TRAINING = {
 
 
 class Estimator(BaseEstimator, ABC):
-    """A model of a task behind scikit-learn's contract: `__init__` stores parameters, `fit`
-    checks them.
+    """A model of a task as a scikit-learn estimator: `__init__` stores parameters, `fit` checks
+    them.
 
     _task: its name; _keys: parameters by name, and the settings that each of them is; _defaults:
     settings with another default than the task's own; _fixed: settings that make the estimator
@@ -92,7 +92,7 @@ class Estimator(BaseEstimator, ABC):
     model_: AnyModel
 
     def __new__(cls, *positional: Any, **parameters: Any) -> Self:
-        """A parameter that there is not is told by the class that was named."""
+        """Unknown parameters raise an error that names the class."""
         known = cls._get_param_names()
         for name in parameters:
             if name not in known:
@@ -251,7 +251,7 @@ def class_names(classes: NDArray[Any]) -> list[str]:
 
 
 def _seed(random_state: Any) -> int:
-    """A whole number is the seed itself; anything else is asked for one."""
+    """The seed: an integer itself, or a number drawn from a random state."""
     if isinstance(random_state, int | np.integer):
         return int(random_state)
     return int(check_random_state(random_state).randint(SEEDS))

@@ -31,7 +31,8 @@ class Sequences(NamedTuple):
 
 
 def sequences_of(X: Any) -> Sequences:
-    """Of texts, lists of tokens, arrays (time, features) or one array (row, time, features)."""
+    """Sequences from texts, lists of tokens, arrays (time, features), or one array (row, time,
+    features)."""
     values = [_value(sequence, row) for row, sequence in enumerate(_rows(X))]
     if not values:
         raise DataError("X: expected at least 1 sequence, got an empty X with 0 sample(s)")
@@ -208,7 +209,7 @@ class AnswerEstimator(SequenceEstimator):
 
 
 class SequenceClassifier(ClassEstimator, AnswerEstimator):
-    """The class of a text, of tokens, or of vectors over time.
+    """Classifies texts, tokens, or vectors over time.
 
     X: texts, lists of tokens, arrays (time, features) of any length, or one array (row, time,
     features). y: a class for each row.
@@ -245,7 +246,7 @@ class SequenceClassifier(ClassEstimator, AnswerEstimator):
 
 
 class SequenceRegressor(NumberEstimator, AnswerEstimator):
-    """A number from a text, from tokens, or from vectors over time.
+    """Predicts a number from texts, tokens, or vectors over time.
 
     X and parameters: those of `SequenceClassifier`. y: a number for each row.
 
@@ -276,7 +277,7 @@ class SequenceLabeller(SequenceEstimator):
     """A label for each token of a sentence, or for each vector of a sequence.
 
     X: lists of tokens, or arrays (time, features). y: for each row a list with a label for each
-    step. Parameters: those of `SequenceClassifier`, but for level.
+    step. Parameters: those of `SequenceClassifier`, except level.
 
     >>> from ensue.sklearn import SequenceLabeller
     >>> X = [["the", "dog", "barks"], ["a", "cat", "sleeps"]] * 4

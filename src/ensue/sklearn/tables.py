@@ -29,8 +29,8 @@ TIMES = ("date", "time", "period", "duration")
 
 @dataclass(frozen=True)
 class TableCells:
-    """columns: by name, each cell a number, a text, or None where it is missing; categorical:
-    those whose cells are names, also where these look like numbers."""
+    """columns: by name; each cell is a number, a text, or None if missing; categorical: columns of
+    names, even if these look like numbers."""
 
     columns: dict[str, list[Any]]
     categorical: tuple[str, ...]
@@ -80,7 +80,7 @@ def _cells(column: NDArray[Any], name: str) -> list[Any]:
 
 
 def _cell(value: Any, name: str, row: int) -> Any:
-    """A number, whole where it is; a text; None where there is nothing."""
+    """A cell as an int if possible, a float, a text, or None if missing."""
     if isinstance(value, Real) and not isinstance(value, int):
         value = float(value)
     if isinstance(value, float):
@@ -101,7 +101,7 @@ def _cell(value: Any, name: str, row: int) -> Any:
     )
 
 
-TARGET = "target"  # the name of y's column, but for underscores
+TARGET = "target"  # the name of y's column, before underscores are added
 
 
 class TableEstimator(Estimator):

@@ -1,9 +1,9 @@
-"""Checkpoints: whole or not there, and known to be whole.
+"""Checkpoints: either complete or absent, and verified.
 
     checkpoints/step-000123/   weights.safetensors …  state.json  manifest.json
-    checkpoints/damaged/       what was found broken
+    checkpoints/damaged/       damaged checkpoints
 
-Each is a folder of `whole`, read back before an older one goes."""
+Each is an atomic folder, read back before an older one is deleted."""
 
 from __future__ import annotations
 
@@ -136,8 +136,8 @@ def _prune(folder: Path, best: int | None) -> None:
 
 
 def read(place: Path) -> Checkpoint:
-    """Reads one whose every byte is as written; else Damaged. RunError where it has the format of
-    another version: nothing is damaged then."""
+    """Reads and verifies a checkpoint. Raises Damaged if a byte differs, RunError if another
+    version wrote it in another format."""
     check_folder(place)
     files = read_files(place)
     check_format(json.loads(files[MANIFEST]).get("format"), place)

@@ -18,7 +18,7 @@ from ensue.training.processes import Team, device_of_weights
 from ensue.training.settings import WITHOUT_EFFECT, TrainSettings
 from ensue.training.trainee import Fingerprinted, Source, Trainee, Validation
 
-# A change of these is told and accepted: the results differ in their last bits only.
+# Changes to these only warn: the results differ in their last bits only.
 NOT_BIT_EXACT = ("threads", "processes", "device", "ensue", "engine", "compiler", "flags", "cpu")
 # Where files are is not what they hold, which `data`, `validation` and `base.digest` tell.
 PATHS = ("data.train", "data.validation", "data.test", "data.unlabelled", "base.path")
@@ -27,7 +27,7 @@ PATHS = ("data.train", "data.validation", "data.test", "data.unlabelled", "base.
 @dataclass(frozen=True)
 class RunSettings:
     """values: the whole configuration by `table.key`, which must not change within a run; layers:
-    those that by these settings have a rate of their own, or learn later."""
+    those with a separate learning rate or a later start, by these settings."""
 
     values: Mapping[str, Any]
     layers: LayerRates = ALL_LEARN
@@ -102,7 +102,7 @@ def check_allowed(allow: Collection[str], *facts: Mapping[str, Any]) -> None:
 
 
 def _first_difference(was: str, now: str) -> str:
-    """Of two lists of weights, the first entry that is not in both at its place."""
+    """The first entry that differs between two lists of weights."""
     one, other = was.split("; "), now.split("; ")
     at = next((k for k, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), None)
     if at is None:

@@ -85,7 +85,7 @@ def _first_layer(trainee: Trainee, batch: object, carried: Carried) -> str | Non
 
 
 def _tensors(value: object) -> list[Tensor]:
-    """Those inside tuples, lists and tables of them."""
+    """The tensors inside nested tuples, lists and mappings."""
     if isinstance(value, Tensor):
         return [value]
     if isinstance(value, Mapping):

@@ -56,15 +56,15 @@ def ended(at: Progress, settings: TrainSettings) -> str:
 
 
 def _shared(costing: Costing) -> DistributedDataParallel:
-    """With gradients summed in the same order from the first update on. Else torch changes it after
-    one, in the order in which they came, and a training that goes on would have other last bits."""
+    """Sums gradients in the same order from the first update on. By default torch reorders them
+    after one update, by arrival, and a resumed training would differ in its last bits."""
     warnings.filterwarnings("ignore", "find_unused_parameters=True was specified")  # none is
     return DistributedDataParallel(costing, find_unused_parameters=True)
 
 
 class Updates:
-    """Makes one update after another from the batches of a source. layers: those that have a rate
-    of their own, or learn later."""
+    """Makes one update after another from the batches of a source. layers: those with a separate
+    learning rate or a later start."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Updates:
         self._epoch, self._batches = -1, cast(Sequence[Sequence[int]], ())
 
     def batches(self, epoch: int) -> Sequence[Sequence[int]]:
-        """Those of an epoch, asked for once."""
+        """The batches of an epoch, requested once."""
         if epoch != self._epoch:
             self._epoch, self._batches = epoch, self.source.batches(epoch)
         if not len(self._batches):
@@ -115,9 +115,8 @@ class Updates:
             parameter.requires_grad_(name not in frozen or self.shared is not None)
 
     def thaw(self) -> None:
-        """Every parameter as it was before the first update. Those that learned are not touched: a
-        training that nobody finished is collected anywhere, within a transform of torch too, which
-        forbids it."""
+        """Unfreezes every frozen parameter. The others are left alone: an abandoned training may be
+        collected as garbage within a transform of torch, which forbids setting `requires_grad`."""
         for parameter in self.trainable.values():
             if not parameter.requires_grad:
                 parameter.requires_grad_(True)
@@ -222,7 +221,8 @@ class Updates:
 def checked_scores(
     scores: Mapping[str, float], settings: TrainSettings, update: int
 ) -> dict[str, float]:
-    """As plain numbers; the watched one is there and all are finite."""
+    """The scores as plain numbers; raises an error if the watched one is missing or one is not
+    finite."""
     plain = {name: float(score) for name, score in scores.items()}
     if settings.watch not in plain:
         known = ", ".join(sorted(plain)) or "none"
@@ -267,11 +267,11 @@ def train(
     settings: TrainSettings,
     progress: Progress | None = None,
 ) -> Iterator[Row]:
-    """Trains, and tells of each update and evaluation once it is done.
+    """Trains, and yields a row after each update and evaluation.
 
-    Between two rows `progress` and the model's weights are all there is: a training that starts
-    from copies of them goes on as this one does, bit for bit. When `progress.due` is set, an
-    evaluation of these very weights comes next."""
+    Between two rows, `progress` and the model's weights are the whole state: a training that starts
+    from copies of them continues like this one, bit for bit. When `progress.due` is set, an
+    evaluation of these weights comes next."""
     at = progress or Progress.begin(trainee, settings)
     updates = Updates(trainee, source, settings, at.layers)
     planned = updates.planned()

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LayerGroup:
-    """parameters: by name; share: of the learning rate; begins: after how many epochs they learn,
-    None never."""
+    """parameters: by name; share: factor of the learning rate; begins: epoch after which they
+    learn, None for never."""
 
     name: str
     parameters: frozenset[str]
@@ -39,17 +39,17 @@ class LayerGroup:
 
 @dataclass(frozen=True)
 class LayerRates:
-    """A function of the update's number and of nothing else, so that a training which goes on from
-    a checkpoint finds every layer as it was. Parameters in no group learn at the full rate."""
+    """A function of the update's number alone: a training that continues from a checkpoint has the
+    same rate in every layer. Parameters in no group learn at the full rate."""
 
     groups: tuple[LayerGroup, ...] = ()
 
     def shares(self, update: int, in_epoch: int) -> dict[str, float]:
-        """By group, what it has of the learning rate in an update; 0 where it is frozen."""
+        """The factor of the learning rate in an update, by group; 0 for frozen groups."""
         return {g.name: g.share * g.learns(update, in_epoch) for g in self.groups}
 
     def group_of(self, parameter: str) -> str:
-        """The name of its group, "" where it is in none."""
+        """The name of its group, "" for none."""
         return next((g.name for g in self.groups if parameter in g.parameters), "")
 
     def frozen(self, shares: Mapping[str, float]) -> frozenset[str]:
@@ -114,8 +114,8 @@ def _one_cycle(t: float) -> float:
 def scheduled_rate(
     settings: TrainSettings, update: int, updates: int, factor: float = 1.0
 ) -> float:
-    """The rate of an update (the first is 0) out of `updates`; `factor` is what plateaus have
-    left.
+    """The learning rate of an update (the first is 0) out of `updates`. factor: product of the
+    decays at plateaus.
 
     It grows in equal steps over `warmup` updates, then follows the schedule."""
     warmup = settings.warmup
@@ -128,8 +128,8 @@ def scheduled_rate(
 def plateau(
     settings: TrainSettings, factor: float, waited: int, improved: bool
 ) -> tuple[float, int]:
-    """The factor and the evaluations waited after one more: more than `decay_patience` in a row
-    without a new best multiply the rate by `decay`, and the waiting begins anew."""
+    """The factor, and the count of evaluations without a new best, after one more evaluation. A
+    count above `decay_patience` multiplies the rate by `decay` and starts again at 0."""
     waited = 0 if improved else waited + 1
     if settings.schedule == "plateau" and waited > settings.decay_patience:
         return factor * settings.decay, 0
@@ -216,7 +216,7 @@ class Optimiser:
         self._torch = OPTIMISERS[settings.optimiser].build(filled, settings)
 
     def step(self, rate: float, shares: Mapping[str, float] = NO_SHARES) -> None:
-        """One update from the gradients that the parameters hold. shares: of the rate, by layer."""
+        """One update from the parameters' gradients. shares: factors of the rate, by group."""
         for group in self._torch.param_groups:
             group["lr"] = rate * shares.get(group["layer"], 1.0)
         self._torch.step()

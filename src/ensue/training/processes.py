@@ -1,5 +1,5 @@
-"""Where a model is trained: the device by its setting, and the processes that train it together,
-which torchrun starts and gloo connects."""
+"""The device of a training, by its setting, and the processes that train together: torchrun starts
+them, and gloo connects them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ class Weighted(Protocol):
 
 
 def device_of(setting: str) -> torch.device:
-    """auto: the GPU where there is one, else the CPU. Of several GPUs each process takes one."""
+    """The device of a setting. auto: a GPU if there is one, else the CPU. With several GPUs, each
+    process takes one."""
     if setting not in NAMES:
         raise OptionError(f"device: {one_of(NAMES, setting)}")
     has_cuda = torch.cuda.is_available()
@@ -55,7 +56,7 @@ def device_of(setting: str) -> torch.device:
 
 
 def device_of_weights(network: object) -> torch.device:
-    """Where a network's weights are; the CPU for one that has none."""
+    """The device of a network's weights; the CPU for networks without any."""
     if not isinstance(network, Weighted):
         return CPU
     first = next(iter(network.named_parameters()), None)
@@ -65,8 +66,8 @@ def device_of_weights(network: object) -> torch.device:
 
 
 def moved(value: V, device: torch.device, name: str = "") -> V:
-    """The value with its tensors on that device: itself, or those inside of dataclasses, tables,
-    tuples and lists. Lengths stay where they are: the engine reads them on the CPU."""
+    """The value with its tensors on that device, also those inside dataclasses, mappings, tuples
+    and lists. Lengths stay on the CPU, where the engine reads them."""
     result: Any = value
     if isinstance(value, Tensor):
         result = value if name.endswith(LENGTHS) else value.to(device)
@@ -145,8 +146,8 @@ def begin() -> Team:
 
 
 def _connect() -> None:
-    """TrainingError where the others do not come: the variables of torchrun may have been set by
-    somebody else."""
+    """Raises TrainingError if the other processes do not connect: another program may have set the
+    variables of torchrun."""
     rank, world = _whole_number("RANK"), _whole_number("WORLD_SIZE")
     port = _whole_number("MASTER_PORT")
     if not (rank < world and 0 < port < 1 << 16 and os.environ.get("MASTER_ADDR")):

@@ -42,7 +42,8 @@ class Average:
 
 @contextmanager
 def in_place(trainee: Trainee, weights: Mapping[str, Tensor] | None) -> Iterator[None]:
-    """The model with these weights; its own, bit for bit, afterwards. None: with its own."""
+    """Gives the model these weights inside the block and restores its own afterwards, bit for bit.
+    None: no change."""
     if weights is None:
         yield
         return
@@ -70,7 +71,7 @@ KEPT = ("best", "average", "carried")  # groups of tensors that stand where the 
 
 @dataclass
 class Progress:
-    """Where a training stands; the loop moves it on, a checkpoint holds it."""
+    """The state of a training; the loop advances it, checkpoints store it."""
 
     optimiser: Optimiser
     average: Average | None
@@ -97,12 +98,12 @@ class Progress:
         return cls(optimiser, average, layers=layers)
 
     def judged(self) -> dict[str, Tensor] | None:
-        """The weights that are evaluated and kept as best: the averaged ones, or None for the
-        model's own."""
+        """The weights that are evaluated and stored as best: the averaged ones, or None for those
+        of the model."""
         return self.average.weights if self.average else None
 
     def tensors(self, trainee: Trainee) -> dict[str, dict[str, Tensor]]:
-        """What a checkpoint holds, by file, without those that would be empty; not copied."""
+        """The tensors of a checkpoint, by file, without empty files; not copied."""
         moments = {
             "weights": trainee.state_dict(),
             "optimiser": self.optimiser.tensors(),

@@ -19,9 +19,8 @@ class Began:
 
 @dataclass(frozen=True)
 class Update:
-    """cost: mean over the targets; norm: of the gradient before clipping; epoch: the first is 1;
-    tokens: steps of input; layers: the rate of each layer, 0 where it is frozen; empty where all
-    have the same."""
+    """cost: mean over the targets; norm: of the gradient before clipping; epoch: from 1; tokens:
+    steps of input; layers: the rate of each layer, 0 if frozen; empty if all are equal."""
 
     update: int
     epoch: int

@@ -86,7 +86,7 @@ class History:
 
 
 class Timing:
-    """When rows came: seconds since the process began to train, and the clock."""
+    """The times of rows: seconds since the process began to train, and the clock."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -159,7 +159,7 @@ class Keeper:
         had_checkpoints = bool(present(folder))
         newest = checkpoint.newest(folder, lambda text: self.tell(Said(text)))
         if had_checkpoints and not newest:
-            self.tell(Said("no whole checkpoint is left: the training starts anew"))
+            self.tell(Said("no whole checkpoint is left: the training starts again"))
         with checkpoint.used(newest.path if newest else folder):
             check_allowed(allow, self.facts, newest.facts if newest else {})
             if newest:
@@ -209,12 +209,12 @@ def fit(
     config: Mapping[str, Any] | RunSettings | None = None,
     allow: Collection[str] = (),
 ) -> Outcome:
-    """Trains, or goes on where the folder's newest whole checkpoint stands; the model has the best
-    weights afterwards. A run that has ended already returns at once.
+    """Trains, or continues from the folder's newest whole checkpoint; the model has the best
+    weights afterwards. A finished run returns at once.
 
     folder: None trains in memory. config: the whole configuration by `table.key`, which must not
-    change within a run; allow: names of what may have changed all the same. A signal ends the run
-    after the update at hand, with a checkpoint, by raising Stopped."""
+    change within a run; allow: keys that may have changed. A signal ends the run after the current
+    update: it writes a checkpoint and raises Stopped."""
     known, team, signals = RunSettings.of(config), processes.team(), Signals()
     at = Progress.begin(trainee, settings, known.layers)
     with ExitStack() as stack:
@@ -275,7 +275,7 @@ def _run(
     watchers: Sequence[Watcher],
     signals: Signals,
 ) -> str:
-    """From where `at` stands to the end; returns the reason of it."""
+    """Trains from `at` to the end; returns the reason for stopping."""
     team, reason = processes.team(), ""
     alone = team.world == 1
     if at.due or not ended(at, settings):

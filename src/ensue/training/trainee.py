@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-EVALUATION, REHEARSAL = -1, -2  # in place of a batch's number
+EVALUATION, REHEARSAL = -1, -2  # instead of a batch's number
 
 
 @contextmanager
@@ -74,20 +74,20 @@ class Source(Protocol):
         ...
 
     def name(self, row: int) -> str:
-        """Where a row comes from, for messages: `reviews.csv:1041`."""
+        """The origin of a row, for messages: `reviews.csv:1041`."""
         ...
 
 
 class Validation(Protocol):
-    """Scores of the model as it is: {"cost": …, "accuracy": …}. The loop has switched the model
-    to evaluation and gradients off."""
+    """Scores of the current model: {"cost": …, "accuracy": …}. The loop calls it in evaluation mode
+    and without gradients."""
 
     def __call__(self) -> Mapping[str, float]: ...
 
 
 @runtime_checkable
 class Fingerprinted(Protocol):
-    """A validation that a run knows again: it stops by this data and no other."""
+    """A validation with a fingerprint: a resumed run must use the same validation data."""
 
     fingerprint: str  # sha256 of the data as encoded
 

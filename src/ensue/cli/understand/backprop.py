@@ -68,7 +68,7 @@ class BackpropOptions:
         int | None,
         option(
             "--depth N",
-            "Instead: δ through N hidden layers, logistic beside tanh and ReLU.",
+            "Instead: δ through N hidden layers: logistic, tanh and ReLU.",
             min=1,
             max=50,
         ),

@@ -114,7 +114,7 @@ def lab(
     """Run seven small experiments on learning, around sin 10x + x.
 
     Step sizes of gradient descent; expected and empirical cost; model families chosen by
-    validation; random features and tuned layers; gradients through stochastic units; SGD beside
+    validation; random features and tuned layers; gradients through stochastic units; SGD and
     gradient descent; early stopping. Takes some seconds. With --p and --q, the KL divergence.
     """
     from ensue.drawing.document import as_text

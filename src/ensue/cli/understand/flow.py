@@ -54,7 +54,7 @@ class FlowOptions:
         float | None, option("--clip X", "Norm to clip at. [1, or that of the run]")
     ] = None
     data: Annotated[
-        list[str] | None, option("--data FILE", "Files in place of the run's validation part.")
+        list[str] | None, option("--data FILE", "Files instead of the run's validation part.")
     ] = None
     hidden_size: Annotated[int, option("--hidden-size N", "Hidden size.", FRESH, min=1)] = 64
     input_size: Annotated[int, option("--input-size N", "Input size.", FRESH, min=1)] = 16
@@ -102,9 +102,9 @@ class FlowOptions:
 def flow(options: FlowOptions) -> None:
     """Show how gradients flow through time: vanish, explode, gates.
 
-    Of a trained run, or of a cell with fresh weights: the derivative of late states by early ones
-    over distance, beside its bound; where the cost's gradient arrives; gates over time; what each
-    output depends on; what clipping and a regulariser change. Says what is wrong, and why.
+    For a trained run, or a cell with fresh weights: the derivative of late states by early ones
+    over distance, and its bound; where the gradient of the cost arrives; gates over time; what each
+    output depends on; the effect of clipping and a regulariser. Names problems and their causes.
     """
     from ensue.diagnose.flow_picture import draw
     from ensue.diagnose.flow_report import as_json, document

@@ -1,9 +1,9 @@
 """Formats of files, each in a file here that is named after it.
 
-Such a file has ENDINGS, what names of files end in (".gz" aside), and `read`. It may have HEADER,
-True where the first line may name the columns, and `recognised`, which tells by the first lines of
-a file whose name says nothing more than that it is text. To add a format, add a file; `ensue data
-check`, `--format` and every task then know it.
+Such a file has ENDINGS, the endings of file names (without ".gz"), and `read`. It may have HEADER,
+True if the first line may name the columns, and `recognised`, which decides by the first lines if
+the ending, such as .txt, does not. To add a format, add a file; `ensue data check`, `--format` and
+every task then know it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Reader = Callable[[Path, "ReadOptions", "Tell"], "Iterator[Row]"]
 
 
 class Format(NamedTuple):
-    """read: (path, options, on_bad_row) → the sound rows; header: whether the first line may name
+    """read: (path, options, on_bad_row) → the valid rows; header: whether the first line may name
     the columns; recognised: whether these first lines of a file are in this format."""
 
     name: str
@@ -54,8 +54,8 @@ def formats() -> list[Format]:
 
 
 def format_of_ending(ending: str) -> str | None:
-    """The format that an ending of a file's name stands for; most formats have the name of their
-    ending, so that the others need not be loaded."""
+    """The format of an ending. Most formats have the name of their ending, so the others need not
+    be loaded."""
     name = ending.removeprefix(".")
     if name in format_names() and ending in format_named(name).endings:
         return name
@@ -63,5 +63,5 @@ def format_of_ending(ending: str) -> str | None:
 
 
 def endings() -> dict[str, str]:
-    """The format that each ending of a file's name stands for: ".csv" is csv."""
+    """The format of each ending of file names: ".csv" is csv."""
     return {ending: form.name for form in formats() for ending in form.endings}

@@ -83,8 +83,8 @@ REPEATS = 3  # lines of each label, on average
 
 
 def recognised(first: Sequence[str]) -> bool:
-    """Groups of lines with empty ones between; each has as many words as the others, and ends with
-    one of few."""
+    """Groups of lines, separated by empty lines. All lines have the same number of words, and their
+    last words repeat."""
     groups: list[list[list[str]]] = [[]]
     for line in first:
         if line.strip():
@@ -102,9 +102,8 @@ def recognised(first: Sequence[str]) -> bool:
 def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
     """{"form": […], …, "tag": […]} for each sentence.
 
-    Columns stand apart by tabs, or by spaces if the first token's line has no tab. A line that
-    begins with # before the first token of a sentence is a comment, unless it has all columns
-    and no ` = `."""
+    Tabs separate columns, or spaces if the first token's line has no tab. A line that begins with #
+    before the first token of a sentence is a comment, unless it has all columns and no ` = `."""
     file, names = str(path), options.conll
     tabs: bool | None = None  # between columns; not known before the first token
     for sentence in _sentences(path, options):
@@ -235,7 +234,7 @@ def _token(
 
 
 def _next_of(identity: str, last: tuple[int, int]) -> tuple[int, int]:
-    """Where counting goes on after a faulty line, so that one fault is told once."""
+    """Where counting continues after a faulty line: one fault is reported once."""
     if WORD.fullmatch(identity):
         return int(identity), 0
     return last if RANGE.fullmatch(identity) or EMPTY_NODE.fullmatch(identity) else (last[0] + 1, 0)

@@ -2,8 +2,8 @@
 which are then doubled.
 
 A quote that is never closed would swallow all rows after it. So the lines of an open quote are
-kept until it closes; when they do not make a sound row, reading goes on at the first of them
-that is one by itself, or begins one.
+kept until it closes. If they do not make a valid row, reading continues at the first of them that
+is a row by itself, or begins one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar", " ": "spa
 OTHERS = (";", "\t", "|")  # that tables have where a comma is expected
 SHOWN = 60  # characters of a line
 MOST_UNCLOSED = 100  # each may have to be sought to the end of the file
-LINE_COST = 100  # bytes that a held line takes beside its text
+LINE_COST = 100  # bytes that a held line takes in addition to its text
 
 
 class Record(NamedTuple):
@@ -115,7 +115,7 @@ def _option(delimiter: str) -> str:
 
 
 class Records:
-    """The records of lines. Iterating goes on where the last iteration stopped."""
+    """The records of lines. Iterating continues where the last iteration stopped."""
 
     def __init__(
         self, file: str, source: Iterator[Line], delimiter: str, quote: bool, limit: int
@@ -191,7 +191,7 @@ class Records:
 
     def _give_back(self, lines: list[Line]) -> int:
         """Gives back the lines from the first one on that is a row by itself, or begins one;
-        returns the number of the line before it. Where there is none, all are given up."""
+        returns the number of the line before it. Without such a line, all are given up."""
         self._unclosed += 1
         if self._unclosed > MOST_UNCLOSED:
             raise Broken(
@@ -252,7 +252,7 @@ class Scan:
         return None if end < 0 else end + 1
 
     def _close(self, text: str, at: int) -> int | None:
-        """Goes on inside quotes; returns where the next field begins."""
+        """Continues inside quotes; returns where the next field begins."""
         assert self._inside is not None
         end = text.find('"', at)
         while end >= 0 and text.startswith('""', end):

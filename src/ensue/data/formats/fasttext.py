@@ -24,8 +24,8 @@ def recognised(first: Sequence[str]) -> bool:
 
 
 def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
-    """{"text": …, "label": its label, or the list of several}, wherever the labels stand in the
-    line. Where the label is not asked for, a line needs none."""
+    """{"text": …, "label": its label, or a list of several}; labels may be anywhere in the line.
+    Lines need a label only if the options name it."""
     require(options.columns, COLUMNS, Place(str(path), 1))
     labelled = not options.columns or "label" in options.columns
     for number, line, fault in filled(text_lines(path, options)):
@@ -45,4 +45,4 @@ def _fault(text: str, labels: Sequence[str], labelled: bool) -> str:
         return f"expected a label, {PREFIX} and its name, got none"
     if "" in labels:
         return f"expected the name of a label after {PREFIX}, got none"
-    return "" if text else "expected a text beside the labels, got none"
+    return "" if text else "expected a text after the labels, got none"

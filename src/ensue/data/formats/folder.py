@@ -19,7 +19,7 @@ PICTURE = ", got a picture: a folder holds .txt files alone, or pictures alone"
 
 def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
     """{"text": the file, "label": its folder}, by label and name. Names that begin with a dot
-    are passed over, and so are files beside the label folders."""
+    are skipped, and so are files next to the label folders."""
     require(options.columns, ("text", "label"), Place(str(path), 1))
     labels = [child for child in _inside(path) if child.is_dir()]
     files = [child for label in labels for child in _inside(label)]
@@ -46,7 +46,7 @@ def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
 
 
 def _inside(folder: Path) -> list[Path]:
-    """What a folder holds, by name; names that begin with a dot are passed over."""
+    """The content of a folder, by name; names that begin with a dot are skipped."""
     try:
         return sorted(child for child in folder.iterdir() if not child.name.startswith("."))
     except OSError as error:

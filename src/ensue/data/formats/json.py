@@ -28,7 +28,7 @@ WHERE_IT_ENDS = JSONDecoder(parse_int=str, parse_float=str, strict=False)
 
 
 def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
-    """The fields of each object, as in JSON lines. Lines are row numbers, for all may stand on one
+    """The fields of each object, as in JSON lines. Places count rows, because all may be on one
     line; the reason of a fault names its line."""
     first = list(islice(filled(lines(path, options)), 2))
     if not first:
@@ -66,7 +66,7 @@ def _refuse_one_object(first: list[Line], path: Path, options: ReadOptions) -> N
 
 
 def _one_object(path: Path, options: ReadOptions) -> dict[str, Any]:
-    """What a file holds; {} where it is no object."""
+    """The object of a file; {} for other content."""
     try:
         return jsonl.parsed(JsonList(path, options).text)
     except Unfit:
@@ -111,7 +111,7 @@ class JsonList:
         return next((self._faults[n] for n in numbers if n in self._faults), "")
 
     def elements(self) -> Iterator[tuple[int, int]]:
-        """Where each element of the list begins and ends in the text."""
+        """The begin and end of each element of the list in the text."""
         at, row = self._filled(0), 1
         if not self.text.startswith("[", at):
             reason = next(iter(self._faults.values()), "") or "got neither"
@@ -135,7 +135,7 @@ class JsonList:
         return at if match is None else match.end()
 
     def _end(self, at: int, row: int) -> int:
-        """Where the value ends that begins here."""
+        """The end of the value that begins here."""
         try:
             return WHERE_IT_ENDS.raw_decode(self.text, at)[1]
         except JSONDecodeError as error:

@@ -51,7 +51,7 @@ def parsed(text: str) -> dict[str, Any]:
 
 
 def error_text(error: json.JSONDecodeError) -> str:
-    """What is wrong; the place is told apart."""
+    """What is wrong, without the place."""
     return error.msg.removesuffix(" starting at")
 
 
@@ -59,7 +59,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
         counts = Counter(name for name, _ in pairs)
-        raise Unfit(f"the key {counts.most_common(1)[0][0]!r} stands twice in one object")
+        raise Unfit(f"the key {counts.most_common(1)[0][0]!r} occurs twice in one object")
     if len(fields) > COLUMNS:
         raise Unfit(f"expected an object of at most {COLUMNS:,} keys, got {len(fields):,}")
     return fields

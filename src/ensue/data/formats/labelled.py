@@ -16,14 +16,14 @@ COLUMNS = ("text", "label")
 LINE = re.compile(r"([^ \t]+)[ \t]+(.*[^ \t])[ \t]*")
 
 
-# What begins a line and can hardly be a word: DESC:manner, __pos__, POS, 1.
+# Labels at the beginning of a line, which are unlikely to be words: DESC:manner, __pos__, POS, 1.
 NO_WORD = re.compile(r"\w+:\w*|_+\w+_*|[A-Z][A-Z0-9_]+|-?\d{1,2}")
 FEWEST = 20  # lines that tell
 REPEATS = 4  # lines of each label, on average
 
 
 def recognised(first: Sequence[str]) -> bool:
-    """Every line begins with one of few signs that are no words, and goes on."""
+    """Whether every line is a label and a text: the labels look like no words, and they repeat."""
     lines = [line for line in first if line.strip()]
     labels = [match[1] for line in lines if (match := LINE.fullmatch(line))]
     if len(lines) < FEWEST or len(labels) < len(lines):

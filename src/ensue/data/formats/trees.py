@@ -50,9 +50,9 @@ def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
 
 
 class _Lines:
-    """The lines of one tree, from the place where it begins. length: its characters, also of those
-    that are not kept because they are too many; open: its open brackets; torn: a fault of one of
-    its lines was told."""
+    """The lines of one tree, from the place where it begins. length: number of its characters,
+    those beyond the limit included, which are dropped; open: its open brackets; torn: a fault of
+    one of its lines was reported."""
 
     def __init__(self, place: Place) -> None:
         self.place = place

@@ -12,7 +12,7 @@ FEWEST = 20  # lines that tell
 
 
 def recognised(first: Sequence[str]) -> bool:
-    """Every line has the same number of tabs, and no two of these stand together."""
+    """Every line has the same number of tabs, and no two adjacent ones."""
     while first and not first[-1].strip():
         first = first[:-1]
     tabs = {line.count("\t") for line in first}

@@ -1,4 +1,4 @@
-"""Plain text: the whole file is one row. No ending of a name stands for it: ask for it by name."""
+"""Plain text: the whole file is one row. It has no ending: use `--format whole`."""
 
 from ensue.data.formats.text import read_whole as read
 

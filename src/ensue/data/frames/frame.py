@@ -27,8 +27,8 @@ NUMBERS = "biuf"  # kinds of arrays that are vectors
 
 
 def plain_values(values: Sequence[Any]) -> list[Any]:
-    """The values of a column: texts, numbers, lists, arrays of numbers; None where there is
-    nothing, also for NaN. Dates and times are texts.
+    """The values of a column: texts, numbers, lists, arrays of numbers; None for missing values
+    and NaN. Dates and times become texts.
 
     >>> plain_values([date(2024, 5, 1), None]), plain_values([1.5, float("nan")])
     (['2024-05-01', None], [1.5, None])
@@ -153,7 +153,7 @@ class FrameKind(ABC):
 
     @abstractmethod
     def names(self, frame: Any) -> list[str]:
-        """Those of the columns."""
+        """The names of the columns."""
 
     @abstractmethod
     def values(self, frame: Any, name: str) -> list[Any]:
@@ -172,7 +172,7 @@ class FrameKind(ABC):
         return Places("index", range(len(frame)))
 
     def time_index(self, frame: Any) -> str:
-        """The name of an index of times, which counts as a column; "" where there is none."""
+        """The name of an index of times, which counts as a column; "" without one."""
         return ""
 
 
@@ -204,7 +204,7 @@ class Pandas(FrameKind):
         return table
 
     def places(self, frame: Any) -> Places:
-        """By the index where it has whole numbers, else by position."""
+        """Places of the rows: the index if it has integers, else positions."""
         if frame.index.dtype.kind in "iu":
             return Places("index", frame.index.tolist())
         return Places("iloc", range(len(frame)))
@@ -274,8 +274,7 @@ class ArrowTable(FrameKind):
 
 
 class HuggingFace(FrameKind):
-    """Data sets of the library `datasets`. Numbers that stand for classes are read as the names of
-    these."""
+    """Data sets of the library `datasets`. Class numbers are read as class names."""
 
     library, type_name = "datasets", "Dataset"
 
@@ -307,7 +306,7 @@ class HuggingFace(FrameKind):
 
 
 def _class_names(value: Any, classes: Sequence[str]) -> Any:
-    """The name of a class, or of each in a list; None for −1, which stands for no class."""
+    """The name of a class, or of each in a list; None for −1, which means no class."""
     if isinstance(value, list):
         return [_class_names(item, classes) for item in value]
     return None if value is None or value < 0 else classes[value]
@@ -369,7 +368,7 @@ class Frame:
 
     @classmethod
     def of(cls, data: Any) -> Frame | None:
-        """None for what is no data frame."""
+        """The frame, or None for other data."""
         kind = kind_of(data)
         if kind is None:
             return None
@@ -387,11 +386,11 @@ class Frame:
 
     @property
     def time_index(self) -> str:
-        """The name of an index of times, which is read like a column; "" where there is none."""
+        """The name of an index of times, which is read like a column; "" without one."""
         return self.kind.time_index(self.data)
 
     def column(self, name: str) -> list[Any]:
-        """Texts, numbers, lists or arrays; None where there is nothing."""
+        """Texts, numbers, lists or arrays; None for missing values."""
         index = {self.time_index} - {""}
         require([name], [*self.names, *sorted(index)], NAME)
         return plain_values(self.kind.values(self.data, name))

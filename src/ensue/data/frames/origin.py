@@ -1,4 +1,4 @@
-"""Where rows come from, files or memory, and how messages speak of it."""
+"""Origins of rows, files or memory, and their names in messages."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Read = Callable[[str, ReadOptions, Tell], Iterator[Row]]
 
 @dataclass(frozen=True)
 class Origin:
-    """read: the sound rows of a source by its name; mend: what to do about the others; files:
-    whether names are those of files; option: how a person names a column, "--{}" on the command
-    line; words: roles that have another name there."""
+    """read: yields the valid rows of a source by its name; mend: how to fix the other rows; files:
+    whether names are those of files; option: how users name a column, "--{}" on the command line;
+    words: roles that have another name there."""
 
     read: Read = read_any
     mend: str = MEND_LINES
@@ -26,7 +26,7 @@ class Origin:
     words: Mapping[str, str] = field(default_factory=dict)
 
     def word(self, role: str) -> str:
-        """As a person writes it: --label, or label=."""
+        """The option as users write it: --label, or label=."""
         return self.option.format(self.words.get(role, role))
 
 

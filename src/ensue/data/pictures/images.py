@@ -34,8 +34,8 @@ from ensue.files.opening import IDX_FILE, PICTURE_FILE, PICTURE_HEADER, PICTURE_
 #     n times 4 bytes         the sizes, the highest byte first
 #     the bytes               the last axis fastest
 #
-# Pictures lie in `…-images-idx3-ubyte`, their labels in `…-labels-idx1-ubyte` beside; each may be
-# packed with gzip.
+# Pictures are in `…-images-idx3-ubyte`, their labels next to it in `…-labels-idx1-ubyte`; each may
+# be packed with gzip.
 
 NAME = re.compile(r"(?P<begin>.*)images(?P<between>[-.])idx3-ubyte(?P<gz>\.gz)?")
 
@@ -74,7 +74,7 @@ def read_idx(path: Path, axes: int) -> NDArray[np.uint8]:
 
 
 def _shape(path: Path, header: bytes, axes: int) -> tuple[int, ...]:
-    """The sizes that stand in front."""
+    """The sizes of the array, from the header."""
     magic = bytes((0, 0, 8, axes))
     if header[:4] != magic:
         raise DataError(
@@ -111,7 +111,7 @@ def read_idx_pictures(path: Path, labelled: bool = True) -> Iterator[Row]:
         if file is None:
             expected = path.name.replace("images", "labels").replace("idx3", "idx1")
             raise DataError(
-                f"{path}: expected the labels in {expected} beside it, found no such file"
+                f"{path}: expected the labels in {expected} next to it, found no such file"
             )
         labels = read_idx(file, 1)
         if len(labels) != len(pictures):
@@ -137,7 +137,7 @@ Pixels = NDArray[np.uint8]
 
 
 class OtherKind(Unfit):
-    """A sound PNG of a kind that is not read here."""
+    """A valid PNG of an unsupported kind."""
 
 
 def decode_png(data: bytes) -> Pixels:
@@ -160,7 +160,7 @@ def decode_png(data: bytes) -> Pixels:
 
 
 def check_size(width: int, height: int, byte: int) -> None:
-    """Unfit where a picture is empty or larger than any that is read; byte: where it says so."""
+    """Raises Unfit for an empty or too large picture. byte: position of its size in the file."""
     if not 0 < width * height <= PICTURE_PIXELS or max(width, height) > PICTURE_SIDE:
         raise Unfit(
             f"byte {byte}: expected 1 … {PICTURE_PIXELS:,} pixels, at most {PICTURE_SIDE:,} a "
@@ -255,7 +255,7 @@ def _by_diagonals(differences: Pixels, ways: Pixels) -> Pixels:
 def _nearest(
     left: NDArray[np.int16], up: NDArray[np.int16], corner: NDArray[np.int16]
 ) -> NDArray[np.int16]:
-    """Of left, upper and upper left that which is nearest to left + upper − upper left."""
+    """The one of left, upper and upper left that is nearest to left + upper − upper left."""
     near, far, both = abs(up - corner), abs(left - corner), abs(left + up - 2 * corner)
     others = np.where(far <= both, up, corner)
     return np.where((near <= far) & (near <= both), left, others)
@@ -281,7 +281,8 @@ Picture = NDArray[np.uint8]
 
 
 def read_image(path: Path | str) -> Picture:
-    """(channels, height, width) of a file; DataError where it is none, or not whole."""
+    """Reads a picture (channels, height, width); raises DataError if the file is no picture, or
+    truncated."""
     path = Path(path)
     try:
         return picture_of(path)
@@ -312,7 +313,7 @@ def picture_of(path: Path) -> Picture:
 
 
 def write_image(path: Path | str, picture: Picture) -> None:
-    """As a PNG; picture (height, width) or (channels, height, width)."""
+    """Writes a PNG; picture (height, width) or (channels, height, width)."""
     Path(path).write_bytes(encode_png(np.moveaxis(checked(picture), 0, -1)))
 
 
@@ -333,7 +334,7 @@ def checked(picture: NDArray[np.generic], place: str = "picture") -> Picture:
 
 
 def _opaque(pixels: Picture) -> Picture:
-    """(channels, height, width), on white where an alpha says so."""
+    """(channels, height, width), with transparent pixels on white."""
     count = pixels.shape[-1]
     if count in (2, 4):
         alpha = pixels[..., -1:].astype(np.uint32)
@@ -343,7 +344,7 @@ def _opaque(pixels: Picture) -> Picture:
 
 
 def _netpbm(data: bytes) -> Picture:
-    """Binary PGM and PPM; brightness in parts of their own greatest number."""
+    """Binary PGM and PPM; brightness relative to the file's maximum value."""
     match = NETPBM.match(data[:PICTURE_HEADER])
     if not match:
         raise Unfit("byte 0: expected P5 or P6, width, height and the greatest number, below 256")
@@ -379,8 +380,8 @@ def _through_pillow(data: bytes, why: str) -> Picture:
 
 
 def conformed(picture: Picture, shape: tuple[int, int, int]) -> Picture:
-    """The picture with that many channels, height and width: colours become brightness or grey
-    three equal colours, and each new pixel is the weighted mean of those that it lies on."""
+    """The picture with that many channels, height and width. Colours become brightness, or grey
+    three equal colours; each new pixel is the weighted mean of the pixels it covers."""
     channels, height, width = shape
     if channels not in (1, 3) or min(height, width) < 1:
         raise OptionError(f"shape: expected 1 or 3 channels, height and width ≥ 1, got {shape}")
@@ -409,7 +410,7 @@ def _means(before: int, after: int) -> NDArray[np.float64]:
 
 
 def image_folder(path: Path) -> bool:
-    """Whether a folder's folders hold pictures: the first file that is not hidden tells."""
+    """Whether a folder's folders hold pictures, by the first file that is not hidden."""
     for label in sorted(_visible_files(path)):
         for file in sorted(_visible_files(label)) if label.is_dir() else ():
             return is_image(file)
@@ -418,7 +419,7 @@ def image_folder(path: Path) -> bool:
 
 def read_image_folder(path: Path, on_bad_row: Tell) -> Iterator[Row]:
     """{"image": the picture, "label": its folder} of `folder/<label>/*.png`, by label and name.
-    Names that begin with a dot are passed over, and so are files beside the label folders."""
+    Names that begin with a dot are skipped, and so are files next to the label folders."""
     labels = sorted(p for p in _visible_files(path) if p.is_dir())
     if not labels:
         raise DataError(
@@ -436,7 +437,7 @@ def read_image_folder(path: Path, on_bad_row: Tell) -> Iterator[Row]:
 
 
 def image_row(file: Path, label: str | None, on_bad_row: Tell) -> Iterator[Row]:
-    """One row, or none and a problem."""
+    """Yields one row, or reports a problem."""
     place = Place(str(file), 1)
     if file.is_dir() or not is_image(file):
         on_bad_row(Problem(place, f"expected a picture ({', '.join(ENDINGS)})"))

@@ -73,14 +73,14 @@ class Unnamed(NamedTuple):
 
 
 def unnamed_columns(names: Sequence[str], rows: Sequence[Row]) -> Unnamed | None:
-    """Names for columns that have none: a name that repeats as a value of its own column, or a
-    number with decimals over numbers, is no name. None where the names may be ones, and where a
-    word stands over numbers: it can be nothing else.
+    """Names for the columns of a file whose first line is data: a "name" repeats as a value of its
+    own column, or is a number with decimals above numbers. None if the first line may hold names; a
+    word above numbers is always a name.
 
     >>> from ensue.data.rows import Place
     >>> rows = [Row(Place("", k), {"Rossi": f"name{k}", "Italian": "Italian"}) for k in range(9)]
     >>> unnamed_columns(["Rossi", "Italian"], rows)
-    Unnamed(names=['text', 'label'], why="'Italian' stands below itself, too")
+    Unnamed(names=['text', 'label'], why="'Italian' is also a value of its column")
     """
     if len(rows) < FEWEST_ROWS or len(names) < 2 or _counted(names):
         return None
@@ -91,7 +91,7 @@ def unnamed_columns(names: Sequence[str], rows: Sequence[Row]) -> Unnamed | None
     for column in columns:
         values = below[column.name]
         if column.kind in (*VALUES, Kind.CONSTANT) and _repeats(column, values):
-            return Unnamed(_names(columns), f"{column.name!r} stands below itself, too")
+            return Unnamed(_names(columns), f"{column.name!r} is also a value of its column")
         if column.kind is Kind.NUMBER and "." in column.name and number_of(column.name) is not None:
             return Unnamed(_names(columns), f"{column.name!r} is a number among numbers")
     return None
@@ -105,7 +105,7 @@ def _counted(names: Sequence[str]) -> bool:
 
 
 def _names_numbers(name: str, values: Sequence[str]) -> bool:
-    """Whether a word stands over numbers."""
+    """Whether the name is a word and the values are numbers."""
     filled = [value for value in values if value]
     if number_of(name) is not None or not filled:
         return False
@@ -257,12 +257,13 @@ def _kind_of_texts(name: str, values: Sequence[Any], different: int) -> Kind:
         return Kind.TEXT
     numbers = sum(number_of(text) is not None for text in texts)
     if numbers >= NEARLY_ALL * len(texts):
-        return Kind.NUMBER  # with a few cells that are none
+        return Kind.NUMBER  # a few cells may be no numbers
     return Kind.NAME if 2 * different > len(texts) else Kind.CATEGORY
 
 
 def _codes(name: str, texts: Sequence[str], different: int) -> bool:
-    """Whether values name rows: no words, hardly two alike, and called an id or of one shape."""
+    """Whether values identify rows: no words, nearly all different, and named an id or of one
+    shape."""
     if any(" " in text for text in texts):
         return False
     if is_identifier_name(name):

@@ -1,4 +1,4 @@
-"""Which format a file has: by its name, and by its first lines where the name tells too little."""
+"""The format of a file: by its name, or by its first lines if the name does not decide."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ AS_CSV = "save it as CSV (File → Save As… → CSV UTF-8), or in Python: "
 
 
 class ForeignFile(NamedTuple):
-    """endings: what names of such files end in; magic: what their bytes begin with, one of these;
-    inside: what a zip file of this kind holds; advice: what to do, with {python} and {shell} for
-    the file's name as a literal, {csv} for that of a table to be written; format: the one of ours
-    that it is."""
+    """A file of another program. endings: of their names; magic: possible first bytes; inside: a
+    file in zip files of this kind; advice: what to do, with {python} and {shell} for the file's
+    name as a literal, {csv} for the name of a table to write; format: the format of Ensue that it
+    is."""
 
     what: str
     endings: tuple[str, ...]
@@ -132,8 +132,8 @@ FOREIGN_FILES = (
 
 
 def refuse_foreign(path: Path, format: str | None) -> None:
-    """`DataError` for a file of another program, with what to do. format: what it is taken for;
-    None where neither its name nor anybody tells."""
+    """Raises `DataError` with advice for a file of another program. format: its assumed format;
+    None if neither its name nor an option decides."""
     content = _content(path)
     alike = [foreign for foreign in FOREIGN_FILES if foreign.holds(content)]
     by_name = [foreign for foreign in FOREIGN_FILES if _ending(path) in foreign.endings]
@@ -164,7 +164,7 @@ def _ending(path: Path) -> str:
 
 
 def _content(path: Path) -> bytes:
-    """How the file begins, unpacked where it is gzip; of a zip file also how it ends."""
+    """The beginning of the file, unpacked if it is gzip; of a zip file also its end."""
     try:
         first = next(pieces(path), b"")
     except DamagedStream:
@@ -182,8 +182,8 @@ LOOKED_AT = 100  # lines
 
 
 def format_of(path: Path, name_of_format: str = AUTO) -> str:
-    """The format that was said, or that of the file. A folder is a folder of texts; a file of
-    another program is an error that tells what to do."""
+    """The named format, or that of the file. Folders are folders of texts; files of other programs
+    raise an error with advice."""
     if path.is_dir():
         return FOLDER if name_of_format == AUTO else name_of_format
     name = path.name.lower().removesuffix(".gz")
@@ -201,7 +201,7 @@ def format_of(path: Path, name_of_format: str = AUTO) -> str:
 
 
 def _by_first_lines(path: Path) -> str | None:
-    """The format whose lines these are, where one says so."""
+    """The format that recognises the first lines; None without one."""
     try:
         content = next(pieces(path), b"").decode("utf-8", "replace").removeprefix(BYTE_ORDER_MARK)
     except DamagedStream:

@@ -28,9 +28,8 @@ NEARLY_ALL = 0.95
 
 
 class Mark(NamedTuple):
-    """Of a column. sign: € or %, "" where only thousands are marked; decimal: "." or ",", "" where
-    no cell tells, and nothing depends on it; either: a cell that may be read both ways; example: a
-    cell with a mark."""
+    """The marks of a column. sign: € or %, "" if only thousands are marked; decimal: "." or ",", ""
+    if no cell has a decimal sign; either: an ambiguous cell; example: a cell with a mark."""
 
     sign: str
     decimal: str
@@ -39,7 +38,7 @@ class Mark(NamedTuple):
 
 
 def plain_number(text: str, decimal: str) -> str | None:
-    """Such a number as every language writes it; None where it is none. decimal: its sign.
+    """The number in plain notation; None for other texts. decimal: its decimal sign.
 
     >>> plain_number("€1,234.50", "."), plain_number("1 234,5", ","), plain_number("45 %", ".")
     ('1234.50', '1234.5', '45')
@@ -57,7 +56,7 @@ def plain_number(text: str, decimal: str) -> str | None:
 
 
 def _parts(text: str) -> tuple[str, str] | None:
-    """The digits with what stands between them, and a minus."""
+    """The digits with their separators, and a minus sign."""
     match = MARKED.fullmatch(text)
     if match is None or (match["minus"] and match["inner"]) or not BODY.fullmatch(match["body"]):
         return None
@@ -93,7 +92,7 @@ def _is_marked(match: re.Match[str]) -> bool:
 
 
 def _decimal(text: str) -> str | None:
-    """The decimal sign that a cell tells; "" where it has none, None where it may be either."""
+    """The decimal sign of a cell; "" if it has none, None if ambiguous."""
     match = BODY.fullmatch(text)
     assert match is not None
     if match["spaced"]:
@@ -106,8 +105,8 @@ def _decimal(text: str) -> str | None:
 
 
 def decimal_of(marks: Mapping[str, Mark], plain: Mapping[str, str]) -> str:
-    """The decimal sign of all marked columns. plain: a number with a point of each other column
-    that has such ones. An error where columns differ, or no cell tells."""
+    """The decimal sign of all marked columns. plain: a number with a point from each other column
+    that has any. Raises an error if columns differ, or if all are ambiguous."""
     readings_of_marks = {
         mark.decimal: (name, mark.example) for name, mark in marks.items() if mark.decimal
     }
@@ -128,7 +127,7 @@ def decimal_of(marks: Mapping[str, Mark], plain: Mapping[str, str]) -> str:
 
 
 def without_marks(steps: Steps, columns: Sequence[str], decimal: str) -> Steps:
-    """Rows whose cells in these columns are plain numbers; a cell that is none stays."""
+    """Rows whose cells in these columns are plain numbers; other cells stay unchanged."""
     return partial(_without_marks, steps, columns, decimal)
 
 

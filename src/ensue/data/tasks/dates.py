@@ -3,9 +3,8 @@
 For labelling: the tokens of the text and the part that each belongs to. For translation: the
 text and the same day as an ISO date.
 
-What could be read in two ways is settled by a rule: with points the day comes first (3.5.97),
-with slashes the month (5/3/97), with hyphens the year (1997-05-03); a year of two digits lies
-between 1950 and 2049."""
+Rules decide ambiguous dates: with points the day comes first (3.5.97), with slashes the month
+(5/3/97), with hyphens the year (1997-05-03); two-digit years are between 1950 and 2049."""
 
 from __future__ import annotations
 
@@ -233,7 +232,7 @@ def _filled(slot: str, day: date, words: FormalLanguage) -> Iterator[Piece]:
 
 @dataclass(frozen=True)
 class Format:
-    """One habit of writing dates."""
+    """A format of dates."""
 
     language: str
     template: str

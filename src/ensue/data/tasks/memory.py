@@ -40,8 +40,8 @@ def _one_hot(count: int) -> Callable[[Symbols], NDArray[np.float32]]:
 
 
 def counting(steps: int) -> BuiltInTask:
-    """How many ones, as a share of `steps`. Rows have steps/2 to steps bits; each row has its
-    own density of ones, so that its length tells little of their number."""
+    """The number of ones, as a share of `steps`. Rows have steps/2 to steps bits; the density of
+    ones varies from row to row, so the length says little about their number."""
     _at_least("steps", steps, 4)
     shortest = steps // 2
 

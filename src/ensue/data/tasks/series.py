@@ -1,4 +1,4 @@
-"""Generated series whose structure is known, so that it is known what a forecast can reach."""
+"""Generated series of known structure: the best possible forecast is known."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """Drawn pictures of one or two shapes with captions: "a small red circle left of a blue square".
 
-A shape is small, large, or of middle size, which is not said. Of two shapes the smaller is named
-first; of two that are equal, the one on the left or the upper one. They are left of, right of,
-above or below each other by the axis on which their centres are further apart, by far.
+A shape is small, large, or of medium size, which captions do not mention. The smaller of two shapes
+is named first; of two equal ones, the left or upper one. The axis on which their centres are
+clearly further apart decides between left of, right of, above and below.
 
-Some colours go with some shapes in one part only: no training caption speaks of a red circle,
-but every test picture has a shape of `HELD["test"]`, and every validation picture one of
+Some pairs of colour and shape occur in one part only: no training caption has a red circle, but
+every test picture has a shape of `HELD["test"]`, and every validation picture one of
 `HELD["validation"]`."""
 
 from __future__ import annotations
@@ -184,8 +184,8 @@ class Shape(NamedTuple):
 
 @dataclass(frozen=True)
 class Scene:
-    """A picture (3, height, width) of bytes, and its shapes in the order in which they are named;
-    relation: of the first to the second, "" where there is but one.
+    """A picture (3, height, width) of bytes, and its shapes in the order of the caption; relation:
+    of the first to the second, "" for a single shape.
 
     >>> scene = shapes(1, "train", 1)[0]
     >>> scene.picture.shape
@@ -226,7 +226,7 @@ def shapes(seed: int, part: str, count: int, *, first: int = 0) -> list[Scene]:
 
 @cache
 def _combinations(part: str) -> list[tuple[int, int]]:
-    """Numbers of the colours and kinds that a part may show, its own ones first."""
+    """Numbers of the colours and kinds that a part may show, those of this part alone first."""
     others = {pair for part_pairs in HELD.values() for pair in part_pairs}
     held_out = list(HELD[part])
     held_out += [(c, k) for c in COLOURS for k in KINDS if (c, k) not in others]

@@ -120,7 +120,7 @@ class BuiltInTask:
         )
 
     def _drawn(self, seed: int, rows: NDArray[np.int64], part: str) -> Drawn:
-        """Rows that belong to the part: those that do not are drawn again."""
+        """Rows of the part; rows of other parts are drawn again."""
         joined: Drawn | None = None
         waiting = np.arange(len(rows))
         for attempt in range(MOST_ATTEMPTS):

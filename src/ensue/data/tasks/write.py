@@ -22,8 +22,8 @@ from ensue.files.disk import replacing
 #     arithmetic   (4 (1 1) - (2 (4 4) + (3 3)))         + and − modulo 5
 #     logic        (T (F F) implies (T not (F F)))       and, or, implies, not
 #
-# The value of a − b and of a implies b depends on the order of a and b: a network that sums what
-# stands below a node cannot tell them apart.
+# The value of a − b and of a implies b depends on the order of a and b: a network that sums the
+# children of a node cannot tell them apart.
 
 MODULUS = 5
 MOST_ATTEMPTS = 1000
@@ -82,8 +82,8 @@ EXPRESSIONS: dict[str, tuple[str, Callable[[random.Random, int], Made]]] = {
 
 
 def expressions(name: str, seed: int, part: str, rows: int, depth: int) -> Iterator[str]:
-    """Lines of trees, of depths 1 … depth alike. Each is a pure function of the seed, the part and
-    its number; no tree of one part is in another."""
+    """Lines of trees, of depths 1 … depth in equal shares. Each is a pure function of the seed, the
+    part and its number; no tree of one part is in another."""
     make = EXPRESSIONS[name][1]
     for row in range(rows):
         draw = random.Random(f"{name} {seed} {part} {row}")
@@ -116,7 +116,7 @@ def write_task(
     """Writes rows of a part, which no other part has; says in one line what they are.
 
     dates: .conll has the parts of each date labelled, .tsv its language and its ISO form;
-    shapes: a folder of pictures, with captions.tsv beside them;
+    shapes: a folder of pictures, with captions.tsv next to them;
     arithmetic, logic: .trees with expressions up to that depth;
     the others: .jsonl with `features` (steps, n) and `label`, a class, a number, or one label for
     each step."""

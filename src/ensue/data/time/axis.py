@@ -34,7 +34,7 @@ class Spacing:
     working: bool = False
 
     def after(self, moment: Moment, steps: int) -> Moment:
-        """So many steps later; a DataError where no date is as late."""
+        """The moment that many steps later; raises DataError after the last possible date."""
         try:
             return self._after(moment, steps)
         except (ValueError, OverflowError):
@@ -59,7 +59,7 @@ class Spacing:
         return moment + self.span * steps
 
     def steps(self, first: Moment, second: Moment) -> int | None:
-        """From one moment to a later one; None where that is no whole number of steps."""
+        """The number of steps between two moments; None if it is not an integer."""
         if isinstance(first, float) or isinstance(second, float):
             assert isinstance(first, float)
             assert isinstance(second, float)
@@ -79,7 +79,7 @@ class Spacing:
 
     @property
     def seasons(self) -> tuple[float, ...]:
-        """Steps of the day, the week and the year, as far as they are longer than a step."""
+        """The day, the week and the year in steps, if longer than a step."""
         if self.months:
             return (12 / self.months,) if self.months < 12 else ()
         if self.working:
@@ -112,7 +112,7 @@ def _months(first: datetime, second: datetime) -> int:
 
 
 def spacing_of(groups: Sequence[Sequence[Moment]]) -> Spacing | None:
-    """Of series, each of rising moments; None where it is not clear."""
+    """The spacing of series with rising moments; None if unclear."""
     pairs = [pair for group in groups for pair in pairwise(group)]
     if not pairs:
         return None
@@ -165,7 +165,7 @@ Where = Callable[[int], str]  # the place of a row, for messages
 
 @dataclass(frozen=True)
 class TimeColumn:
-    """texts: of each row; moments: None where there is none; spelling: how they are written."""
+    """texts: of each row; moments: None for rows without one; spelling: how they are written."""
 
     texts: tuple[str, ...]
     moments: tuple[Moment | None, ...]
@@ -174,9 +174,9 @@ class TimeColumn:
 
 @dataclass(frozen=True)
 class Axis:
-    """rows: of each step the row that it is, −1 for a step that no row has; bounds (series + 1):
-    where each series begins; ids: of each series; moments, times: of each step, () without times;
-    spacing: None where rows simply count as steps; notes: what a user should know."""
+    """rows: the row of each step, −1 for missing steps; bounds (series + 1): where each series
+    begins; ids: of each series; moments, times: of each step, () without times; spacing: None if
+    each row is a step; notes: remarks for the user."""
 
     rows: Rows
     bounds: Rows
@@ -201,9 +201,9 @@ def is_missing(text: str) -> bool:
 def time_column(
     texts: Sequence[str], column: str, where: Where, order: str = AUTO, ids: Sequence[object] = ()
 ) -> TimeColumn:
-    """All texts read in one spelling. order: day-first or month-first, where it is known; ids: of
-    the rows, whose dates must be even for a reading to be right. An error names the texts that are
-    no dates, or asks for the order."""
+    """Reads all texts in one spelling. order: day-first or month-first, if known; ids: of the
+    rows; a reading is right if the dates of each id are evenly spaced. Errors name the texts that
+    are no dates, or request the order."""
     present = [text for text in texts if not is_missing(text)]
     spellings = spellings_of(present, column, order)
     if not spellings:
@@ -244,7 +244,7 @@ def _even_ones(
 
 
 def _no_dates(texts: Sequence[str], column: str, where: Where) -> DataError:
-    """Which texts are not written as the first one; all of them, where that is no date."""
+    """The error on texts in another spelling than the first; on all, if the first is no date."""
     present = [k for k, text in enumerate(texts) if not is_missing(text)]
     if not present:
         return DataError(f"{where(0)}: column {column!r}: expected dates, got no value at all")

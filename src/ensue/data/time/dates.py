@@ -1,8 +1,8 @@
-"""Dates in the common spellings: which one a column has, read and written back.
+"""Dates in the common spellings: recognised, read and written.
 
-A column has one spelling, or a few that can be told apart. Where day and month could be either
-(01/02/2021), all rows together decide, by a number over 12 or by the one reading under which the
-dates are evenly spaced.
+A column has one spelling, or a few that can be distinguished. For ambiguous days and months
+(01/02/2021), all rows decide together: by a number above 12, or by the only reading with evenly
+spaced dates.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ MOST_WAYS = 3  # to write the dates of one column
 
 @dataclass(frozen=True)
 class Spelling:
-    """read: a text as a moment, or ValueError; write: a moment as such a text, given another one
-    that it is to look like. order: day-first or month-first, where a reader must know; ways: a
-    text of each way to write, where there are several."""
+    """read: a text as a moment, or ValueError; write: a moment as text, in the style of another
+    text. order: day-first or month-first, if it matters; ways: an example of each style, if there
+    are several."""
 
     name: str
     read: Callable[[str], Moment]
@@ -196,7 +196,7 @@ def _ahead(zone: str) -> timedelta:
 def _write_pattern(
     moment: Moment, like: str, pattern: re.Pattern[str], padded: bool, full: bool
 ) -> str:
-    """As another text, with each of its numbers replaced."""
+    """The moment in the style of another text, with each of its numbers replaced."""
     assert isinstance(moment, datetime)
     like = like.strip()
     match = pattern.fullmatch(like)
@@ -262,8 +262,8 @@ def _fits(spelling: Spelling, texts: Sequence[str]) -> bool:
 
 
 def spellings_of(texts: Sequence[str], column: str = "", order: str = AUTO) -> list[Spelling]:
-    """Those that fit every text: none, one, or two where day and month could be either. order:
-    day-first or month-first, where that is known; column: what it is called."""
+    """The spellings that fit every text: none, one, or two if day and month are ambiguous. order:
+    day-first or month-first, if known; column: its name."""
     if not texts:
         return []
     numbers = _of_numbers(texts, column)
@@ -279,7 +279,7 @@ def spellings_of(texts: Sequence[str], column: str = "", order: str = AUTO) -> l
 
 
 def _either(texts: Sequence[str], order: str) -> list[Spelling]:
-    """Those of numbers for day and month that fit every text."""
+    """The spellings with numeric day and month that fit every text."""
     orders = [each for each in (DAY_FIRST, MONTH_FIRST) if order in (AUTO, each)]
     every = [_spelling(EITHER[each], texts, each) for each in orders]
     fitting = [spelling for spelling in every if spelling is not None]
@@ -288,8 +288,8 @@ def _either(texts: Sequence[str], order: str) -> list[Spelling]:
 
 
 def _several(texts: Sequence[str], order: str) -> list[Spelling]:
-    """Where texts are written in a few ways, all of them together; one for each order of day and
-    month that may be meant."""
+    """Combined spellings, for texts in a few styles: one for each possible order of day and
+    month."""
     parts: list[Spelling] = []
     ways: list[str] = []
     left = list(dict.fromkeys(texts))

@@ -1,1 +1,1 @@
-"""Trees in brackets: read, written, told from other texts."""
+"""Trees in brackets: reading, writing, recognition."""

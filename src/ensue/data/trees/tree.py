@@ -1,9 +1,9 @@
 """Trees in brackets: `(S (NP the cat) (VP sat))`, `(3 (2 It) (4 (2 is) (3 good)))`.
 
-A bracket is a node. What stands first in it, unless it is a bracket, is the node's label; all that
-follows are its children: words and brackets. A bracket around a label and one word is one node,
-the word with that label; `(cat)` is a word without a label, and a bracket that begins with a
-bracket has none. A bracket without a label around the whole tree says nothing, and is taken off.
+A bracket is a node. Its first entry, unless it is a bracket, is the node's label; the others are
+its children: words and brackets. A bracket around a label and one word is one node, the word with
+that label. `(cat)` is a word without a label; a bracket that begins with a bracket has no label
+either. A bracket without a label around the whole tree is removed.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ BRACKET = re.compile(r"[()]")
 
 @dataclass
 class Node:
-    """label: "" where it has none; word: "" of a node that has children; bare: a word that stands
-    without brackets of its own."""
+    """label: "" without one; word: "" for a node with children; bare: a word without its own
+    brackets."""
 
     label: str = ""
     word: str = ""
@@ -61,8 +61,8 @@ class Node:
 
 
 def read_tree(text: str) -> Node:
-    """The tree of a text; `Unfit` where its brackets are none, or where it is longer or deeper than
-    a tree may be.
+    """The tree of a text; raises `Unfit` if its brackets are invalid, or the tree is too long or
+    too deep.
 
     >>> tree = read_tree("(S (NP the cat) (VP sat))")
     >>> tree.label, tree.words, tree.as_text()

@@ -1,9 +1,9 @@
 """Compiled kernels on disk: found by content, safe when many processes start at once.
 
 A kernel's name is the digest of all that shaped it: source, fixed part, compiler, flags, CPU
-and Ensue's version. It is compiled beside its place and renamed into it, under a lock that
-a dying process releases; a digest beside it tells a damaged file, which is built again. A
-folder that cannot be used, or that others could write to, is replaced by a temporary one.
+and Ensue's version. It is compiled into a temporary file in the same folder and renamed, under a
+lock that a dying process releases. A digest next to it detects damaged files, which are built
+again. A temporary folder replaces one that cannot be used, or that other users can write to.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class NoCompiler(EnsueError):
 
 
 def cache_folder() -> Path:
-    """Where kernels are kept: $XDG_CACHE_HOME/ensue, or ~/.cache/ensue."""
+    """The folder of compiled kernels: $XDG_CACHE_HOME/ensue, or ~/.cache/ensue."""
     folder_name = os.environ.get("XDG_CACHE_HOME", "")
     root = (
         Path(folder_name)
@@ -53,7 +53,7 @@ def cache_folder() -> Path:
 
 @functools.cache
 def temporary_folder() -> Path:
-    """This process's own folder, where the usual one cannot be used; gone when it ends."""
+    """A folder of this process, if the usual one cannot be used; deleted when it ends."""
     folder, owner = Path(tempfile.mkdtemp(prefix="ensue-")), os.getpid()
 
     def remove() -> None:
@@ -65,7 +65,7 @@ def temporary_folder() -> Path:
 
 
 def usable_folder() -> Path:
-    """The cache folder if nobody else can write to it, else a temporary one."""
+    """The cache folder if no other user can write to it, else a temporary one."""
     folder = cache_folder()
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -208,7 +208,7 @@ def _build(folder: Path, name: str, source: str, options: list[str]) -> Path:
 
 
 def is_whole(library: Path) -> bool:
-    """Whether the file is there, the user's own, and what was written."""
+    """Whether the file exists, belongs to the user, and is intact."""
     try:
         expected = library.with_suffix(".sha256").read_text()
         mine = library.lstat().st_uid == os.getuid() and not library.is_symlink()
@@ -219,15 +219,15 @@ def is_whole(library: Path) -> bool:
 
 @contextlib.contextmanager
 def _lock(path: Path) -> Iterator[None]:
-    """One process at a time; the lock falls with its holder."""
+    """Locks out other processes; the lock ends with its holder."""
     with open(path, "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
 def _compile(library: Path, source: str, options: list[str]) -> None:
-    """Compiles beside the library's place and renames into it: the digest first, then the
-    library, so that a library is never found without its digest."""
+    """Compiles into a temporary file in the same folder and renames: the digest first, then the
+    library, so that no library is there without its digest."""
     begin = f".build-{library.stem}-"
     for left in library.parent.glob(f"{begin}*"):  # by a process that was killed: we have its lock
         shutil.rmtree(left, ignore_errors=True)

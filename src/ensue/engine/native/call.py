@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 class Adjoints(NamedTuple):
     """Derivatives of the cost by the output (time, batch, features) and the final state; None
-    where nobody reads it, for zeros."""
+    stands for zeros, where nothing reads the output or the state."""
 
     output: Tensor | None
     final: Sequence[Tensor | None]
 
 
 class Wanted(NamedTuple):
-    """The derivatives that are asked for: by x, by which parts of the initial state, by which
+    """The derivatives to compute: by x, by which parts of the initial state, by which
     parameters."""
 
     x: bool
@@ -38,7 +38,7 @@ class Wanted(NamedTuple):
 
 
 class Derivatives(NamedTuple):
-    """What a backward pass gives; None and missing names where nothing was asked for."""
+    """The results of a backward pass; None and missing names stand for derivatives not needed."""
 
     x: Tensor | None
     state: list[Tensor | None]
@@ -57,7 +57,7 @@ class Threads(ctypes.Structure):
 
 @functools.cache
 def runtime() -> Threads | None:
-    """The functions of the OpenMP runtime in this process; None where there is none."""
+    """The functions of the OpenMP runtime in this process; None without one."""
     try:
         maps = Path("/proc/self/maps").read_text()
     except OSError:
@@ -85,8 +85,8 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def alone_in_a_child(call: Callable[Given, Result]) -> Callable[Given, Result]:
-    """In a forked child torch's own products would wait for threads that only its parent has:
-    for the time of a call it uses one, and then as many as before."""
+    """Calls with one thread in a forked child, where torch would wait for threads that only the
+    parent has; afterwards restores the number of threads."""
 
     @functools.wraps(call)
     def alone(*args: Given.args, **kwargs: Given.kwargs) -> Result:
@@ -102,8 +102,8 @@ def alone_in_a_child(call: Callable[Given, Result]) -> Callable[Given, Result]:
 
 
 def thread_count(rows: int, flops: int) -> int:
-    """As many threads as torch uses, but no more than rows, nor than have enough to do; one in
-    a forked child, whose parent's threads are gone."""
+    """The number of threads: that of torch, limited by the rows and the amount of work; one in a
+    forked child, which lacks its parent's threads."""
     if flops < 2 * ENOUGH or _forked or runtime() is None:
         return 1
     return max(1, min(torch.get_num_threads(), rows, flops // ENOUGH))
@@ -174,8 +174,8 @@ class WorkSpace:
 
 
 class CompiledFunction:
-    """One compiled function. Buffers that it uses and that are not given are its work space.
-    Everything that stays the same from call to call is made once."""
+    """One compiled function. Buffers that callers do not pass are its work space. Everything that
+    is the same for all calls is made once."""
 
     def __init__(
         self,

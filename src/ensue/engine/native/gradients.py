@@ -52,7 +52,7 @@ Memory = Mapping[Buffer, Tensor]
 
 
 class VectorSum(NamedTuple):
-    """Rows `first` to `last` of a vector parameter, whose gradient stands in SUMS from `column`."""
+    """Rows `first` to `last` of a vector parameter; their gradient is in SUMS from `column` on."""
 
     vector: str
     first: int
@@ -92,8 +92,8 @@ class GradientProducts:
         }
 
     def _vector_sums(self) -> list[VectorSum]:
-        """Neighbouring gates whose sums are neighbours are one. A sum that several vectors share
-        stands at the first."""
+        """Merges neighbouring gates with neighbouring sums. A sum that several vectors share is
+        listed with the first."""
         sums: list[VectorSum] = []
         numbers: dict[Node, int] = {}
         at = 0
@@ -178,7 +178,7 @@ class GradientProducts:
         return tensors
 
     def _empty(self, name: str, like: Tensor) -> Tensor:
-        """For a parameter's gradient: zeros unless every gate of it is going to be written."""
+        """Memory for a parameter's gradient: zeros unless every gate of it will be written."""
         return like.new_empty(like.shape) if name in self.written else like.new_zeros(like.shape)
 
     def _pairs(self, memory: Memory, run: GateRun, plan: Plan) -> list[tuple[Tensor, Tensor]]:
@@ -199,7 +199,7 @@ class GradientProducts:
         return [(d[n:], states[: plan.rows - n]), (d[:n], begin[:n])]
 
     def _copy_vectors(self, sums: Tensor, gradients: dict[str, Tensor]) -> None:
-        """sums: a row for each thread, in whose second half the sums of its steps stand."""
+        """sums: a row for each thread; its second half has the sums of its steps."""
         of_threads = sums[:, self.sums :]
         total = of_threads[0] if len(of_threads) == 1 else of_threads.sum(0)
         for vector, first, last, column in self.vectors:
@@ -218,8 +218,8 @@ def first_writes(runs: list[GateRun]) -> list[tuple[GateRun, bool]]:
 
 
 def carries_of(program: Program, part: str) -> tuple[Buffer, ...]:
-    """The buffers of the adjoint of a part of the state: the first has it before the backward
-    pass; where there are two, steps write them in turn."""
+    """The buffers of the adjoint of a part of the state: the first has it before the backward pass;
+    if there are two, steps alternate between them."""
     doubled = part in program.backward.doubled
     return buffers.carry_pair(part) if doubled else (buffers.carry(part),)
 

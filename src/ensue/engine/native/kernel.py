@@ -1,4 +1,4 @@
-"""One compiled cell: what is stored for it, what is called, and the products before the loop."""
+"""One compiled cell: its buffers, its calls, and the products before the loop."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ class Tape:
 
 
 class TapeLayout:
-    """Which buffers a tape has, and how wide they are: known before anything is compiled.
+    """The buffers of a tape and their widths: known before compilation.
 
-    buffers: those that cannot be made again of the inputs and outputs."""
+    buffers: those that cannot be computed again from the inputs and outputs."""
 
     def __init__(self, program: Program) -> None:
         forward, read = program.forward, program.backward.reads
@@ -215,7 +215,7 @@ class Kernel:
     def _add_adjoints(
         self, memory: dict[Buffer, Tensor], plan: Plan, y: Tensor, adjoints: Adjoints, spend: bool
     ) -> None:
-        """The buffers of the backward pass, beside those of the tape."""
+        """The buffers of the backward pass, in addition to those of the tape."""
         backward, like = self.program.backward, memory[X]
         if self.layout.output_states is not None and plan.index is None:
             memory[self.layout.output_states] = y.view(plan.rows, y.shape[2])

@@ -36,7 +36,7 @@ def constant_in_graphs(function: Constant) -> Constant:
 
 @constant_in_graphs
 def _missing_compiler() -> str:
-    """What to say where there is no compiler; "" where there is one."""
+    """The message about a missing compiler; "" if there is one."""
     try:
         compiler()
     except NoCompiler as error:
@@ -55,7 +55,7 @@ def why_not_native(device: torch.device, dtype: torch.dtype) -> str:
 
 
 def why_no_operator(device: torch.device, dtype: torch.dtype) -> str:
-    """Why the operator cannot stand for this in an exported graph; "" if it can."""
+    """Why an exported graph cannot use the operator for this; "" if it can."""
     if in_forward_mode():
         return "native engine: forward-mode derivatives are not offered; use engine='eager'"
     if device.type != "cpu":
@@ -113,7 +113,7 @@ def ready_kernel(
 
 
 def is_single_step(x: Tensor, lengths: Tensor | None) -> bool:
-    """Whether x is one step of rows that all take it: that has a kernel of its own."""
+    """Whether x is a single step that all rows take, which has a special kernel."""
     return x.shape[0] == 1 and lengths is None
 
 
@@ -196,7 +196,7 @@ def _differentiably(
 
 
 def native(recurrence: Recurrence) -> tuple[Tensor, State]:
-    """As `eager`. bfloat16 is computed in float32, and rounded where it is stored."""
+    """As `eager`. bfloat16 is computed in float32 and rounded for storage."""
     cell, x, lengths = recurrence.cell, recurrence.x, recurrence.lengths
     if x.dtype == torch.bfloat16:
         y, end = native(_in_float32(recurrence))
@@ -218,7 +218,7 @@ def _in_float32(recurrence: Recurrence) -> Recurrence:
 
 
 def with_kernel(kernel: Kernel | SingleStep, recurrence: Recurrence) -> tuple[Tensor, State]:
-    """The kernel over x, recorded if a gradient may be asked for."""
+    """Runs the kernel over x, recorded if a gradient may be needed."""
     x, state = recurrence.x, recurrence.state
     if x.is_neg() or any(part.is_neg() for part in state):  # what is in memory has another sign
         state = tuple(part.resolve_neg() for part in state)

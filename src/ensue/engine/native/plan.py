@@ -49,7 +49,7 @@ def add_to_begin(d_begin: Tensor, d: Tensor, plan: Plan) -> None:
 
 
 def _before(plan: Plan, index: Tensor) -> Tensor:
-    """Where the step before stands, of rows of (time, batch) tensors that have one."""
+    """The index of the previous step, for rows of (time, batch) tensors that have one."""
     return index + plan.batch if plan.reverse else index - plan.batch
 
 
@@ -73,7 +73,7 @@ class Plan:
 
     @functools.cached_property
     def addresses(self) -> tuple[int | None, ...]:
-        """Where base, alive, index and first are, for a call."""
+        """The addresses of base, alive, index and first, for a call."""
         tensors = (self.base, self.alive, self.index, self.first)
         return tuple(None if t is None else t.data_ptr() for t in tensors)
 

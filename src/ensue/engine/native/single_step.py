@@ -1,7 +1,7 @@
-"""One step of rows that all take it: a kernel whose way from Python is short.
+"""A single step that all rows take: a kernel with little overhead from Python.
 
-Products of x and of the old state are outside of the compiled equations, forward and backward.
-Small ones are done in the same call (`single_step.cpp`); large ones are torch's.
+Products of x and of the old state are outside the compiled equations, forward and backward. Small
+ones are computed in the same call (`single_step.cpp`), large ones by torch.
 """
 
 from __future__ import annotations
@@ -109,9 +109,9 @@ def _library(dtype: torch.dtype) -> Any:
 
 
 class StepFunction:
-    """One direction: everything of a call that stays the same from call to call.
+    """One direction: everything that is the same for all calls.
 
-    more: buffers of the products alone; strides: of every buffer but the work space."""
+    more: buffers of the products alone; strides: of every buffer except the work space."""
 
     def __init__(
         self,
@@ -271,8 +271,8 @@ class SingleStep:
         self._backward_calls: dict[Wanted, BackwardCall] = {}
 
     def _list_buffers(self) -> None:
-        """What is given, what is made beside the output, and the output; the first two are kept
-        for the backward pass."""
+        """Inputs, intermediate values and the output; the first two are kept for the backward
+        pass."""
         listed_names = [X, *map(buffers.initial, self.parts)]
         listed_names += map(buffers.parameter, self._parameters)
         listed_names += map(buffers.mask, self._masks)

@@ -14,7 +14,7 @@ from ensue.engine.native.cache import loaded, template
 from ensue.engine.native.call import DEFINES, Threads, runtime, thread_count
 
 FLOPS = 30  # of a score, roughly: its exponential
-ROWS = 32  # a piece is a multiple of it, but for the last
+ROWS = 32  # a piece is a multiple of it, except the last
 SCORES = 4_000_000  # numbers that a piece may have
 MOST_ROWS = 512  # beyond, a larger piece is no quicker
 
@@ -48,7 +48,7 @@ def _library(file: str, dtype: torch.dtype) -> ctypes.CDLL:
 
 
 class Asked(NamedTuple):
-    """Where gradients go; None where nobody asks."""
+    """Where gradients go; None for gradients that are not needed."""
 
     h: Tensor | None = None
     weight: Tensor | None = None
@@ -77,7 +77,7 @@ def softmax_of_rows(
     gradients: Asked = NOTHING,
 ) -> Tensor:
     """Costs (rows,) of h (rows, width), weight (classes, width), bias (classes,) and int64 targets
-    (rows,); the gradients of their sum are written where they are asked for."""
+    (rows,); the gradients of their sum are written into `gradients`."""
     (rows, width), classes = h.shape, len(weight)
     costs = h.new_empty(rows)
     tensors = [None if v is None else v.contiguous() for v in (h, weight, bias, targets)]

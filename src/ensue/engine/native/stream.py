@@ -1,7 +1,7 @@
 """One step at a time: weights packed once, then a call of a few microseconds.
 
-For serving and decoding. The kernel is called directly, without torch's dispatcher; it does
-not record gradients, and runs in the calling thread.
+For serving and decoding. Calls go directly to the kernel, without torch's dispatcher, in the
+calling thread; no gradients are recorded.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from ensue.errors import OptionError, ShapeError
 class NativeStep:
     """A cell with its weights packed, for `batch` rows. Masks are their expectations.
 
-    Parameters are read when it is made: make it anew after they change. Threads may share it:
-    its work space is one, so their steps wait for each other."""
+    Parameters are read at construction: construct it again after they change. Threads may share
+    it; they share one work space, so their steps wait for each other."""
 
     def __init__(
         self, cell: Cell, parameters: Mapping[str, Tensor], input_size: int, batch: int
@@ -72,7 +72,7 @@ class NativeStep:
         return [strides.get(buffer, 0) for buffer in self._function.buffers]
 
     def _prepare(self, sizes: list[int]) -> None:
-        """The call, filled in but for what changes; packs the weights."""
+        """Fills in the call, except for what changes with each step, and packs the weights."""
         listed, memory = self._function.buffers, self._memory
         numbers = [*sizes, *self._strides()]
         self._pointers = (ctypes.c_void_p * len(listed))(

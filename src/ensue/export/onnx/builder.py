@@ -31,8 +31,8 @@ def load_onnx() -> Any:
 
 
 class Builder:
-    """One graph that is being written. A body of `Scan` has a builder of its own, whose constants
-    stand in the graph around it."""
+    """A graph under construction. A body of `Scan` has its own builder, whose constants are in the
+    outer graph."""
 
     def __init__(self, around: Builder | None = None, prefix: str = "v") -> None:
         self.around, self.prefix = around, prefix
@@ -84,7 +84,7 @@ class Builder:
         return self.constant(values, np.int64)
 
     def weight(self, stored: Stored) -> str:
-        """The numbers that a stored weight stands for."""
+        """The numbers of a stored weight."""
         top = self._outermost
         key = ("weight", id(stored.data))
         if key not in top._known:

@@ -1,11 +1,11 @@
-"""A layer as an ONNX graph: standard operators where its cells are such, `Scan` where not.
+"""A layer as an ONNX graph: standard operators for standard cells, `Scan` for others.
 
-    x        (time, batch, input); (batch, time, input) of a layer that has the batch first
-    lengths  (batch,) int64; all rows are full where it is not given
-    h_0, …   (batch, features), each part of each layer and direction; the layer's own start where
-             it is not given
+    x        (time, batch, input); (batch, time, input) if the layer has the batch first
+    lengths  (batch,) int64; optional, by default all rows are full
+    h_0, …   (batch, features), each part of each layer and direction; optional, by default the
+             initial state of the layer
 
-gives y, zero beyond a row's end, and h_0_end, …, the state after each row's last real step.
+Outputs: y, zero beyond a row's end, and h_0_end, …, the state after each row's last real step.
 """
 
 from __future__ import annotations
@@ -321,7 +321,7 @@ def onnx_model(
 
 
 def _add_defaults(builder: Builder, stack: Stack) -> None:
-    """What inputs are where they are not given: one row, which is spread over the batch."""
+    """Defaults of optional inputs: one row, which is broadcast over the batch."""
     named: list[tuple[str, Any]] = [("lengths", np.array([FULL], np.int64))]
     starts = [part for direction in stack.directions for part in direction.start]
     for (name, _), start in zip(stack.state_names, starts, strict=True):

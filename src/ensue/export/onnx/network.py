@@ -1,7 +1,7 @@
-"""A whole network as ONNX: torch's own exporter, with our recurrences put in afterwards.
+"""A whole network as ONNX: torch's exporter, then Ensue's recurrences.
 
-`torch.export` sees one operator for a cell over a sequence, `ensue::recurrence`. It is written as a
-node of a domain of ours, and such nodes are then replaced by what `layer.py` makes of the cell.
+`torch.export` sees one operator for a cell over a sequence, `ensue::recurrence`. It becomes a node
+of Ensue's domain; afterwards the graph of the cell from `layer.py` replaces each such node.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DOMAIN = "ensue"
 
 
 def network_model(traced: onnx.ModelProto, weights: str = "float32") -> onnx.ModelProto:
-    """What `traced` gave, in ONNX's own operators; matrices stored as asked for."""
+    """The result of `traced` with standard operators of ONNX; matrices in the chosen kind."""
     model_with_recurrences = _with_recurrences(traced, weights)
     load_onnx().checker.check_model(model_with_recurrences, full_check=True)
     return model_with_recurrences
@@ -93,13 +93,13 @@ class _Called(nn.Module):
 
 
 def parameter_names(model: onnx.ModelProto) -> set[str]:
-    """Of the constants of a traced network, those that were learned: others are never rounded."""
+    """The learned constants of a traced network; others are never rounded."""
     return set(model.graph.doc_string.splitlines())
 
 
 @contextlib.contextmanager
 def _quietly() -> Iterator[None]:
-    """torch's exporter tells of packages that it would also like to have."""
+    """Suppresses messages of torch's exporter about optional packages."""
     logger = logging.getLogger("torch.onnx")
     before = logger.level
     logger.setLevel(logging.ERROR)
@@ -165,7 +165,7 @@ def _translation() -> Any:
 
 
 def _name_axes(model: onnx.ModelProto, axes: Mapping[str, Sequence[str | None]]) -> None:
-    """The exporter's s46 and s2 by the names that they have here, wherever they stand."""
+    """Replaces the exporter's names of axes, such as s46 and s2, by Ensue's."""
     known: dict[str, str] = {}
     for graph_input in model.graph.input:
         for axis, name in zip(
@@ -188,7 +188,7 @@ def _name_axes(model: onnx.ModelProto, axes: Mapping[str, Sequence[str | None]])
 
 
 def _with_recurrences(model: onnx.ModelProto, weights: str) -> onnx.ModelProto:
-    """Every node of our domain replaced; matrices stored as asked for."""
+    """Replaces every node of Ensue's domain; matrices are stored in the chosen kind."""
     loaded = load_onnx()
     tensors = {tensor.name: tensor for tensor in model.graph.initializer}
     builder, learned = Builder(prefix="ensue_"), parameter_names(model)

@@ -1,8 +1,8 @@
 """Whether a cell is one of ONNX's recurrent operators, and the operator's tensors if it is.
 
-The cell's graph is held against those of `cells.py`: terms of sums and factors may stand in any
-order, a bias may be missing or be a sum of several, and a gate may be written the other way round
-(u = 1 − z: σ(−v) = 1 − σ(v), so its weights change their sign).
+The cell's graph is compared with those of `cells.py`: terms and factors may be in any order, a bias
+may be missing or a sum of several, and a gate may be inverted (u = 1 − z: σ(−v) = 1 − σ(v), so its
+weights change their sign).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from ensue.export.stack import Direction
 # against to see whether it is one of them.
 #
 # Gates have the letters of ONNX's documentation: RNN i; GRU z r h; LSTM i o f c. Its two biases add
-# up to b, but for the bias d inside of a GRU's reset.
+# up to b, except the bias d inside a GRU's reset.
 
 Parameters = tuple[float, float]  # alpha and beta of a function
 
@@ -244,7 +244,7 @@ def patterns(clip: float) -> list[Pattern]:
 
 
 def match(pattern: Equations, equations: Equations) -> Binding | None:
-    """What of the cell stands for each parameter of the pattern; None where it is another cell."""
+    """The parameters of the cell for those of the pattern; None for another cell."""
     sizes = [node.width for node in equations.old.values()]
     parts = dict(zip(pattern.old.values(), equations.old.values(), strict=False))
     if len(pattern.old) != len(equations.old) or len(set(sizes)) > 1:
@@ -341,7 +341,7 @@ def _clips(equations: Equations) -> set[float]:
 
 
 def operator_of(direction: Direction) -> Operator | None:
-    """The standard operator that the cell is; None where it is none."""
+    """The standard operator that equals the cell; None without one."""
     traced = direction.equations
     sizes = traced.x.width, next(iter(traced.old.values())).width
     for clip in sorted(_clips(traced)):

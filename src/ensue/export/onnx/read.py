@@ -27,8 +27,8 @@ def from_onnx(node: Any) -> OperatorLayer:
     """A node RNN, GRU or LSTM of an ONNX graph, as a layer of our cells.
 
     Called with the node's inputs (X, W, R, B, sequence_lens, initial_h, initial_c, P; None for
-    those that are not there) it gives the node's outputs Y, Y_h and, of an LSTM, Y_c. `.layer(W,
-    R, B, P)` is the same as a `Recurrent`, to go on with."""
+    missing ones) it returns the node's outputs Y, Y_h and, for an LSTM, Y_c. `.layer(W, R, B, P)`
+    returns it as a `Recurrent`, for further use."""
     if not isinstance(node, load_onnx().NodeProto):
         raise OptionError(
             "from_onnx: expected a node RNN, GRU or LSTM of an ONNX graph (onnx.NodeProto), got "
@@ -55,7 +55,7 @@ def _plain(attribute: Any) -> Any:
 
 
 class OperatorLayer:
-    """One such node: a cell for each direction."""
+    """A node RNN, GRU or LSTM: a cell for each direction."""
 
     def __init__(self, operator: str, attributes: dict[str, Any], peepholes: bool) -> None:
         self.operator, self.peepholes = operator, peepholes
@@ -86,7 +86,7 @@ class OperatorLayer:
 
     # ---------------------------------------------------------------- tensors
     def parameters(self, number: int, W: Any, R: Any, B: Any, P: Any) -> dict[str, Tensor]:
-        """Of one direction, from tensors with all directions on their first axis."""
+        """The parameters of one direction, from tensors with all directions on their first axis."""
         cell, gates = self.cells[number], GATES[self.operator]
         W, R = torch.as_tensor(W)[number], torch.as_tensor(R)[number]
         hidden = R.shape[1]
@@ -179,7 +179,7 @@ def _gates(value: Tensor, gates: list[int], count: int) -> Tensor:
 
 
 def _activations(operator: str, attributes: dict[str, Any], count: int) -> list[list[Activation]]:
-    """The functions of each direction; alpha and beta stand in the order of those that have one."""
+    """The functions of each direction; alpha and beta are listed for functions that have one."""
     names = list(attributes.get("activations") or USUAL[operator] * count)
     expected = len(USUAL[operator]) * count
     if len(names) != expected:

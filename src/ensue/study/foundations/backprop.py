@@ -56,8 +56,8 @@ COSTS = ("squares", "cross-entropy")
 
 @dataclass(frozen=True)
 class LayerTrace:
-    """One layer: given and made in the forward pass, found in the backward pass; `automatic`
-    are the gradients of torch. backward: ∂C/∂a before it passes the activation."""
+    """One layer: values of the forward and the backward pass. automatic: the gradients of torch;
+    backward: ∂C/∂a before it passes the activation."""
 
     weight: Tensor
     bias: Tensor
@@ -133,8 +133,8 @@ def slope_of_cost(name: str, output: str, a: Tensor, y: Tensor) -> Tensor:
 
 
 def first_delta(name: str, output: str, z: Tensor, a: Tensor, y: Tensor) -> Tensor:
-    """(1). Cross-entropy undoes the output's own derivative, and leaves a − y: of a softmax where
-    the targets sum to 1."""
+    """Equation (1). With cross-entropy, the derivative of the output cancels: a − y, for softmax
+    if the targets sum to 1."""
     if name == "cross-entropy":
         return a - y
     return JACOBIANS[output](z, a).t() @ slope_of_cost(name, output, a, y)
@@ -143,8 +143,8 @@ def first_delta(name: str, output: str, z: Tensor, a: Tensor, y: Tensor) -> Tens
 def backpropagate(
     network: MLP, activation: str, output: str, cost: str, x: Tensor, y: Tensor
 ) -> Backpropagation:
-    """The four equations for one example x (inputs,), y (outputs,). The network's own last layer
-    is linear; `output` stands on top of it."""
+    """The four equations for one example x (inputs,), y (outputs,). The network's last layer is
+    linear; `output` is applied to it."""
     _check(activation, output, cost)
     passed = network.walk(x)
     top = OUTPUTS[output](passed[-1].z)
@@ -209,9 +209,8 @@ def _check(activation: str, output: str, cost: str) -> None:
 @dataclass(frozen=True, kw_only=True)
 class NetworkWalk:
     """A small network in float64. weights: all of them in the order W_1 row by row, b_1, W_2, …;
-    x, y: of each of so many rows in turn, a minibatch that one update is made by; the first of them
-    is walked through. What is not given is drawn, with one decimal, so that the numbers can be
-    followed."""
+    x, y: the rows of a minibatch for one update, one after another; the first row is walked
+    through. Missing numbers are drawn at random, with one decimal, which is easy to follow."""
 
     widths: Sequence[int]
     activation: str = "logistic"
@@ -359,8 +358,8 @@ class Depth:
 
 
 def through_depth(layers: int, seed: int = 1) -> Depth:
-    """Networks of so many hidden layers of 16 units, from the same weights, which have the scale
-    that He et al. found for ReLU."""
+    """Networks with that many hidden layers of 16 units, all from the same weights, at the scale of
+    He et al. for ReLU."""
     norms_by_depth = {}
     for activation in ACTIVATIONS:
         with torch.random.fork_rng(devices=[]):

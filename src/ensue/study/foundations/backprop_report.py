@@ -90,7 +90,7 @@ def first_equation(backpropagation: Backpropagation) -> str:
 
 
 def document(backpropagation: Backpropagation) -> Document:
-    """The walk: what goes forward, what comes back, one update, and the automatic gradient."""
+    """The walk: forward pass, backward pass, one update, and the automatic gradient."""
     layers = [(k, layer) for k, layer in enumerate(backpropagation.layers, 1)]
     forward = [_forward(backpropagation, layer, k) for k, layer in layers]
     backward = [_backward(backpropagation, layer, k) for k, layer in reversed(layers)]
@@ -337,8 +337,8 @@ def _edges(
 
 
 def _free_place(line: Sequence[Point], wide: float, boxes: Sequence[tuple[Point, float]]) -> Point:
-    """Where on its line a number of this width covers no other, near the beginning if it can; else
-    where it covers least of them."""
+    """A place on the line where a number of this width overlaps no other, near the beginning if
+    possible; else the place with the smallest overlap."""
     (x, y), (to_x, to_y) = line
 
     def covered(at: Point) -> float:

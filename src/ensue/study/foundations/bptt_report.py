@@ -40,7 +40,7 @@ def heading(walk: BpttWalk) -> str:
 
 
 def matrix_text(values: Tensor) -> str:
-    """One number as it is, several as their norm."""
+    """A single number, or the norm of several."""
     return number(values.flatten()[0]) if values.numel() == 1 else f"‖{number(values.norm())}‖"
 
 
@@ -202,7 +202,7 @@ def as_json(walk: BpttWalk) -> dict[str, Any]:
 
 
 def unrolled_picture(walk: BpttWalk) -> str:
-    """As SVG: the steps from left to right, costs above, what flows back from all of them."""
+    """As SVG: the steps from left to right, costs above, and the gradients that flow back."""
     drawing, count = Drawing(), len(walk.steps)
     lefts = [MARGIN + 40 + ACROSS * k for k in range(count)]
     back = [_arriving(walk, k) for k in range(1, count + 1)]

@@ -1,12 +1,12 @@
-"""Backpropagation through time laid open: ∂J(t)/∂θ as the sum of its terms.
+"""Backpropagation through time in detail: ∂J(t)/∂θ as the sum of its terms.
 
 A parameter is used at every step. Its gradient for the cost J(t) of one output is the sum over the
 steps k ≤ t at which it was used, each by a path of its own:
 
     ∂J(t)/∂θ = Σ_{k≤t}  ∂J(t)/∂s_t · ∂s_t/∂s_{t−1} ⋯ ∂s_{k+1}/∂s_k · ∂⁺s_k/∂θ
 
-∂⁺ is the derivative by what step k alone does with θ. Outputs outside of t_min … t_max cost
-nothing; their states still pass on what comes from later ones.
+∂⁺ is the derivative by the use of θ in step k alone. Outputs outside t_min … t_max have no cost;
+their states still pass on gradients of later ones.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ Parameters = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class StepTrace:
-    """One step: what was read, the state after it, h that the output is made of, z = V·h + c, ŷ,
-    what was wanted, J(t) and ∂J(t)/∂z; the last two None where the output costs nothing."""
+    """One step: the input, the state after it, h that the output is computed from, z = V·h + c, ŷ,
+    the target, J(t) and ∂J(t)/∂z; the last two are None for outputs without a cost."""
 
     x: Tensor
-    state: Tensor  # all parts beside each other
+    state: Tensor  # all parts concatenated
     h: Tensor
     z: Tensor
     guess: Tensor
@@ -54,7 +54,7 @@ class StepTrace:
 
 @dataclass(frozen=True)
 class Term:
-    """Of J(t), by what step k does with the parameters: ∂J(t)/∂s_k and the term of each."""
+    """The terms of ∂J(t)/∂θ from step k: ∂J(t)/∂s_k, and the term of each parameter."""
 
     t: int
     k: int
@@ -99,7 +99,7 @@ class BpttWalk:
         return list(self.cell.parameters)
 
     def blocks(self, name: str, values: Tensor) -> dict[str, Tensor]:
-        """A parameter by its gates, "U_f"; the whole where there is one."""
+        """A parameter by its gates, "U_f"; the whole for a single gate."""
         if name not in self.cell.parameters:
             return {name: values}
         gates = self.cell.parameters[name].gates
@@ -167,7 +167,7 @@ class TimeWalk:
 
 @dataclass(frozen=True)
 class _Network:
-    """What stays as it is while parameters change."""
+    """The parts of a network that updates do not change."""
 
     cell: Cell
     output: str
@@ -274,7 +274,7 @@ def _terms(
     states: Sequence[State],
     t: int,
 ) -> list[Term]:
-    """Those of J(t), from k = t down to 1: one step of BPTT at a time."""
+    """The terms of J(t), from k = t down to 1: one step of BPTT at a time."""
     delta = steps[t - 1].delta
     if delta is None:
         return []

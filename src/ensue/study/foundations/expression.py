@@ -37,12 +37,12 @@ MOST_NUMBERS = 100  # of one value
 MOST_AROUND = 5  # zeros, and sizes of patches and steps
 CONSTANTS = {"pi": math.pi, "e": math.e}
 Value = float | list[Any]  # a number, a vector, or the rows of a matrix
-Given = float | Sequence[Any]  # the same, as somebody wrote it
+Given = float | Sequence[Any]  # the same, as the caller passes it
 
 
 # --- functions of numbers, and feature by feature ------------------------------------------------
 
-# what cells have no need of, beside what they have
+# functions that cells do not need, in addition to those of cells
 FURTHER: dict[str, Function] = {
     "sin": Function(torch.sin, (lambda t, y, v: t * call("cos", v),)),
     "cos": Function(torch.cos, (lambda t, y, v: -(t * call("sin", v)),)),
@@ -65,8 +65,8 @@ ELEMENTWISE = (
 
 @dataclass(frozen=True)
 class Operation:
-    """value: from its arguments; back: what comes back to each, from what came to it (t), its value
-    (y) and its arguments."""
+    """value: from its arguments; back: the adjoints of its arguments, from its own adjoint (t), its
+    value (y) and its arguments."""
 
     value: Callable[..., Tensor]
     back: Callable[..., tuple[Tensor, ...]]
@@ -110,7 +110,7 @@ def _pad_back(t: Tensor, y: Tensor, x: Tensor, n: Tensor) -> tuple[Tensor, Tenso
 
 
 def _max_back(t: Tensor, y: Tensor, x: Tensor, n: Tensor) -> tuple[Tensor, Tensor]:
-    """Of equal numbers the first gets the derivative."""
+    """The derivative of max; the first of equal numbers gets it."""
     _, at = max_pool2d(_volume(x), int(n), return_indices=True)
     slopes = torch.zeros_like(x).flatten().scatter_add(0, at.flatten(), t.flatten())
     return slopes.view_as(x), torch.zeros_like(n)
@@ -384,8 +384,8 @@ def _size(value: Tensor) -> str:
 
 
 def differentiate(root: Node) -> dict[Node, Node]:
-    """∂root/∂node for every node that it depends on, as nodes of the same graph. A node that is
-    used many times gets the sum of what comes back."""
+    """∂root/∂node for every node that it depends on, as nodes of the same graph. A node with
+    several uses gets the sum of their derivatives."""
     back: dict[Node, list[Node]] = {root: [root.graph.constant(1.0)]}
     adjoints: dict[Node, Node] = {}
     for node in reversed(below([root])):
@@ -465,7 +465,7 @@ class Expression:
         return any(node.shape for node in self.nodes)
 
     def derivatives(self) -> dict[str, Value]:
-        """By variable, in the order in which they stand in the text."""
+        """The derivatives by variable, in the order of the text."""
         return {node.label: node.derivative for node in self.nodes if node.is_variable}
 
 
@@ -497,7 +497,7 @@ def examine(text: str, values: Mapping[str, Given]) -> Expression:
 
 
 def _derivative(node: Node, adjoints: Mapping[Node, Node], value: NodeValues) -> Tensor:
-    """Of the result by the node, in its shape; 0 is never written as −0."""
+    """The derivative of the result by the node, in its shape; −0 becomes 0."""
     zeros = torch.zeros_like(value(node))
     return zeros + value(adjoints[node]) if node in adjoints else zeros
 
@@ -505,7 +505,7 @@ def _derivative(node: Node, adjoints: Mapping[Node, Node], value: NodeValues) ->
 def _second(
     nodes: Sequence[Node], adjoints: Mapping[Node, Node], value: NodeValues
 ) -> dict[tuple[str, str], float]:
-    """Of an expression of numbers: ∂²result/∂a∂b for every two variables."""
+    """∂²result/∂a∂b for every two variables of an expression of numbers."""
     if any(node.size != ONE or node.op in OPERATIONS for node in nodes):
         return {}
     leaves = {str(node.attr): node for node in nodes if node.op == "vector"}

@@ -39,7 +39,8 @@ def number(value: Value, digits: int = 6) -> str:
 
 
 def document(expression: Expression) -> Document:
-    """A line for each node, then the second derivatives of few variables, and the picture."""
+    """A line for each node, then the second derivatives (if the variables are few enough), and the
+    picture."""
     few = len(expression.derivatives()) <= MOST_SECOND
     pairs = expression.second.items() if few else ()
     second = [f"∂²/∂{a}∂{b} = {number(value)}" for (a, b), value in pairs if a <= b]
@@ -50,8 +51,7 @@ def document(expression: Expression) -> Document:
 
 
 def _node_rows(expression: Expression) -> list[list[str]]:
-    """Where values have shapes, with the shape, which the derivative has too; a matrix row by
-    row."""
+    """A row for each node, with its shape if it has one; matrices row by row."""
     rows = []
     for node in expression.nodes:
         inside = ", ".join(f"#{k}" for k in node.inputs)
@@ -79,7 +79,7 @@ def _rows(value: Value) -> list[str]:
 
 
 def draw(expression: Expression) -> str:
-    """The picture as SVG. Variables stand on the left, the result on the right."""
+    """The picture as SVG, with variables on the left and the result on the right."""
     places = sorted(expression.nodes, key=lambda node: (not node.is_variable, node.number))
     index = {node.number: k for k, node in enumerate(places)}
     edges = [(index[source], index[node.number]) for node in places for source in node.inputs]
@@ -97,7 +97,7 @@ def draw(expression: Expression) -> str:
     for (source, to), way in zip(edges, placed.ways, strict=True):
         begin = (centres[source][0] + _shape(places[source]) / 2, centres[source][1])
         end = (centres[to][0] - _shape(places[to]) / 2 - 1, centres[to][1])
-        # level beside a wide value: it bends between the columns only
+        # level next to a wide value: it bends between the columns only
         out = (placed.sides[source][1] + shift[0], begin[1])
         into = (placed.sides[to][0] + shift[0], end[1])
         passed = [(x + shift[0], y + shift[1]) for x, y in way]

@@ -1,14 +1,14 @@
 """The learning lab: small experiments around f(x) = sin 10x + x, which show what learning is.
 
-descent      x ← x − η·f'(x) from −0.6: how far a step goes, and where too far
-costs        the cost that one wants, over all x, beside the one that ten noisy samples give, for
-             lines a·x, which do not contain the truth
-families     a line, a parabola, a sinusoid: each fitted, chosen by validation, the winner tested
-networks     a first layer left as it was drawn, beside the same network with all layers tuned
-estimators   gradients through a coin: the mean and the spread of each way to guess them
-curves       cost over examples seen: gradient descent takes a step for all rows, SGD for each
-stopping     training and validation cost of a rich family, and the update that validation chooses
-divergence   KL(p‖q) of two distributions
+descent      x ← x − η·f'(x) from −0.6: how far a step goes, and where too far;
+costs        the expected cost over all x, and the empirical cost of ten noisy samples, for lines
+             a·x, which do not contain the truth;
+families     a line, a parabola, a sinusoid: each fitted, chosen by validation, the winner tested;
+networks     a random, fixed first layer, and the same network with all layers tuned;
+estimators   gradients through a coin: the mean and the spread of each estimator;
+curves       cost over examples seen: gradient descent takes a step for all rows, SGD for each;
+stopping     training and validation cost of a rich family, and the update that validation chooses;
+divergence   KL(p‖q) of two distributions.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _ending(places: list[float]) -> str:
 @dataclass(frozen=True)
 class Costs:
     """The hypotheses a·x: slope a, the expected and the empirical cost of each; minima: the slopes
-    of least empirical cost, of further draws of ten samples."""
+    of minimal empirical cost, for further samples of ten."""
 
     slopes: tuple[float, ...]
     expected: tuple[float, ...]
@@ -103,14 +103,14 @@ class Costs:
     minima: tuple[float, ...]
 
     def best(self, which: str) -> float:
-        """The slope of the least cost, "expected" or "empirical"."""
+        """The slope with the smallest cost, "expected" or "empirical"."""
         costs = self.expected if which == "expected" else self.empirical
         return self.slopes[costs.index(min(costs))]
 
 
 def compare_costs(seed: int) -> Costs:
-    """Mean squared distance to noisy values of f, x uniform in [0, 1]: over all of it, and over
-    ten samples. No line is f, so the two costs are least at different slopes."""
+    """Mean squared distance to noisy values of f, x uniform in [0, 1]: over the whole interval, and
+    over ten samples. No line equals f, so the two costs have different minima."""
     slopes = torch.linspace(-2, 4, 601, dtype=torch.float64)
     everywhere = (torch.arange(4000, dtype=torch.float64) + 0.5) / 4000
 
@@ -267,8 +267,8 @@ def _penalised(network: MLP, x: Tensor, y: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class GradientEstimator:
-    """Of ∂E[C]/∂z, for each unit: the mean over many draws, its standard error, the standard
-    deviation of one draw."""
+    """An estimator of ∂E[C]/∂z, for each unit: the mean over many draws, its standard error, and
+    the standard deviation of one draw."""
 
     name: str
     mean: tuple[float, ...]
@@ -424,8 +424,8 @@ def _noisy(rows: int, seed: int) -> tuple[Tensor, Tensor]:
 
 @dataclass(frozen=True)
 class Divergence:
-    """Of two distributions over the same values, in nats: KL(p‖q) = H(p, q) − H(p). Infinite where
-    q is 0 and p is not."""
+    """The divergence of two distributions over the same values, in nats: KL(p‖q) = H(p, q) − H(p).
+    Infinite if q is 0 where p is not."""
 
     p: tuple[float, ...]
     q: tuple[float, ...]

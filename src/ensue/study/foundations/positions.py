@@ -1,4 +1,4 @@
-"""The sinusoids that tell a Transformer where a token stands, and how close two positions are.
+"""Sinusoidal position encodings of the Transformer, and the similarity of positions.
 
     PE(p, 2i) = sin(p / 10000^(2i/d)),  PE(p, 2i+1) = cos of the same
 
@@ -20,7 +20,7 @@ from ensue.errors import OptionError
 from ensue.layers.transformer import sinusoids
 
 MOST_CELLS = 40_000
-FIELD, HIGH, BESIDE = 560.0, 380.0, 380.0  # of the heat map, and the curve beside it
+FIELD, HIGH, BESIDE = 560.0, 380.0, 380.0  # of the heat map, and the curve to its right
 LEVELS = 40  # shades of either colour
 
 
@@ -35,7 +35,7 @@ class Positions:
 
 
 def positions(steps: int, width: int) -> Positions:
-    """Of the positions 0 … steps − 1, in float64."""
+    """The encodings of the positions 0 … steps − 1, in float64."""
     if steps < 1 or width < 2 or width % 2:
         raise OptionError(f"expected steps ≥ 1 and an even width ≥ 2, got {steps} and {width}")
     if steps * width > MOST_CELLS:
@@ -82,7 +82,7 @@ def _cell(value: float, colour: bool) -> str:
 
 
 def draw(positions: Positions) -> str:
-    """The table as a heat map, positions downwards; beside it how close two positions are."""
+    """The table as a heat map, positions downwards; to its right the similarity of positions."""
     drawing = Drawing()
     count = len(positions.table)
     top = heading(

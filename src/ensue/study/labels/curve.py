@@ -1,7 +1,7 @@
 """`label_curve`: runs on ever more rows of a run's training part, with its base and without.
 
-Each is a run folder: the same call goes on where it was interrupted. Rows are drawn so that fewer
-are among more; all runs are scored on the validation part of the run, and no test part is opened.
+Each is a run folder: the same call continues after an interruption. Each sample of rows contains
+the smaller samples; all runs are scored on the validation part of the run, never on the test part.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from ensue.tasks.kept_cells import NO_TRUST, Trust
 def train_point(
     tell: Tell, folder: str, config: Mapping[str, Any], cells: Mapping[str, Any], measure: str
 ) -> dict[str, Any]:
-    """Trains, or goes on where the folder's newest checkpoint stands: its score on validation, of
-    what answers, or of the network where that answers alone. cells: the files of cells that may
-    run, as `CellPermission` has them."""
+    """Trains, or continues from the folder's newest checkpoint; returns the validation score of the
+    combined model, or of a single network. cells: the files of cells that may run, as
+    `CellPermission` has them."""
     from ensue.runs.config import RunConfig
     from ensue.runs.run import seconds_trained
     from ensue.runs.train import attempted, train_run
@@ -60,8 +60,8 @@ FOLLOWS = ("digest", "train_rows")  # settings that a run has by itself
 
 @dataclass(frozen=True)
 class LabelPoint:
-    """A run on so many labelled rows. score: on validation, of what answers; failure: why there is
-    none, "" where there is."""
+    """A run on `rows` labelled rows. score: on validation, of the combined model; failure: why it
+    is missing, else ""."""
 
     rows: int
     base: bool
@@ -108,8 +108,8 @@ def label_curve(
     say: Say = nobody,
     trust: Trust = NO_TRUST,
 ) -> LabelCurve:
-    """run: one that has a base; place: the folder of the runs; counts: of rows, 100, 300, 1,000, …
-    and all if there are none; settings: "train.epochs=3", of all runs; trust: which files of cells
+    """run: one that has a base; place: the folder of the runs; counts: numbers of rows, by default
+    100, 300, 1,000, … and all; settings: "train.epochs=3", of all runs; trust: which files of cells
     that the run names may run."""
     config = _with_cells(_with_base(RunFolder(run)), RunFolder(run), settings, trust)
     train, validation = (len(part) for part in _parts(config))
@@ -146,7 +146,7 @@ def label_curve(
 
 
 def row_counts(rows: int, counts: Sequence[int] = ()) -> list[int]:
-    """Those given, or 100, 300, 1,000, … up to all rows.
+    """The given counts, or 100, 300, 1,000, … up to all rows.
 
     >>> row_counts(2500)
     [100, 300, 1000, 2500]
@@ -198,8 +198,8 @@ def _with_base(folder: RunFolder) -> RunConfig:
 def _with_cells(
     config: RunConfig, folder: RunFolder, settings: Sequence[str], trust: Trust
 ) -> RunConfig:
-    """With permission for the files of cells that a person names in settings of all runs, and for
-    the run's others as far as they are trusted."""
+    """The configuration with permission for the files of cells in the settings of all runs, and
+    for the run's other files of cells that are trusted."""
     alone = {"task": config.task, "data": config.tables()["data"]}
     named = RunConfig.of(changed(alone, settings)).with_named_cells()
     cells = cell_references(named.model)
@@ -215,9 +215,8 @@ def _parts(config: RunConfig) -> tuple[Any, Any]:
 
 
 def _described(config: RunConfig) -> dict[str, Any]:
-    """The tables of a run without what follows from its data and its base, so that this follows
-    anew from fewer rows, or from no base: settings that are as the run would have them if nobody
-    had said anything are left out."""
+    """The tables of a run without the defaults that follow from its data and its base: with fewer
+    rows, or without a base, these defaults are computed again."""
     tables = config.tables()
     alone = {"task": config.task, "data": tables["data"], BASE: tables[BASE]}
     usual = complete(RunConfig.of(alone, config.permission)).tables()
@@ -236,6 +235,6 @@ def _others(table: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any
 
 
 def _tables(described: Mapping[str, Any], count: int, rows: int, base: bool) -> dict[str, Any]:
-    """On so many rows, with the base or without."""
+    """The tables of a run on `count` rows, with the base or without."""
     tables = {name: table for name, table in described.items() if base or name != BASE}
     return {**tables, "data": {**described["data"], "train_rows": count if count < rows else "all"}}

@@ -1,4 +1,4 @@
-"""What each cell of a memory study is given. No torch here: the command line shows the defaults.
+"""The budget of each cell in a memory study. No torch here: the command line shows the defaults.
 
 With these, of those tried, gated cells solve adding over 400 steps in the least time."""
 

@@ -1,4 +1,4 @@
-"""How far back cells remember: the same task and budget for each, and what came of it."""
+"""How far back cells remember: the same task and budget for each, and the results."""
 
 from __future__ import annotations
 
@@ -150,12 +150,12 @@ def built_in(cell: Cell) -> bool:
 
 
 def keeping(cell: Cell) -> dict[str, int]:
-    """The gates of a built-in cell; none for cells without and for cells of one's own."""
+    """The gates that keep, of a built-in cell; {} for other cells."""
     return KEEPING.get(type(cell).__name__, {}) if built_in(cell) else {}
 
 
 def rate_of(cell: Cell, budget: Budget) -> float:
-    """The rate that was asked for, else the one for cells of this kind."""
+    """The rate of the budget, else the default for cells of this kind."""
     if budget.rate is not None:
         return budget.rate
     return RATE_WITHOUT_GATES if built_in(cell) and not keeping(cell) else RATE
@@ -184,8 +184,8 @@ MARGIN = 0.8  # of the allowed error: a training ends when validation leaves roo
 
 @dataclass(frozen=True)
 class Trial:
-    """One cell on one task. curve: update and validation score; score: of the best weights on
-    the test part; updates: those made; failure: why training broke off, "" if it did not."""
+    """One cell on one task. curve: update and validation score; score: of the best weights on the
+    test part; updates: their number; failure: why the training failed, else ""."""
 
     task: str
     steps: int
@@ -229,7 +229,7 @@ class MemoryReport:
 
 
 def find_tasks(names: Sequence[str]) -> list[str]:
-    """As TASKS spells them: temporal-order → temporal order."""
+    """Task names as TASKS spells them: temporal-order → temporal order."""
     tasks = []
     for name in names:
         plain = name.replace("-", " ").replace("_", " ")

@@ -135,7 +135,7 @@ def _begun(drawing: Drawing, report: MemoryReport, title: str) -> float:
 
 
 def _scores(trials: Sequence[Trial], bottom: float, top: float) -> Axis:
-    """Errors by their logarithm, accuracies as they are."""
+    """The axis of scores: logarithmic for errors, linear for accuracies."""
     if trials[0].measure == "accuracy":
         return Axis(0.0, 1.0, bottom, top)
     scores = [score for trial in trials for _, score in trial.curve if score > 0]
@@ -175,7 +175,7 @@ class _Curves:
         return body + HIGH + 64
 
     def _verdict(self, trial: Trial, left: float, y: float) -> None:
-        """A line of the legend: the mark, the cell, and what became of it."""
+        """A line of the legend: the mark, the cell, and its result."""
         style = self.styles[trial.cell]
         self.drawing.line([(left, y), (left + 26, y)], colour_of(style), 2.2)
         self.drawing.mark((left + 13, y), style, colour_of(style), 5.4)

@@ -10,7 +10,7 @@ __all__ = ["Selection", "select_among"]
 
 
 def __getattr__(name: str) -> Any:
-    """Loaded when they are asked for: the command line's help must not wait for torch."""
+    """Loads public names at their first use: the command line's help must not wait for torch."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from ensue.study.selection import entries, selection

@@ -1,8 +1,8 @@
-"""Selection within a time: trials are proposed whenever a worker is free, and at the end of the
-time those that run are stopped, each after its update, and judged by their best weights.
+"""Selection within a time limit: free workers get new trials. At the end of the time, running
+trials stop after their current update and are judged by their best weights.
 
-Time is kept back for what comes afterwards: closing the trials that were stopped, which fits what
-is fitted to the validation part, and the test of the winner."""
+Time is reserved for closing the stopped trials, which fits what is fitted to the validation part,
+and for the test of the winner."""
 
 from __future__ import annotations
 
@@ -43,22 +43,22 @@ class Clock:
         return self.began + self.seconds
 
     def last(self, leader: Entry | None) -> float:
-        """When trials that cannot win are stopped: what is left is the test of the winner, which
-        reads files and answers them, as the end of its trial did. leader: the best so far."""
+        """When trials that cannot win are stopped: the rest of the time is for the winner's test,
+        which reads and answers files, like the end of its trial. leader: the best so far."""
         after = 0.0 if leader is None else leader.after
         least = max(LEAST * self.seconds, LEAST_SECONDS)
         return self.over - min(max(SLACK * (self.ends + after), least), MOST * self.seconds)
 
     def stops(self, leader: Entry | None, alike: Sequence[Entry]) -> float:
-        """When the others are stopped: what surrounds the updates of a trial is needed once more,
-        to close it. alike: trials of the same kind, or all where none was."""
+        """When the others are stopped: closing a trial needs the time around its updates once
+        more. alike: trials of the same kind, or all trials without any of that kind."""
         known = _around(alike)
         reserve = SLACK * max(known) if known else UNKNOWN * self.seconds
         return self.last(leader) - min(reserve, MOST * self.seconds)
 
     def room(self, leader: Entry | None, entries: Sequence[Entry]) -> bool:
-        """Whether another trial can make any updates before it is stopped: half of those that there
-        were could. One kind that takes long before or after its updates does not end the search."""
+        """Whether another trial can make updates before it is stopped, as at least half of the
+        earlier ones could: one slow kind of trial does not end the search."""
         usual = median(_around(entries) or [0.0])
         return time.time() + SLACK * usual < self.last(leader)
 
@@ -78,15 +78,15 @@ def _around(entries: Sequence[Entry]) -> list[float]:
 
 
 def alike(entries: Sequence[Entry], settings: Settings) -> Sequence[Entry]:
-    """The trials of the same kind of network; all where there was none."""
+    """The trials of the same kind of network; all trials without any of that kind."""
     kind = [settings.get(key) for key in KINDS]
     same = [entry for entry in entries if [entry.settings.get(key) for key in KINDS] == kind]
     return same or entries
 
 
 def spend(search: Search, pool: TrialPool, clock: Clock) -> None:
-    """Trials until the time is over; of those that it has stopped, the ones that may be the best
-    are closed: their training ends where it is."""
+    """Runs trials until the time is over. Of the stopped ones, possible winners are closed: their
+    training ends at its current update."""
     running: dict[int, TrialJob] = {}
     stopped: dict[int, TrialJob] = {}
     while True:

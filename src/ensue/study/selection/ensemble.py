@@ -1,6 +1,6 @@
-"""An ensemble of trials by forward selection (Caruana et al. 2004): beginning with the best one,
-the trial that makes the mean answer best on validation is added, each as often as it helps. It is a
-run folder of its own."""
+"""An ensemble of trials by forward selection (Caruana et al. 2004): it starts with the best trial
+and adds the one that improves the mean answer on validation most, each as often as it helps. It has
+its own run folder."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def write_ensemble(
     rows: Mapping[str, int],
     scores: Mapping[str, float],
 ) -> EnsembleModel:
-    """Copies the models of these runs, the first of them the best one, into a run folder of their
-    own, in the place of an ensemble that is there. rows, scores: as in its training.json."""
+    """Copies the models of these runs, the best one first, into a new run folder, which replaces an
+    earlier ensemble. rows, scores: for its training.json."""
     loaded = [load_run(run, device="cpu") for run in runs]
     config: RunConfig = loaded[0][0]
     model = EnsembleModel([model_of_run for _, model_of_run in loaded], counts)
@@ -80,7 +80,7 @@ def forward_selected(
 
 
 def ensemble_of(place: Path, entries: Sequence[Entry], measure: str) -> Entry | None:
-    """Of trials that came to their end, the best first; None where one alone is as good. Writes the
+    """The ensemble of finished trials, the best first; None if a single one is as good. Writes the
     run folder of the ensemble."""
     outputs = {entry.name: read_outputs(place / entry.folder) for entry in entries}
     known = {name: arrays for name, arrays in outputs.items() if arrays}

@@ -27,16 +27,15 @@ TOGETHER = "together"  # what the ensemble of a selection is called
 
 @dataclass(frozen=True)
 class Entry:
-    """What became of one candidate. score: on validation, of what answers; network: that of the
-    networks in training, which those that were stopped are compared by; parameters: of networks;
-    size: bytes of the weights, or of all that was counted; seconds: all it took, however often it
-    was interrupted; speed: tokens a second while weights were learned; failure: why there is no
-    score, "" if there is one.
+    """The result of one candidate. score: on validation, of the combined model; network: that of
+    the networks alone, for comparison with stopped trials; parameters: of networks; size: bytes of
+    the weights, or of the model's files without any; seconds: total time, over interruptions;
+    speed: tokens per second in training; failure: why the score is missing, else "".
 
-    Of a trial: settings: those that were proposed, by key; rungs: its best score at each share of
-    its training; stopped: why it did not come to its end, "" if it did; around: seconds
-    of all before its first update and after its last one; updates: that were made when its time
-    was over, 0 where it was not; after: seconds from its last update to its model."""
+    Of a trial: settings: the proposed ones, by key; rungs: its best score at each share of its
+    training; stopped: why it was stopped early, else ""; around: seconds before its first update
+    and after its last one; updates: number of updates when its time was over, else 0; after:
+    seconds from its last update to its model."""
 
     name: str
     folder: str
@@ -58,7 +57,7 @@ class Entry:
 
     @property
     def short(self) -> str:
-        """The name beside a mark: of trial-007, 7."""
+        """The name next to a mark: of trial-007, 7."""
         number = self.name.removeprefix(TRIAL)
         return str(int(number)) if self.settings and number.isdigit() else self.name
 
@@ -72,9 +71,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class WinnerVerdict:
-    """The winner on the test part, with the 95 % interval, beside what it must beat; opened: how
-    often this test part has been looked at by any run of this selection; higher_is_better: of the
-    measure, which need not be the one that models are ranked by."""
+    """The winner on the test part, with the 95 % interval and baselines; opened: how often any run
+    of this selection was evaluated on this test part; higher_is_better: of the measure, which may
+    differ from the one that models are ranked by."""
 
     name: str
     measure: str
@@ -89,10 +88,9 @@ class WinnerVerdict:
 
 @dataclass(frozen=True)
 class Selection(Printed):
-    """rows: the best first, after those that came to their end those that were stopped, and those
-    that failed last; data: digest of all files; search: what trials were proposed by, {} where
-    models were named; place: the folder, where it is known; label_type: of the labels in the data
-    frame that it was made from."""
+    """rows: finished ones first, the best at the top, then stopped and failed ones; data: digest of
+    all files; search: facts of the search, {} for named models; place: the folder, if known;
+    label_type: of the labels in its data frame."""
 
     task: str
     measure: str
@@ -104,12 +102,12 @@ class Selection(Printed):
     label_type: str = field(default="", compare=False)
 
     def with_labels(self, label_type: str) -> Selection:
-        """The same, whose model answers with labels of this type where a data frame is asked."""
+        """The same selection; its model answers data frames with labels of this type."""
         return replace(self, label_type=label_type)
 
     @property
     def model(self) -> AnyModel:
-        """The winner, as it is in its run folder."""
+        """The winner, loaded from its run folder."""
         from ensue.runs.load import load
 
         if self.place is None or self.winner is None:
@@ -181,8 +179,8 @@ class Pace:
 
 
 def entry_of(entry: Entry, trained: Trained, folder: RunFolder, measure: str) -> Entry:
-    """What became of a training that came to its end. The score is that of what answers; where that
-    is one network, or the task has no score of all together, that of the best weights."""
+    """The result of a finished training. The score is that of the combined model; for one network,
+    or a task without a combined score, that of the best weights."""
     weights = [p for network in trained.model.networks for p in network.parameters()]
     scores = [(outcome.scores or {}).get(measure, math.nan) for outcome in trained.outcomes]
     size = sum(weight.numel() * weight.element_size() for weight in weights)

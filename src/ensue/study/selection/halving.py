@@ -1,9 +1,9 @@
-"""Successive halving: a trial that lags behind the others at a share of its training is stopped.
+"""Successive halving: trials that score worse than the others at a share of their training stop.
 
 A rung is the first evaluation after a share of the planned updates; its score is the best so far.
-A trial goes on if it belongs to the best third of the trials that have reached the rung before.
-What has been reached is read from history.jsonl, which repeats byte for byte: a trial that was
-killed and continued is judged as if it never had been."""
+A trial continues if it belongs to the best third of the trials that have reached the rung before.
+Scores are read from history.jsonl, which repeats byte for byte: an interruption does not change how
+a trial is judged."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class TrialJob:
 
 
 RUNGS = ("1/9", "1/3")  # of the planned updates
-KEPT = 3  # one of so many goes on
+KEPT = 3  # one in three continues
 FEWEST = 3  # trials at a rung that another one is compared with
 Bars = Mapping[str, float]  # the score that must be reached, by rung
 
@@ -95,7 +95,7 @@ def best_of(history: Path, measure: str) -> float | None:
 
 
 def _evaluations(history: Path, measure: str) -> list[tuple[int, float]]:
-    """Update and score of each; a last line that was not written to its end is none."""
+    """Update and score of each evaluation; an incomplete last line is ignored."""
     if not history.exists():
         return []
     lines = read_plain(history, HISTORY_FILE).split(b"\n")[:-1]
@@ -142,5 +142,5 @@ class Halving:
             ):
                 done = f"after {update} of {self.planned} updates"
                 raise Dropped(
-                    update, f"{done}: {reached_bar:.4g} at {rung} of them, {bar:.4g} goes on"
+                    update, f"{done}: {reached_bar:.4g} at {rung} of them, {bar:.4g} continues"
                 )

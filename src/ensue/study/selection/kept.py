@@ -27,13 +27,13 @@ FAULTS = (OSError, Damaged, ValueError, KeyError, TypeError, RecursionError)
 
 
 def begun(config: RunConfig) -> Selection:
-    """A selection of models with this configuration, of which there are none yet."""
+    """An empty selection of models with this configuration."""
     files = [*config.data.train, *config.data.validation, *config.data.test]
     return Selection(config.task, measure_of(config), digest_of(files))
 
 
 def measure_of(config: RunConfig) -> str:
-    """What models are ranked by: the score that somebody has named, or that of the task, which is
+    """The score that models are ranked by: train.watch if it was set, or that of the task, which is
     the same for all of its families."""
     named = "watch" in config.explicit.get("train", ())
     return config.train.watch if named else config.description.ranked_by or config.train.watch
@@ -80,8 +80,8 @@ def _same(winner: Entry, before: Selection) -> bool:
 
 
 def write(place: Path, selection: Selection) -> None:
-    """selection.json, sealed by a digest of itself, and the picture, each whole or not at all. A
-    trial that failed may have taken the folder with its own."""
+    """Writes selection.json, sealed by its own digest, and the picture, each atomically. Creates
+    the folder again if a failed trial has removed it."""
     place.mkdir(parents=True, exist_ok=True)
     write_whole(place / FILE, sealed(finite(selection.as_json()), sort=False))
     if selection.winner:
@@ -101,8 +101,8 @@ def read(place: Path, now: Selection) -> Selection | None:
         return None
     except FAULTS:
         raise RunError(
-            f"{path}: this is not what Ensue wrote; put it back as it was, or move it away and the "
-            "models are ranked anew, or name another --run"
+            f"{path}: this is not what Ensue wrote; put it back as it was, or move it away to rank "
+            "the models again, or name another --run"
         ) from None
     for key, what in {"task": "task", "measure": "train.watch", "data": "content of files"}.items():
         was, new = getattr(before, key), getattr(now, key)

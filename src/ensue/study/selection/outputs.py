@@ -19,7 +19,7 @@ FILE = "validation.safetensors"  # the outputs of the networks
 
 
 def write_outputs(folder: RunFolder, outputs: Outputs) -> None:
-    """Of a task whose answers can be averaged."""
+    """Writes the outputs of a task whose answers can be averaged."""
     if outputs:
         arrays = {str(k): np.ascontiguousarray(output) for k, output in enumerate(outputs)}
         write_whole(folder.path / FILE, safetensors.numpy.save(arrays))

@@ -1,5 +1,5 @@
-"""Trials, each a run folder that is trained to its end or to the point where it is stopped, and the
-workers that train them."""
+"""Trials, each a run folder that is trained until it ends or is stopped, and the workers that train
+them."""
 
 from __future__ import annotations
 
@@ -35,10 +35,9 @@ PATIENCE, PAUSE = 90.0, 0.1  # seconds that another process has to leave a folde
 
 
 class TrainingSpan:
-    """A watcher that knows when updates were made, and stops the training when its time is over:
-    as a signal does, after the update and with a checkpoint. Time is left for what comes between
-    two updates; where the trial may be the best, also for what came before the first one, which
-    is done again as it is closed."""
+    """A watcher that records the times of updates, and stops the training when its time is over:
+    like a signal, after the update and with a checkpoint. It reserves the time between two updates;
+    for a possible winner also the time before the first one, which closing repeats."""
 
     def __init__(self, job: TrialJob) -> None:
         self._job, self._until = job, job.until
@@ -89,8 +88,8 @@ class TrainingSpan:
 
 
 def run_trial(job: TrialJob, say: Say = nobody, watchers: Sequence[Watcher] = ()) -> Entry:
-    """Trains, or goes on where the folder's newest checkpoint stands. The same job has the same
-    result, bit for bit, but for the times, however often it was interrupted."""
+    """Trains, or continues from the folder's newest checkpoint. The same job has the same result,
+    bit for bit, except for the times, however often it was interrupted."""
     folder, pace, span = RunFolder(job.folder), Pace(), TrainingSpan(job)
     halving = Halving(folder.history, job.bars, job.measure)
     earlier, began = seconds_trained(folder.path), time.monotonic()
@@ -123,7 +122,7 @@ def _trained(job: TrialJob, folder: RunFolder, watchers: Sequence[Watcher], say:
 
 
 def _wait_for(folder: RunFolder) -> None:
-    """Until a worker that nobody waits for any more has written its checkpoint."""
+    """Waits until an abandoned worker has written its checkpoint."""
     until = time.monotonic() + PATIENCE
     while folder.holder() and time.monotonic() < until:
         time.sleep(PAUSE)
@@ -131,7 +130,7 @@ def _wait_for(folder: RunFolder) -> None:
 
 @contextmanager
 def computing_with(threads: int) -> Iterator[None]:
-    """What is computed inside uses so many threads: sums are then the same to the last bit."""
+    """Sets the number of threads inside the block: sums are then the same to the last bit."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
@@ -156,7 +155,7 @@ class TrialPool(Protocol):
 
 
 class Here:
-    """One after another, in this process. watch: the watchers of a trial."""
+    """Trains trials one after another, in this process. watch: the watchers of a trial."""
 
     workers = 1
 
@@ -176,7 +175,7 @@ class Here:
 
 
 class OnMachines:
-    """As jobs of processes, or wherever else jobs run."""
+    """Trains trials as jobs, in processes or on a cluster."""
 
     def __init__(self, on: Machines, pool: Pool) -> None:
         self.workers, self._pool = on.workers, pool
@@ -212,8 +211,8 @@ def trial_work(tell: Tell, job: Mapping[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def pool_of(workers: int, on: str = HERE) -> Iterator[TrialPool]:
-    """One worker is this process; several are processes of their own, or of a cluster, each with
-    one thread."""
+    """The pool of workers: this process for one; for several, separate or remote processes with one
+    thread each."""
     if workers == 1 and on == HERE:
         yield Here()
         return

@@ -1,9 +1,9 @@
-"""Proposals: which settings are tried next. Optuna's tree-structured Parzen estimator looks at the
-scores of the trials so far.
+"""Proposals of the next settings, by Optuna's tree-structured Parzen estimator from the scores of
+the trials so far.
 
 The trials of a round are proposed together, each as if those before it had failed (a constant
-liar), and follow from the seed and the scores of the earlier rounds alone: whoever trains them, in
-whatever order, finds the same."""
+liar). They follow from the seed and the scores of earlier rounds alone: the number of workers and
+the order of training do not matter."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ class Proposer:
     def _suggest_settings(
         self, study: optuna.Study, number: int, known: Sequence[Settings]
     ) -> dict[str, Any]:
-        """The settings of a trial, others than those that are known: a family with nothing to
-        search would be tried again and again."""
+        """The settings of a trial, different from all known ones: otherwise a family with nothing
+        to search would be tried repeatedly."""
         if number < len(self.first):
             study.enqueue_trial(self._parameters(self.first[number]))
         for _ in range(TRIES):
@@ -101,8 +101,7 @@ class Proposer:
         return study
 
     def trial(self, entry: Entry) -> optuna.trial.FrozenTrial:
-        """As Optuna knows it: one that failed teaches nothing, of one that was stopped the last
-        rung counts."""
+        """The trial for Optuna: a failed one has no score, a stopped one that of its last rung."""
         import optuna
 
         state = optuna.trial.TrialState
@@ -125,7 +124,7 @@ class Proposer:
         return {key: place_of(values[key], setting) for key, setting in settings.items()}
 
     def _suggested(self, trial: optuna.Trial) -> dict[str, Any]:
-        """The settings of a trial; those that have no effect are not asked for."""
+        """The suggested settings of a trial, without those that have no effect."""
         settings: dict[str, Any] = {}
         for key, row in self.space.ranges.items():
             if self.space.active(settings, row):

@@ -26,7 +26,7 @@ SHOWN = 60  # characters of what was given
 
 
 def files_of(data: Any, folder: Path, part: str) -> list[str]:
-    """The files that data are in: their own, or one that is written for rows in memory."""
+    """The files of the data, or a new file for rows in memory."""
     if isinstance(data, str | Path):
         return [str(Path(data).resolve())]
     if (
@@ -71,7 +71,7 @@ def rows_of(data: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def label_type(data: Any, label: str) -> str:
-    """Of the labels in a data frame, bool, int or float; "" for texts, and for all else."""
+    """The type of the labels in a data frame: bool, int or float; "" for texts and other data."""
     frame = None if isinstance(data, str | Path) else Frame.of(data)
     return frame.type_of(label) if frame is not None and label in frame.names else ""
 
@@ -118,10 +118,10 @@ def select(
     settings: Sequence[str] = (),
     **columns: Any,
 ) -> Selection:
-    """The best model and settings for these data, as `ensue select`: trials are run folders below
-    the folder, and the winner is tested once. data: a file or several, a data frame, or rows in
-    memory as `fit` takes them, which are written into the folder; settings: those that stay as they
-    are, ["train.epochs=5"]; columns: which column is what, label="stars", and further data,
+    """Finds the best model and settings for these data, like `ensue select`: trials are run folders
+    below the folder, and the winner is tested once. data: a file or several, a data frame, or rows
+    in memory as for `fit`, which are written into the folder; settings: fixed ones,
+    ["train.epochs=5"]; columns: roles of columns, label="stars", and further data,
     validation=["held.csv"]; together: also an ensemble of trials.
 
     >>> from pathlib import Path
@@ -151,7 +151,7 @@ def select(
 
 
 def _roles(task: str, columns: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Roles of columns as keys of [data], and those that a task has elsewhere as settings."""
+    """Roles of columns as keys of [data]; roles that a task has in another table as settings."""
     known = {name: column for name, column in columns.items() if name in DataSettings.model_fields}
     left = {name: column for name, column in columns.items() if name not in known}
     if left and not task:

@@ -1,9 +1,9 @@
-"""Selection by search: trials of settings that are proposed, in rounds that follow from the seed
-alone, and the test of the best.
+"""Selection by search: trials of proposed settings, in rounds that follow from the seed alone, and
+the test of the best.
 
-Each trial is a run folder below the selection's. selection.json has every trial that is done; what
-was being trained when the process died goes on where its checkpoint stands, and is judged by the
-same bars: the table is the same, bit for bit, but for the times."""
+Each trial is a run folder below the selection's. selection.json has every finished trial. A trial
+that was training when the process died continues from its checkpoint and is judged by the same
+bars: the table is the same, bit for bit, except for the times."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ DRIVERS = {"postgresql://": "postgresql+psycopg://", "postgres://": "postgresql+
 
 
 def storage_url(place: Path, name: str) -> str:
-    """Of the database that is written; a PostgreSQL URL with the driver of the extra.
+    """The URL of the database for trials; a PostgreSQL URL gets the driver of the extra.
 
     >>> storage_url(Path("s"), "postgresql://me@host/trials")
     'postgresql+psycopg://me@host/trials'
@@ -183,7 +183,7 @@ class Search:
         return [self.entries[number] for number in numbers if number in self.entries]
 
     def job(self, number: int, settings: Settings, bars: Mapping[str, float]) -> TrialJob | None:
-        """None where the settings cannot be: what a person gave does not go with them."""
+        """The job of a trial; None if its settings conflict with those of the user."""
         name = trial_name(number)
         try:
             tables = self.space.configured(settings).tables()
@@ -201,7 +201,7 @@ class Search:
         return [self.entries[number] for number in sorted(self.entries)]
 
     def free_number(self, running: Iterable[int]) -> int:
-        """Of a trial that has no folder yet."""
+        """The number of a trial that has no folder yet."""
         numbers = [int(file.name.removeprefix(TRIAL)) for file in self.place.glob(f"{TRIAL}*")]
         return max([-1, *self.entries, *running, *numbers]) + 1
 
@@ -223,7 +223,7 @@ class Search:
         return best is None or (entry.score is not None and metric.better(entry.score, best))
 
     def take(self, number: int, entry: Entry, of: str = "", used: float = 0.0) -> None:
-        """Writes down what became of a trial. used: seconds of the time that there is."""
+        """Records the result of a trial. used: seconds of the available time."""
         self.entries[number] = entry
         if used:
             self.selection = replace(
@@ -277,9 +277,9 @@ def search(
     say: Say = nobody,
     pool: Callable[[int, str], Any] = pool_of,
 ) -> Selection:
-    """Tries settings of the task's search space, the default first, each in a run folder of its
-    own below the folder, and opens the test part for the best on validation. The same call goes on
-    where it was interrupted; with more trials, a selection that has ended goes on, too."""
+    """Tries settings of the task's search space, the default first, each in a run folder below the
+    folder, and evaluates the best on validation on the test part. The same call resumes an
+    interrupted selection; with more trials, it continues a finished one."""
     place = Path(folder)
     if RunFolder(place).config.exists():
         raise OptionError(f"{place}: this is the folder of one run; name another one with --run")
@@ -292,7 +292,7 @@ def search(
     reads = time.time()
     trials = Search(config, place, say)
     study = f"{place.resolve().name} {trials.selection.data[:8]}"
-    if request.minutes is not None or request.storage:  # what is wrong with it is told at once
+    if request.minutes is not None or request.storage:  # fail early if the storage is wrong
         place.mkdir(parents=True, exist_ok=True)
         record(url, study, trials.proposer, trials.trials())
     ends = time.time() - reads
@@ -329,7 +329,7 @@ def _round(search: Search, pool: TrialPool, begin: int, count: int, trials: int)
 
 
 def _refuse_others(search: Search, number: int, settings: Settings) -> None:
-    """Trials of an earlier call are those that are proposed now."""
+    """Raises an error if a trial of an earlier call differs from the one that is proposed now."""
     if dict(search.entries[number].settings) != dict(settings):
         raise RunError(
             f"{search.place / FILE}: trial {number} has other settings than those that are "
@@ -347,7 +347,7 @@ def trial_name(number: int) -> str:
 
 
 def _by_number(rows: Sequence[Entry]) -> dict[int, Entry]:
-    """Of trials, without the ensemble."""
+    """The trials by number, without the ensemble."""
     return {int(row.name.rpartition("-")[2]): row for row in rows if row.name != TOGETHER}
 
 

@@ -21,7 +21,7 @@ from ensue.training import RunFolder, Watcher
 
 RECURRENT = "recurrent"
 USUAL_CELLS = ("rnn", "gru", "lstm")
-OUTSIDE_LISTS = re.compile(r",(?![^\[\]]*\])")  # a comma, but for those of a list
+OUTSIDE_LISTS = re.compile(r",(?![^\[\]]*\])")  # a comma outside lists
 PATIENCE = 3  # evaluations without a new best, unless set otherwise
 
 
@@ -79,8 +79,8 @@ def split_names(models: str) -> list[str]:
 
 
 def candidates_of(config: RunConfig, models: str) -> list[Candidate]:
-    """The configuration with each model in it; no models: the usual ones of the task. Every
-    mistake is told before anything is trained."""
+    """The configuration with each model in it; by default, the usual models of the task. All
+    mistakes raise errors before any training."""
     task = config.description
     names = split_names(models) if models.strip() else usual_models(task)
     has_patience = "patience" in config.train.model_fields_set or config.train.patience is not None
@@ -145,9 +145,9 @@ def select_among(
     say: Say = nobody,
     watchers: Sequence[Watcher] = (),
 ) -> Selection:
-    """Trains each of models ("ngram,gru,lstm:layers=1", "" the usual ones) in a run of its own
-    below the folder, with the configuration's data and settings but for its own, and opens the
-    test part for the best on validation. The same call goes on where it was interrupted.
+    """Trains each of models ("ngram,gru,lstm:layers=1", "" the usual ones) in a run below the
+    folder, with the configuration's data and settings, except those of the model, and evaluates
+    the best on validation on the test part. The same call resumes an interrupted selection.
 
     say: callback for messages; watchers: of every training."""
     place = Path(folder)
@@ -181,7 +181,7 @@ def select_among(
 
 
 def _so_far(selection: Selection, rows: Sequence[Entry], before: Selection | None) -> Selection:
-    """These rows; of those that come later, and of the test, what an earlier call has found."""
+    """A selection with these rows; later rows and the test are taken from an earlier call."""
     if before is None:
         return selection.ranked(rows)
     names = {row.name for row in rows}

@@ -1,4 +1,4 @@
-"""The search space of a configuration: the task's ranges, opened around its own settings."""
+"""The search space of a configuration: the task's ranges, around the configured settings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Settings = Mapping[str, Any]  # by `table.key`
 
 @dataclass(frozen=True)
 class OpenSpace:
-    """config: whose settings are the usual ones; ranges: of those that nobody has given."""
+    """config: has the usual settings; ranges: of the settings that are open to the search."""
 
     config: RunConfig
     ranges: Space
@@ -57,7 +57,7 @@ class OpenSpace:
         return {key: row.range.around(self._settings[key]) for key, row in self.ranges.items()}
 
     def active(self, settings: Settings, row: Searched) -> bool:
-        """Whether a setting has an effect beside these."""
+        """Whether a setting has an effect together with these."""
         return all(
             settings.get(key, self._settings[key]) in values for key, values in row.when.items()
         )
@@ -71,8 +71,8 @@ class OpenSpace:
         return settings
 
     def first(self) -> Iterator[dict[str, Any]]:
-        """What is tried before anything is proposed: the default, the task's own favourites, and
-        every other kind of network with the usual settings."""
+        """The first trials, before any proposal: the default, the task's favourites, and every
+        other kind of network with the usual settings."""
         default = self.usual()
         yield default
         for favourite in self.config.description.favourites:
@@ -97,7 +97,7 @@ class OpenSpace:
         )
 
     def configured(self, settings: Settings) -> RunConfig:
-        """The configuration with these settings, and those that go with them."""
+        """The configuration with these settings, and those that follow from them."""
         tables = self.config.tables()
         for key, value in settings.items():
             row = self.ranges[key]
@@ -108,11 +108,11 @@ class OpenSpace:
         return RunConfig.of(tables, self.config.permission)
 
     def differs(self, settings: Settings) -> dict[str, Any]:
-        """Of these settings, those that are not as usual."""
+        """Those of these settings that differ from the usual ones."""
         return {key: setting for key, setting in settings.items() if setting != self._settings[key]}
 
     def digest(self) -> str:
-        """Of all that proposals follow from, beside seed and scores."""
+        """The digest of what proposals follow from, apart from the seed and scores."""
         opened = {key: repr(value) for key, value in self.values.items()}
         config = {k: repr(v) for k, v in self.config.flat().items() if not k.startswith("data.")}
         return digest(canonical([config, opened]))

@@ -46,7 +46,7 @@ def _cells_of(rank: int, row: Entry) -> tuple[str, ...]:
 
 
 def _search_blocks(selection: Selection) -> list[Block]:
-    """Of a search, how many trials were stopped, and which settings the winner has."""
+    """The blocks of a search: the number of stopped trials, and the settings of the winner."""
     if not selection.search or selection.winner is None:
         return []
     winner, trials = selection.winner, [row for row in selection.rows if row.name != TOGETHER]
@@ -91,7 +91,7 @@ FEW = {0.01: "10 ms", 0.1: "0.1 s", 1: "1 s", 10: "10 s", 60: "1 min", 600: "10 
 MORE = {0.02: "20 ms", 0.05: "50 ms", 0.2: "0.2 s", 0.5: "0.5 s", 2: "2 s", 5: "5 s", 20: "20 s",
         30: "30 s", 120: "2 min", 300: "5 min", 1200: "20 min", 1800: "30 min", 7200: "2 h",
         18_000: "5 h", 72_000: "20 h"}  # fmt: skip
-LABEL = 12.5  # height of a name beside its mark
+LABEL = 12.5  # height of a name next to its mark
 Box = tuple[float, float, float, float]  # left, right, top, bottom
 
 
@@ -165,8 +165,8 @@ class _Panels:
 def beside(
     places: Mapping[str, Point], end: float, labels: Mapping[str, str] | None = None
 ) -> dict[str, Point]:
-    """Where the name of each mark begins: at its right, or left where there is no room before
-    `end`, and lowered until it covers neither a mark nor a name above. labels: shorter names."""
+    """Where the name of each mark begins: at its right, or left if there is no room before `end`,
+    and lowered until it overlaps neither a mark nor a name above. labels: shorter names."""
     boxes = [(x - 7, x + 7, y - 7, y + 7) for x, y in places.values()]
     found_places: dict[str, Point] = {}
     for name, (x, y) in sorted(places.items(), key=lambda item: item[1][1]):

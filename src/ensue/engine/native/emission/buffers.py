@@ -169,7 +169,7 @@ def carry(part: str) -> Buffer:
 
 
 def next_carry(part: str) -> Buffer:
-    """Where a step writes the carry, if it still reads the one that arrived."""
+    """The buffer for a new carry, if the step still reads the old one."""
     return _buffer("E", part, "C")
 
 
@@ -195,5 +195,5 @@ class Location(NamedTuple):
 
     @property
     def slot(self) -> int:
-        """How many values stand in front of it."""
+        """The number of values before it."""
         return len(self.offset)

@@ -33,7 +33,7 @@ UNEQUAL = "c_.base"  # sequences differ in length
 
 
 class Store(NamedTuple):
-    """A value goes to memory. when: a condition in C++."""
+    """Stores a value in memory. when: a condition in C++."""
 
     location: Location
     when: str = ""

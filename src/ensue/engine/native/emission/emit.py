@@ -1,4 +1,4 @@
-"""A direction as C++: one function, readable beside the equations."""
+"""A direction as C++: one function, readable next to the equations."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Values:
         return f"{self.pointer(buffer)} + {self._row(location)}{self._offset(location)}"
 
     def _row(self, location: Location) -> str:
-        """Where the current row of a buffer begins."""
+        """The address of the current row of a buffer."""
         name = {"step": "N", "batch": "R", "time": "T"}[location.row]
         self._row_names.add(name)
         return f"{name}*{self.stride(location.buffer)}"
@@ -164,7 +164,7 @@ class Values:
         return f"all(({self.address(self.direction.locations[node])})[0])"
 
     def computed_number(self, node: Node) -> str:
-        """Where a single number that the step computes is kept."""
+        """The variable of a single number that the step computes."""
         return self.element(Location(NUMBERS, "batch", (ONE,) * self.direction.numbers[node]))
 
     # ---------------------------------------------------------------- stores
@@ -203,7 +203,7 @@ class Values:
         return lines
 
     def _state_pointers(self, part: str) -> list[str]:
-        """The states of a row before and after the step, as far as they are used."""
+        """Pointers to the used states of a row, before and after the step."""
         lines = []
         states, stride = buffers.states(part), buffers.states(part).stride
         if f"{part}_old" in self._row_names:

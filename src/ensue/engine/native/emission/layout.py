@@ -1,8 +1,8 @@
 """Where every value of a step is stored, forward and backward.
 
-A saved value takes the place of a product taken before the loop that has been read, where there
-is one of its size. The adjoints may in turn lie over the saved values: the backward pass then
-writes them into the same memory, slot for slot.
+A saved value overwrites a product from before the loop that was already read, if one has its size.
+The adjoints may in turn overwrite the saved values: the backward pass then writes them into the
+same memory, slot for slot.
 """
 
 from __future__ import annotations
@@ -78,9 +78,9 @@ class LoweredStep:
 class LoweredDerivative:
     """The reverse derivative of a step.
 
-    seeds: the adjoints of the output and of each part of the state, which are given.
-    state, vectors, x: derivatives by the old state, the vectors and x; of x and of what else is
-    given before the loop the rest only, None where there is none.
+    seeds: the adjoints of the output and of each part of the state, which are inputs.
+    state, vectors, x: derivatives by the old state, the vectors and x. Of x and of other inputs
+    from before the loop: the rest only, None if nothing is left.
     adjoints: the distinct adjoints of the products, in the order of the matrices, those of x
     first."""
 
@@ -146,7 +146,7 @@ def _step(equations: Equations, low: dict[Node, Node], is_given: Given) -> Lower
 
 
 def _distinct_adjoints(equations: Equations, outers: list[Outer]) -> list[Node]:
-    """Those of products of x first: their columns are neighbours."""
+    """The distinct adjoints; those of products of x come first, in neighbouring columns."""
     ordered = sorted(
         outers, key=lambda o: (not is_x(o.operand), declared_order(equations, o.matrix))
     )
@@ -202,7 +202,7 @@ def side_by_side(buffer: Buffer, row: str, nodes: Sequence[Node]) -> Locations:
 
 
 def layout_of_inputs(equations: Equations) -> tuple[ColumnSizes, Locations]:
-    """What is given to a step: x, the old state, the masks."""
+    """The inputs of a step: x, the old state, the masks."""
     columns: ColumnSizes = {X: ["input"]}
     locations: Locations = {equations.x: Location(X, "step")}
     for part, leaf in equations.old.items():
@@ -221,8 +221,8 @@ def layout_of_inputs(equations: Equations) -> tuple[ColumnSizes, Locations]:
 class Overlay:
     """The rule by which adjoints may be written over saved values.
 
-    A phase goes along the features and reads what it needs of them before it writes, but for the
-    operands of products, which it reads whole each time: those are read half a phase later.
+    A phase goes along the features and reads what it needs of them before it writes. Operands of
+    products are the exception: it reads them whole each time, half a phase later.
     sizes, written: of each slot of ADJOINTS, its size and the phase that writes it."""
 
     sizes: list[str]
@@ -230,7 +230,7 @@ class Overlay:
     last_read: dict[Node, float]
 
     def admits(self, node: Node, slot: int) -> bool:
-        """Whether a saved value may stand in a slot of PRODUCTS."""
+        """Whether a saved value may use a slot of PRODUCTS."""
         if slot >= len(self.sizes):
             return True
         same_size = node.size == self.sizes[slot]
@@ -244,7 +244,7 @@ def find_overlay(
     saved: Sequence[Node],
     operands: set[Node],
 ) -> Overlay | None:
-    """The rule for this step; None where adjoints need memory of their own."""
+    """The rule for this step; None if adjoints need separate memory."""
     slots = {adjoint: k for k, adjoint in enumerate(derivative.adjoints)}
     last_read: dict[Node, float] = {}
     written: dict[int, int] = {}
@@ -267,9 +267,9 @@ def find_overlay(
 def place_saved(
     step: LoweredStep, forward: Schedule, saved: Sequence[Node], overlay: Overlay | None
 ) -> tuple[ColumnSizes, Locations]:
-    """Products before the loop and saved values: in the slot of a product that nobody reads any
-    more, or in a new one; where a value is read too late for the adjoint that would come over it,
-    in one beyond the adjoints."""
+    """Places for products before the loop and for saved values: the slot of a product that is not
+    read again, or a new one. A value that is read after an adjoint would overwrite it gets a slot
+    beyond the adjoints."""
     hoisted = step.hoisted
     read, written = _phases_of(forward, hoisted)
     locations = side_by_side(PRODUCTS, "step", hoisted)

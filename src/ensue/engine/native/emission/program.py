@@ -104,7 +104,7 @@ class Program:
 
 
 def stream_program(equations: Equations) -> Forward:
-    """One step by itself, for streams: products of x stand beside those of the state."""
+    """One step by itself, for streams: products of x are computed with those of the state."""
     step = lower_step(equations)
     columns, locations = layout_of_inputs(equations)
     schedule = Schedule(step.roots, lambda _: False)
@@ -225,7 +225,7 @@ def _products_after(
 
 
 def _operand(equations: Equations, layout: Layout, node: Node) -> Operand:
-    """Where an operand is found outside of the loop."""
+    """The location of an operand outside the loop."""
     if is_x(node):
         return Operand(X, 0, node.width)
     for part, leaf in equations.old.items():
