@@ -381,7 +381,7 @@ class Made:
 def made(name: str) -> Made:
     row = ROWS[name]
     model = row.make()
-    wanted = row.explained(model, row.questions)
+    wanted = row.wanted(model, row.questions)
     return Made(model, TracedModel(model.task.exported(model)), wanted)
 
 

@@ -72,7 +72,7 @@ def test_onnx_answers_like_predict_without_torch(name: str, tmp_path: Path) -> N
     own = made(name)
     written = write_traced(own.traced, tmp_path / "model.onnx")
     assert written.combinations == 24
-    for got, wanted in zip(in_onnx(tmp_path, ROWS[name].questions), own.explained, strict=True):
+    for got, wanted in zip(in_onnx(tmp_path, ROWS[name].questions), own.wanted, strict=True):
         check_answer(got, wanted)
     described = json.loads((tmp_path / "model.preprocess.json").read_text())
     assert described["task"] == name.split(",")[0]
@@ -106,7 +106,7 @@ def test_a_model_is_exported_without_a_compiler(cell: str, tmp_path: Path, warm:
     done = warm.run(words, tmp_path, hidden)
     assert done.returncode == 0, done.stderr
     row = ROWS["classify"]
-    wanted = row.explained(model, row.questions)
+    wanted = row.wanted(model, row.questions)
     for got, answer in zip(in_onnx(tmp_path, row.questions), wanted, strict=True):
         check_answer(got, answer)
 
@@ -117,7 +117,7 @@ def test_javascript_answers_like_predict(name: str, tmp_path: Path) -> None:
     own = made(name)
     assert write_traced(own.traced, tmp_path / "model.js").combinations == 24
     found = in_node(tmp_path, ROWS[name].questions)
-    for got, wanted in zip(found, own.explained, strict=True):
+    for got, wanted in zip(found, own.wanted, strict=True):
         check_answer(got, wanted)
     if name == "classify":  # cut as Python cuts
         tokeniser = own.model.learned.tokenisers.input
@@ -131,7 +131,7 @@ def test_two_hundred_answers_are_those_of_predict(name: str, tmp_path: Path) -> 
     """ONNX without torch, and JavaScript. What is measured is printed (pytest -s)."""
     row, own = ROWS[name], made(name)
     asked = row.asked.many(200)
-    wanted = row.explained(own.model, asked)
+    wanted = row.wanted(own.model, asked)
     for target, run in (("model.onnx", in_onnx), ("model.js", in_node)):
         write_traced(own.traced, tmp_path / target)
         found = run(tmp_path, asked)

@@ -133,7 +133,7 @@ def test_a_page_answers_in_a_browser(name: str, tmp_path: Path) -> None:
     labels = after["labels"] if after["step"] == "labels" else []
     largest = 0.0
     for question, (answer, foreign, shown), wanted in zip(
-        asked, found, row.explained(own.model, asked), strict=True
+        asked, found, row.wanted(own.model, asked), strict=True
     ):
         largest = max(largest, check_answer(json.loads(answer), by_place(wanted, labels)))
         assert foreign == 0

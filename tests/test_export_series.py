@@ -231,7 +231,7 @@ def test_c_forecasts_whole_series(name: str, tmp_path: Path) -> None:
     write_traced(own.traced, folder)
     sources = [str(folder / source) for source in ("example.c", "forecast.c", "model.c")]
     compile_c(sources, str(folder / "example"), (*SANITIZERS, "-O1"))
-    for question, answer in zip(row.questions, own.explained, strict=True):
+    for question, answer in zip(row.questions, own.wanted, strict=True):
         words = [str(folder / "example")]
         if "month" in question:
             year, month = map(int, question["month"][-1].split("-"))

@@ -260,7 +260,7 @@ def known_keys(keys: list[str]) -> str:
 
 
 def of_your_own(noun: str) -> str:
-    """What to do where a name is that of a row of one's own; "" for no noun."""
+    """What to do where a name is that of a row of your own; "" for no noun."""
     if not noun:
         return ""
     return f"; a {noun} of your own is imported first, by a script that then calls ensue.cli.main()"

@@ -231,7 +231,7 @@ def _table(tables: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _defaults(task: str, table: str) -> Mapping[str, Any]:
-    """The default of every setting of a table, by its key; {} for a task of one's own."""
+    """The default of every setting of a table, by its key; {} for a custom task."""
     facts = json.loads(SETTINGS.read_text("utf-8"))
     of_task = facts["tasks"].get(task)
     if of_task is None:
