@@ -91,7 +91,7 @@ def test_a_long_table_gives_sequences_of_vectors(tmp_path: Path) -> None:
                 (
                     7,
                     "sequence 'a' has begun on line 2 and ended: the lines of a sequence must "
-                    "stand together",
+                    "be consecutive",
                     0,
                 ),
                 (7, "sequence 'a' is left out: line 7 is faulty", 1),

@@ -604,7 +604,8 @@ def test_what_cannot_be_learned_from() -> None:
     )
     empty = [("", "a"), ("", "b")]
     assert refused(lambda: Classifier().fit(empty, empty)) == (
-        "expected texts to learn words from, got none with a word in it: is this the right column?"
+        "row:1: text: expected texts to learn words from, got none with a word in it: is this the "
+        "right column?"
     )
     assert refused(lambda: Classifier().fit(empty, reviews(2, 1))) == (
         "2 rows of the validation part left out, with labels that the training part does not have: "

@@ -34,7 +34,7 @@ from ensue.cells import (
 )
 from ensue.engine import run
 from ensue.engine.native import single_step
-from ensue.engine.native.call import ExplainedOutput
+from ensue.engine.native.call import Wanted
 from ensue.engine.native.gradients import GradientProducts
 from ensue.engine.native.kernel import Kernel
 from ensue.engine.native.single_step import SingleStep
@@ -287,9 +287,7 @@ def backward_passes(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     seen: list[dict[str, Any]] = []
     whole, product = Kernel.backward, GradientProducts.x
 
-    def backward(
-        self: Kernel, tape: Any, p: Any, y: Any, adjoints: Any, wanted: ExplainedOutput
-    ) -> Any:
+    def backward(self: Kernel, tape: Any, p: Any, y: Any, adjoints: Any, wanted: Wanted) -> Any:
         seen.append({"x": wanted.x, "parameters": set(wanted.parameters), "product": False})
         found = whole(self, tape, p, y, adjoints, wanted)
         seen[-1]["given"] = set(found.parameters)
@@ -414,7 +412,7 @@ def test_forward_mode_is_for_eager(steps: int) -> None:
 
 def products_of(cell: Cell, x: bool, parts: list[str], parameters: tuple[str, ...]) -> list[str]:
     step = SingleStep(cell.equations(3, 16), torch.float32)
-    wanted = ExplainedOutput(x, tuple(part in parts for part in step.parts), parameters)
+    wanted = Wanted(x, tuple(part in parts for part in step.parts), parameters)
     return [product.to.name for product in step.products_after(wanted)]
 
 

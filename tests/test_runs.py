@@ -240,7 +240,7 @@ def test_training_never_looks_at_the_test_part(tmp_path: Path) -> None:
     data = {"train": [str(train)], "test": [str(test)]}
     with_file, folder = run_of(tmp_path / "a", data)
     train_run(with_file, folder)  # the file does not even exist
-    assert "t.csv, which is not there" in refused(lambda: evaluate_run(folder, []))
+    assert "t.csv, which is missing" in refused(lambda: evaluate_run(folder, []))
     assert not (tmp_path / OPENINGS).exists()
 
     data = {"train": [str(train)], "text": "review", "label": "stars"}

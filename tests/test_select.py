@@ -315,7 +315,7 @@ def test_a_selection_of_another_format_is_refused_and_left_alone(
     first = (json.dumps(facts, indent=1) + "\n").encode()  # which had no seal
     second = sealed({**facts, "format": 2}, sort=False)
     later = sealed({**facts, "format": FORMAT + 1}, sort=False)
-    for data, told in ((first, "in format 1;"), (second, "in format 2;"), (later, "--upgrade")):
+    for data, told in ((first, "in format 1;"), (second, "in format 2;"), (later, "git pull")):
         file.write_bytes(data)
         before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
         assert told in refused(lambda: select(config, names, place))

@@ -98,7 +98,7 @@ class Regression(nn.Module):
         self.bias = nn.Parameter(torch.zeros(outputs))
 
     def transformed(self, x: Tensor) -> Tensor:
-        return x if self.features is None else self.transformed(x)
+        return x if self.features is None else self.features(x)
 
     def scores(self, x: Tensor) -> Tensor:
         """z (rows, outputs)."""
@@ -228,7 +228,7 @@ class RandomFeatures(nn.Module):
         for parameter in first.parameters():
             parameter.requires_grad_(False)
 
-    def transformed(self, x: Tensor) -> Tensor:
+    def features(self, x: Tensor) -> Tensor:
         """φ(x): (…, units)."""
         return self.network.walk(x)[0].a
 
@@ -236,7 +236,7 @@ class RandomFeatures(nn.Module):
     def solve(self, x: Tensor, y: Tensor, ridge: float = 0.0) -> RandomFeatures:
         """The readout for x (rows, inputs) and y (rows, outputs), in closed form."""
         last = self.network.layers[1]
-        weight, bias = least_squares(self.transformed(x), y, ridge)
+        weight, bias = least_squares(self.features(x), y, ridge)
         for parameter, solution in zip(last.parameters(), (weight, bias), strict=True):
             parameter.copy_(solution)
         return self
