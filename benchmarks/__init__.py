@@ -1,1 +1,1 @@
-"""Measurements beside other programs. They run from a clone of the repository."""
+"""Comparisons with other programs. They run from a clone of the repository."""

@@ -1,4 +1,4 @@
-"""A classifier's epoch on unequal lengths: Ensue beside torch.nn, batch by batch in turn.
+"""A classifier's epoch on unequal lengths: Ensue against torch.nn, batch by batch in turn.
 
     ENSUE_DATA=… python benchmarks/classifier_epoch.py [--batches 60] [--threads 2]
 

@@ -1,4 +1,4 @@
-"""`ensue train FILE` with nothing else said beside python-crfsuite, on labels of tokens.
+"""`ensue train FILE` without settings against python-crfsuite, on labels of tokens.
 
     pip install --no-deps --target peers python-crfsuite
     ENSUE_DATA=… PYTHONPATH=peers python benchmarks/default_labels.py [NAME …]

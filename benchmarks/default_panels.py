@@ -1,13 +1,13 @@
-"""`ensue train panel.csv` with nothing else said: many series in one long file.
+"""`ensue train panel.csv` without settings: many series in one long file.
 
     python benchmarks/default_panels.py [SERIES …]
 
-Series of 200 days by a column of ids, each with a level, a size and a phase of its own, that share
-how the week, a slow wave and a drift that turns make them move. Peers at the same origins: the
-seasonal naive, and for each series a linear model of its own (ridge, 28 steps back, all steps at
-once). Printed, for each number of series: mean absolute error over the spread of each series, the
-default's difference to the best peer with its paired 95 % bootstrap interval over series, processor
-seconds and memory of `ensue train`.
+Series of 200 days by a column of ids. Each has its own level, size and phase; all share a weekly
+pattern, a slow wave and a drift that turns. Peers at the same origins: the seasonal naive, and for
+each series a linear model of its own (ridge, 28 steps back, all steps at once). Printed, for each
+number of series: mean absolute error over the spread of each series; the default's difference to
+the best peer with its paired 95 % bootstrap interval over series; processor seconds and memory of
+`ensue train`.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""`ensue train FILE` with nothing else said beside statsmodels and a linear model, on series.
+"""`ensue train FILE` without settings against statsmodels and a linear model, on series.
 
     pip install --no-deps --target peers statsmodels patsy
     ENSUE_DATA=… PYTHONPATH=peers python benchmarks/default_series.py [NAME …]
 
 Files are cut before their last part, so that choices are made at earlier origins; the default
 splits what is left by itself, and every contender forecasts from all origins of its test part.
-Holt–Winters learns anew at each origin; SARIMA, AR and the linear model learn once, from all that
+Holt–Winters learns again at each origin; SARIMA, AR and the linear model learn once, from all that
 is before the test part. Printed: the mean absolute error (of several targets, each over the spread
-of its training part) of the default, of its parts alone, of each peer, the difference to the best
-peer with its paired 95 % bootstrap interval over blocks of a horizon (over single origins where
-there are fewer than five blocks: these overlap, and the interval is too narrow), and processor
-seconds; of the default the share of the truth that its 90 % intervals hold, and squared errors.
+of its training part) of the default, of its parts alone and of each peer; the difference to the
+best peer with its paired 95 % bootstrap interval over blocks of a horizon; processor seconds. With
+fewer than five blocks the interval is over single origins: these overlap, and it is too narrow. For
+the default also: the share of the truth that its 90 % intervals hold, and squared errors.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def _windows(z: Array, origins: range, begin: int, end: int) -> Array:
 
 @dataclass
 class Table:
-    """A file as a user has it, what is said on the command line, and who is asked beside."""
+    """A file as a user has it, the options on the command line, and the peers."""
 
     header: Sequence[str]
     rows: list[list[str]]

@@ -1,4 +1,4 @@
-"""`ensue train FILE` with nothing else said beside scikit-learn, on tables.
+"""`ensue train FILE` without settings against scikit-learn, on tables.
 
     python benchmarks/default_tables.py [NAME …]
 

@@ -1,4 +1,4 @@
-"""`ensue train FILE` with nothing else said beside scikit-learn, on texts → classes.
+"""`ensue train FILE` without settings against scikit-learn, on texts → classes.
 
     ENSUE_DATA=… python benchmarks/default_texts.py [NAME …]
 
@@ -128,7 +128,7 @@ SETS: dict[str, Callable[[], Split]] = {
     "speakers": lambda: cut(speakers(), 5_000, 1_500),
     "imdb-23k": lambda: cut(reviews(), 22_800, 2_000),
 }
-# As they come, sorted by label; opened where they are named, and beside peers of words alone.
+# As they come, sorted by label; opened where they are named, and with peers of words alone.
 OFFICIAL: dict[str, Callable[[], Split]] = {
     "imdb-official": lambda: (reviews("train"), reviews("test")),
 }

@@ -1,4 +1,4 @@
-"""Cells without a recurrent product beside the LSTM: training, batch by batch in turn.
+"""Cells without a recurrent product against the LSTM: training, batch by batch in turn.
 
     python benchmarks/elementwise_cells.py [--hidden 256] [--runs 11]
 

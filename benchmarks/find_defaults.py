@@ -4,7 +4,7 @@
 
 On every data set of the task (selection_sets.py) `ensue select --models` trains the default and
 the candidates, each to its end, and ranks them on validation rows. One thread; seed 1. The folder
-selections/ keeps every selection: the same command goes on after a stop, and with more candidates
+selections/ keeps every selection: the same command continues after a stop, and with more candidates
 it trains those alone.
 
 Scores of data sets are compared in units of their own: a gain is the difference to the default,
@@ -14,8 +14,8 @@ and the smallest mean with one set left out. A candidate that failed counts as t
 
 A candidate is proposed as the default if its mean gain is the highest, its interval lies above 0
 with each set left out too, and what is chosen without a set is better on that set, on average. It
-is then asked about outer rows, which no selection has seen, and is accepted if it is surely better
-there (the paired differences of the rows, over data sets) and makes no more errors.
+is then asked about outer rows, which no selection has seen. It is accepted if it is better there
+beyond chance (the paired differences of the rows, over data sets) and makes no more errors.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ FEWEST = 3  # data sets that are compared over; fewer are selected on, and no mo
 
 @dataclass(frozen=True)
 class Study:
-    """sets: by name; default: what it is called among models; candidates: settings beside it, as
-    `--models` takes them; write: the rows of a part, as a file with this ending; ask: of a model
-    and rows, the loss and the error of each."""
+    """sets: by name; default: its name among models; candidates: the other settings, as `--models`
+    takes them; write: the rows of a part, as a file with this ending; ask: of a model and rows,
+    the loss and the error of each."""
 
     sets: Mapping[str, Callable[[], Cut]]
     default: str
@@ -226,8 +226,8 @@ def chosen_without(table: np.ndarray) -> np.ndarray:
 
 
 def covering(table: np.ndarray) -> list[int]:
-    """Of candidates that are better on half of the sets, those that beside the default and each
-    other raise the best gain of a set the most, one after another."""
+    """Of candidates that are better on half of the sets, those that most raise the best gain of a
+    set over the default and each other, one after another."""
     often = [k for k in range(table.shape[1]) if (table[:, k] > 0).mean() >= 0.5]
     best, found = np.zeros(len(table)), list[int]()
     while len(found) < FAVOURITES and (left := [k for k in often if k not in found]):
@@ -245,8 +245,8 @@ def proposed(table: np.ndarray) -> int | None:
 
 
 def confirmed(study: Study, name: str, folders: Mapping[str, Mapping[str, Path]]) -> bool:
-    """The candidate beside the default on outer rows; prints each set. folders: of the runs, by set
-    and candidate."""
+    """The candidate against the default on outer rows; prints each set. folders: of the runs, by
+    set and candidate."""
     losses, errors = list[float](), list[float]()
     for own, runs in folders.items():
         outer = study.sets[own]().outer

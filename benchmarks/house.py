@@ -1,7 +1,7 @@
 """The size of the house in figures: what a reader has to know, and what a tiny run goes through.
 
     python benchmarks/house.py                  # this checkout
-    python benchmarks/house.py --root ../before # another one beside it, with the same program
+    python benchmarks/house.py --root ../before # another one next to it, with the same program
 
 Counted from the sources of `src/ensue`: files, lines of code without blank lines, comments and
 docstrings, methods and attributes of `Task`, uses of `Any`, and the longest chain of modules that

@@ -1,4 +1,4 @@
-"""An epoch of a language model: Ensue beside torch.nn, batch by batch in turn.
+"""An epoch of a language model: Ensue against torch.nn, batch by batch in turn.
 
     ENSUE_DATA=… python benchmarks/language_epoch.py [--tied] [--dropout] [--bfloat16]
                                                      [--batches 100] [--threads 2]
@@ -185,8 +185,8 @@ def options() -> argparse.Namespace:
 
 
 def measure(steps: dict[str, Callable[[], float]], batches: int) -> dict[str, NDArray[np.float64]]:
-    """Seconds by the clock, seconds of computing and cost of each batch (batches, 3), but for the
-    first ones, which warm up."""
+    """Seconds by the clock, seconds of computing and cost of each batch (batches, 3), except for
+    the first ones, which warm up."""
     found: dict[str, list[tuple[float, float, float]]] = {name: [] for name in steps}
     for k in range(batches + WARM_UP):
         # who comes first has the caches of the other: in turn

@@ -28,7 +28,7 @@ threads = 1
 
 
 def hello(request):
-    """Which peers are here, and their versions; uses as many cores as it is told."""
+    """Which peers are here, and their versions; uses as many cores as requested."""
     global threads
     threads = request["threads"]
     if hasattr(os, "sched_setaffinity"):  # the only number of threads that XLA respects

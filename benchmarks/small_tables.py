@@ -1,4 +1,4 @@
-"""The table estimators with their defaults beside linear models, on scikit-learn's small data sets.
+"""The table estimators with their defaults and linear models, on scikit-learn's small data sets.
 
     python benchmarks/small_tables.py
 

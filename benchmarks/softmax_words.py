@@ -1,4 +1,4 @@
-"""The softmax over 33,000 words: in clusters beside all at once, batch by batch in turn.
+"""The softmax over 33,000 words: in clusters against all at once, batch by batch in turn.
 
     ENSUE_DATA=… python benchmarks/softmax_words.py [--batches 30] [--columns 20] [--steps 35]
                                                     [--cuts 600,6000] [--tenth 5] [--threads 1]
@@ -8,8 +8,8 @@ case, with the loop that `ensue train` runs: batching, embedding, cells, softmax
 all included. A batch is run by both before the next one comes, so that a change of the machine's
 speed meets both; tokens for each second of computing, medians.
 
---tenth EPOCHS: then both train on a tenth of the texts for so many epochs, and their perplexities
-on texts that are held out are compared after each.
+--tenth EPOCHS: then both train on a tenth of the texts for this number of epochs. Their
+perplexities on texts that are held out are compared after each.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Translating with a beam: Ensue beside plain torch, the same trained model, the same sentences.
+"""Translating with a beam: Ensue against plain torch, the same trained model, the same sentences.
 
     python benchmarks/translate_beam.py RUN SENTENCES [--sentences 1000] [--beam 5] [--threads 2]
 

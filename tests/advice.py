@@ -35,10 +35,10 @@ LATIN = "review,stars\n" + "un café très bien,good\nmal cuit,bad\n" * 12
 
 @dataclass(frozen=True)
 class Advice:
-    """told: words of the message, as they stand in the source; typed: the command that is told so;
-    take: a pattern for the advice in what was printed; then: the command that follows it, with {0}
-    for what was taken, {typed} for the first command and FILE as it stands in advice; files: what
-    is written before; code: of the first command; slow: not in `make test`."""
+    """told: words of the message, as in the source; typed: the command that prints it; take: a
+    pattern for the advice in the output; then: the command that follows the advice, with {0} for
+    the match, {typed} for the first command and FILE as the advice has it; files: written before;
+    code: exit code of the first command; slow: not in `make test`."""
 
     told: str
     typed: str
@@ -334,7 +334,7 @@ TABLE = [
            "train nearly.csv --task table --label y --run nearly2 --epochs 1 --set '{0}=[\"a\"]'",
            {"nearly.csv": "a,b,y\n" + "".join(f"{k % 9 if k % 40 else 'n.d.'},{k % 7},"
                                               f"{'pq'[k % 2]}\n" for k in range(200))}, code=0),
-    # --- of one's own understanding ---------------------------------------------------------------
+    # --- advice that needs understanding ----------------------------------------------------------
     Advice("for other numbers choose --cost squares", "backprop --y 5", r"choose (--cost squares)"),
     Advice("that are each there or not choose --output logistic",
            "backprop --widths 2,2 --output softmax --y 1,1", r"choose (--output logistic)",

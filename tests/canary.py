@@ -1,7 +1,7 @@
 """A Python file whose import leaves a mark, and references to it inside the files of a folder.
 
 A reference takes the place of one string of one JSON or TOML file; every digest that covers the
-file is computed again, so that the folder is what somebody else could have written."""
+file is computed again, so that the folder is one that another person could have written."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def data_folder() -> Path:
 
 @pytest.fixture(scope="session")
 def warm(tmp_path_factory: pytest.TempPathFactory) -> Warm:
-    """Commands that need not import everything anew: one server for all workers."""
+    """Commands that need not import everything again: one server for all workers."""
     place, owner = tmp_path_factory.getbasetemp(), os.getpid()
     if "PYTEST_XDIST_WORKER" in os.environ:
         place, owner = place.parent, os.getppid()

@@ -82,7 +82,7 @@ class OneStep:
         given: Mapping[Node, Tensor],
         blocks: Blocks,
     ) -> list[Tensor]:
-        """Derivatives of x, state and parameters as tensors; zeros where there is none."""
+        """Derivatives of x, state and parameters as tensors; zeros where one is missing."""
         batch, values = self.data.x.shape[0], {**self.leaves(), **given}
 
         def value(node: Node) -> Tensor:

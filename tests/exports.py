@@ -104,7 +104,7 @@ def labeller(members: int = 1, **model: Any) -> Any:
 
 
 def _reviewed(kind: Any) -> Any:
-    """Texts with columns beside them."""
+    """Texts with columns next to them."""
     rows = [
         {
             "review": TEXTS[k % 6],

@@ -54,7 +54,7 @@ def killed(tell: Tell, place: str, times: int) -> int:
 
 @work
 def stopped_in_time(tell: Tell, place: str) -> None:
-    """Works until it is told to stop, and says so in a file."""
+    """Works until a stop is requested, and notes the stop in a file."""
     with Signals() as signals:
         Path(place).write_text(f"began {os.getpid()}")
         while not signals.number:

@@ -177,7 +177,7 @@ def _panel(count: int) -> list[Any]:
     ]
 
 
-# What training without settings makes, beside the rows of the table of tasks.
+# What training without settings makes, in addition to the rows of the table of tasks.
 MIXED = [
     Row("classify", "mixed of two", task_data.MOODS, SMALL | {"linear": "mixed"}, members=2),
     Row("regress", "mixed", task_data.LENGTHS, SMALL | {"linear": "mixed"}),

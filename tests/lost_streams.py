@@ -1,5 +1,5 @@
 """Runs every command of a table with every standard stream lost in every way, a process each, and
-prints the exit codes and what was said as JSON. torch is loaded once, and the processes are forked.
+prints the exit codes and messages as JSON. torch is loaded once, and the processes are forked.
 
     python lost_streams.py FOLDER"""
 
@@ -25,7 +25,7 @@ MODELS = {
         "language",
     ),
 }  # fmt: skip
-# What is told of files is no answer: if it is lost, nothing is missing.
+# Reports about files are not answers: if one is lost, nothing is missing.
 REPORTING = {
     "train": (*TRAIN, "{}"),
     "init": ("init", "reviews.csv", "--label", "label", "--run", "init-{}"),

@@ -108,7 +108,7 @@ def selection() -> Selection:
 
 
 def bench_report() -> Report:
-    """The native engine beside others, faster for most shapes; LSTM has a map of them."""
+    """The native engine next to others, faster for most shapes; LSTM has a map of them."""
     here = {"processor": "Imagined CPU: with AVX2", "cores": 2, "threads": 2, "load": 0.1}
     here |= {"torch": "2.13.0", "compiler": "c++: 1", "flags": "-O3"}
     report = Report(here, 15, {"float32": {"1024": 1e11}}, finished=True)
@@ -187,7 +187,7 @@ def forecast_picture(held_out: bool, *targets: str, clock: str = "") -> str:
 
 
 def attributed() -> Attributions:
-    """A class by its network, with a linear model beside it; long enough for a second line."""
+    """A class by its network, with a linear model next to it; long enough for a second line."""
     tokens = ("the", "film", "is", "a", "fine", "one", "if", "extraordinarily", "long", "<br>") * 2
     scores = tuple(math.sin(2.1 * k) for k in range(len(tokens)))
     own = Attribution("good & fine", None, 0.93, 2.5, scores, -0.1, 0.0004)

@@ -5,7 +5,7 @@
 
 A drawn cell is a real `Cell` made from source text, which is also its repr, so that a falsifying
 example can be pasted. Arguments stay in safe domains (log(softplus(v) + 0.5), v / (w * w + 0.5))
-and values that may grow are squashed; kinks lie where the data does not, but for exact ties.
+and values that may grow are squashed; kinks lie where the data does not, except for exact ties.
 """
 
 from __future__ import annotations

@@ -274,7 +274,7 @@ ACTIVATIONS: dict[str, Activation] = {
 @dataclass(frozen=True)
 class SimpleRNN(Cell):
     """h' = g(W x + U h + b). Parameters W (H, I), U (H, H), b (H,); k times the rows for
-    maxout of k pieces; a (H,) besides for prelu."""
+    maxout of k pieces; also a (H,) for prelu."""
 
     activation: str = "tanh"
 

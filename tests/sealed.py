@@ -23,14 +23,14 @@ NOT_LOOKED_AT = ("lock", "checkpoints", "members", "refit")
 
 
 def files_of(run: Path) -> list[Path]:
-    """Every file that decides or reports a result, those of openings beside the run included."""
+    """Every file that decides or reports a result, also those of openings next to the run."""
     inside = [own for own in sorted(run.rglob("*")) if own.is_file()]
     kept = [own for own in inside if own.relative_to(run).parts[0] not in NOT_LOOKED_AT]
     return [*kept, run.parent / OPENINGS]
 
 
 def complaints(run: Path) -> list[str]:
-    """What is said of a finished run when everything in it is looked at; [] if it is as written."""
+    """The complaints about a finished run when all of it is checked; [] if it is as written."""
     told: list[str] = []
 
     def say(message: Message) -> None:
@@ -58,7 +58,7 @@ def complaints(run: Path) -> list[str]:
 
 
 def _refuse_forgotten(run: Run) -> None:
-    """An evaluation that no longer counts is one that somebody misses."""
+    """Raise if the evaluation no longer counts: a user would miss it."""
     if not run.evaluations():
         raise EnsueError("the evaluation is not of this model")
 

@@ -138,7 +138,7 @@ class Subject(ABC):
         """Features of each part of the state that it takes."""
 
     def output_steps(self, steps: int) -> int:
-        """How many steps of output there are for so many of input."""
+        """The number of output steps for a number of input steps."""
         return steps
 
     def masks(self, time: int, batch: int) -> Masks:

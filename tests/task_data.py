@@ -39,11 +39,11 @@ PLAIN, STRANGE = Dialect(), Dialect(";", False, "utf-16")
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """Rows of one kind. make: the first so many of them, all different; cells: those of a row in
-    the columns `names`, of which the last `answers` are not known of a question; question: a row
-    without its answer; altered: with another answer, None where a row has none of its own.
-    words: what the command line says of the columns; columns: what `fit` is told of them;
-    said: a value for each option of the task, by its flag."""
+    """Rows of one kind. make: the first rows, all different; cells: those of a row in the columns
+    `names`, of which a question lacks the last `answers`; question: a row without its answer;
+    altered: with another answer, None where a row has none of its own. words: the columns on the
+    command line; columns: the same for `fit`; said: a value for each option of the task, by its
+    flag."""
 
     make: Callable[[int], Rows]
     names: tuple[str, ...] = ()
@@ -105,7 +105,7 @@ class PictureFolders(Data):
 
 @dataclass(frozen=True, eq=False)
 class PictureTable(Data):
-    """A table of captions, beside a folder with its pictures."""
+    """A table of captions, next to a folder with its pictures."""
 
     def write(
         self, path: Path, rows: Rows, dialect: Dialect = PLAIN, *, answered: bool = True
@@ -169,7 +169,7 @@ def _walk_ends(count: int) -> Rows:
 
 
 def _with_size(row: tuple[str, str]) -> tuple[str, str, str]:
-    """With a column beside the text, empty here and there."""
+    """With a column next to the text, empty here and there."""
     text, label = row
     return text, str(len(text)) if len(text) % 5 else "", label
 

@@ -111,7 +111,7 @@ class Row:
         )
 
     def run_folder(self) -> Path:
-        """The folder of a finished run, shared by all tests: nobody changes it."""
+        """The folder of a finished run, shared by all tests: no test changes it."""
         name = f"law-{self}".replace(" ", "-")
         return made_folder(name, self._fill) / "run"
 
@@ -123,7 +123,7 @@ class Row:
 
     # ------------------------------------------------------------- as files and commands
     def write(self, folder: Path, dialect: data.Dialect = data.PLAIN) -> list[str]:
-        """train, validation and test, and what is asked; gives the words that train on them."""
+        """Write train, validation, test and the questions; return the arguments of `train`."""
         names = ("train", "validation", "test")
         train, validation, test = (
             self.data.write(folder / f"{name}{self.data.suffix}", rows, dialect)
@@ -181,7 +181,7 @@ REACH = {
 WAYS = {**REACH, "bidirectional": True, "backward_start": "shared_end"}
 
 TABLE = [
-    # the task of one's own
+    # the custom task
     Row("tally", "recurrent", data.LETTERS, text={"level": "characters"}, filed=True),
     Row("tally", "two", data.LETTERS, {"hidden_size": 4}, {"level": "characters"}, members=2),
     Row("tally", "linear", data.LETTERS, {"family": "linear"}, {"level": "characters"},

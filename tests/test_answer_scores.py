@@ -1,4 +1,4 @@
-"""The validation score that a training shows is that of what answers, the network's beside it."""
+"""Training shows the validation score of the combined model, and next to it the network's."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def rows(path: Path) -> None:
 def test_the_score_of_what_answers_is_shown_beside_the_network_s(
     task: str, ensue: Ensue, tmp_path: Path
 ) -> None:
-    """0.35 had stood beside a test of 0.86: the network's own, while the linear model answers."""
+    """0.35, the network's own score, was shown with a test score of 0.86 of the linear model."""
     if task == "table":
         rows(tmp_path / "r.csv")
     else:
@@ -73,7 +73,7 @@ def test_the_score_of_what_answers_is_shown_beside_the_network_s(
 
 
 def test_the_score_of_several_networks_is_that_of_their_mean() -> None:
-    """Of the same rows by the same networks, whoever answers."""
+    """For the same rows and the same networks."""
     rows = [({"a": float(k % 7), "b": float(k % 5)}, float(k % 7 + k % 5)) for k in range(120)]
     table = [{**inputs, "y": value} for inputs, value in rows]
     number, watched = {"hidden": [4], "target": "number"}, {"epochs": 2, "watch": "mae"}

@@ -1,4 +1,4 @@
-"""Answers as a table: a header, ids and kept columns beside them, in every format, whole or not."""
+"""Answers as a table: a header, ids and kept columns, in every format, whole or not."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ PARTS = [
     "cli",
     "__main__",
 ]
-# These see less than what stands above them: decoding knows a `step` function and no model,
+# These see less than the modules above them: decoding knows a `step` function and no model,
 # report reads files only.
 ONLY = {"decoding": {"errors"}, "report": {"errors"}}
 
@@ -543,7 +543,7 @@ def test_an_empty_name_is_seen() -> None:
     assert empty_names([*wrong, Path("database.py")]) == [str(path) for path in wrong]
 
 
-# --- what stands beside the package -------------------------------------------------------
+# --- what lies next to the package --------------------------------------------------------
 
 
 def _names_taken(file: Path) -> list[tuple[str, str]]:

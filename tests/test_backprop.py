@@ -126,7 +126,7 @@ def test_wrong_walks_are_told(given: dict[str, object], message: str) -> None:
 
 @pytest.mark.parametrize("y", [[1.0, 1.0], [0.0, 0.0], [0.5, 0.6]])
 def test_targets_of_a_softmax_are_a_distribution(y: list[float]) -> None:
-    """Elsewhere δ is not a − y, which is printed beside it."""
+    """Elsewhere δ is not a − y, which is printed next to it."""
     with pytest.raises(OptionError, match="targets of a softmax that sum to 1, such as 1,0"):
         walk_through([2, 2], output="softmax", y=y)
     with pytest.raises(OptionError, match="choose --output logistic"):
@@ -137,7 +137,7 @@ def test_targets_of_a_softmax_are_a_distribution(y: list[float]) -> None:
 
 
 class Tags(HTMLParser):
-    """Whether a page is whole, and needs nothing beside it."""
+    """Whether a page is whole, and needs no other file."""
 
     def __init__(self) -> None:
         super().__init__()

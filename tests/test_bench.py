@@ -358,7 +358,7 @@ def same(seconds: float) -> RunTiming:
 
 def made_up(cases: list[Case], speed: float = 1.0) -> Report:
     """A report in which the native engine runs at `speed` times the limit of 1 GF/s, and
-    everybody else takes twice as long."""
+    every opponent takes twice as long."""
     here = {"processor": "Imagined CPU: with AVX2", "cores": 2, "threads": 2, "load": 0.0}
     here |= {"torch": "2", "compiler": "c++: 1", "flags": "-O3", "jax": "9.9"}
     report = Report(here, 15, {"float32": {"1024": 1e9}, "bfloat16": {"1024": 1e9}}, finished=True)
@@ -791,7 +791,7 @@ BenchIn = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def decoy(folder: Path) -> Path:
-    """A folder of the same name, which leaves a file behind if it is imported."""
+    """A folder of the same name, which writes a file if it is imported."""
     (folder / "benchmarks").mkdir()
     (folder / "benchmarks" / "__init__.py").write_text("open('ran', 'w')")
     return folder

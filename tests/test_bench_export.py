@@ -18,7 +18,7 @@ pytest.importorskip("onnxruntime")
 
 @pytest.mark.slow
 def test_every_form_is_measured(monkeypatch: Any, capsys: Any) -> None:
-    """Of one small cell; a form that nothing can run is told, and the others go on."""
+    """Of one small cell; a form that nothing can run is reported, and the others continue."""
 
     def missing() -> str:
         raise exported.NoProgram("node was not found")

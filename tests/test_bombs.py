@@ -1,4 +1,4 @@
-"""Files and words that ask for more than anybody has: refused by name, before the work begins."""
+"""Files and words that ask for more than any machine has: refused by name before work begins."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def twice(name: str) -> str:
     return ",".join(f'"{name}": 1' for _ in range(COLUMNS))
 
 
-# Name and text of a file, and what is said of it.
+# Name and text of a file, and the message about it.
 BOMBS: dict[str, tuple[str, Callable[[], str], str]] = {
     "columns": (
         "a.csv",
@@ -176,7 +176,7 @@ def test_variables_of_a_launcher_that_is_not_there(
 
 
 class Waits(BaseException):
-    """For somebody who writes into a pipe, or for the end of a device that has none."""
+    """Raised instead of waiting for the writer of a pipe, or for the end of an endless device."""
 
 
 @contextmanager

@@ -131,7 +131,7 @@ def test_a_picture_by_itself_gets_the_answer_it_gets_among_others(
 
 
 class Stop:
-    """A watcher that sends a signal to its own process after so many updates."""
+    """A watcher that sends a signal to its own process after a number of updates."""
 
     def __init__(self, updates: int) -> None:
         self.left = updates
@@ -184,7 +184,7 @@ def test_the_n_best_fall_and_their_scores_are_those_of_their_words(
         target = Ragged.of([model.learned.target.words.ids(own.tokens)], np.int32)
         batch = PairColumns(lines.take([row]), target).batch([0])
         logs = SearchEnsemble(pair_networks(model)).log_probabilities(batch)
-        cut = len(own.tokens) == model.model.longest + 1  # the end was not said
+        cut = len(own.tokens) == model.model.longest + 1  # the end was not predicted
         assert own.score == pytest.approx(float(logs[: len(logs) - cut].sum()), abs=1e-4)
 
 

@@ -380,7 +380,7 @@ def test_output_that_nobody_reads_is_no_error(walked: Path) -> None:
         run.stdout.close()
         assert run.stderr is not None
         said = run.stderr.read().splitlines()
-        slow = ("native engine:", "reading many.txt:")  # told where the machine is busy
+        slow = ("native engine:", "reading many.txt:")  # printed where the machine is busy
         assert [line for line in said if not line.strip("\r").startswith(slow)] == []
     assert run.returncode == 0
 

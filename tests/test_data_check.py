@@ -201,8 +201,8 @@ def test_a_series_has_steps_and_no_texts() -> None:
 
 
 def test_what_has_no_text_is_a_series_or_a_table() -> None:
-    """A date is no text, empty cells of a series are no missing labels, and what each column holds
-    is said."""
+    """A date is no text, empty cells of a series are no missing labels, and the report names what
+    each column holds."""
     days = [f"2021-01-{day:02}" for day in range(1, 29)]
     rows = "".join(f"{day},{'' if k == 5 else k + 0.5},{k % 2}\n" for k, day in enumerate(days))
     Path("wide.csv").write_text(f"date,sales,promo\n{rows}")
@@ -220,7 +220,7 @@ def test_what_has_no_text_is_a_series_or_a_table() -> None:
     told = check({"train": ["panel.csv"]}, ReadOptions()).as_text()
     assert "date: 2 series by shop, of up to 28 rows each\n  2 empty cells in sales" in told
     assert "warning" not in told
-    assert re.search(r"train +56 +0 +– +0 ", told)  # no count of empty texts, as there are none
+    assert re.search(r"train +56 +0 +– +0 ", told)  # no count of empty texts: no text is empty
     customers = "".join(f"{20 + k % 9},{'ab'[k % 2]},{'ny'[k % 5 == 0]}\n" for k in range(40))
     Path("churn.csv").write_text(f"age,plan,churn\n{customers}")
     assert "text:" not in check({"train": ["churn.csv"]}, ReadOptions()).as_text()

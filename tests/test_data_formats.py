@@ -1,5 +1,5 @@
-"""Formats that people have: labels before texts, lists of JSON, fields that nobody uses, and files
-of other programs, which get the sentence that helps."""
+"""Formats that people have: labels before texts, lists of JSON, unused fields, and files of other
+programs, which get the sentence that helps."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def test_json_lines_with_the_ending_of_json(tmp_path: Path) -> None:
     assert problems == ["a.json:2: invalid JSON: Expecting value at character 7"]
 
 
-# --- fields that nobody uses --------------------------------------------------------------
+# --- unused fields ------------------------------------------------------------------------
 
 UNUSED = {
     "an object": {"id": 3},

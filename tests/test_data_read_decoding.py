@@ -271,7 +271,7 @@ def test_a_flipped_bit_in_gzip_never_passes(tmp_path: Path, seed: int) -> None:
     _, packed = packed_lines(200)
     rng = random.Random(seed)
     wrong = bytearray(packed)
-    wrong[rng.randrange(10, len(wrong))] ^= 1 << rng.randrange(8)  # behind the header's remarks
+    wrong[rng.randrange(10, len(wrong))] ^= 1 << rng.randrange(8)  # after the header's remarks
     file = tmp_path / "a.txt.gz"
     file.write_bytes(wrong)
     assert outcome(file)[1]

@@ -1,4 +1,4 @@
-"""Faults put into clean files at random places: each is told with its line, nothing else is,
+"""Faults put into clean files at random places: each is reported with its line, nothing else is,
 and kept + rejected is the number of rows."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Format:
     row: Callable[[random.Random, int], tuple[list[str], dict[str, Any]]]  # lines and fields
     faults: dict[str, Fault]
     head: list[str] = field(default_factory=list)
-    between: list[str] = field(default_factory=list)  # lines behind each row
+    between: list[str] = field(default_factory=list)  # lines after each row
     options: ReadOptions = field(default_factory=ReadOptions)
 
 
@@ -424,7 +424,7 @@ def test_every_fault_is_told_and_nothing_else(form: Format, share: float, tmp_pa
         lines, expected, kept, name = list(form.head), [], [], ""
         for number in range(ROWS):
             row, fields = form.row(rng, number)
-            # Behind an open quote comes a sound row: nobody could tell two such faults apart.
+            # After an open quote comes a sound row: two such faults could not be told apart.
             if 0 < number < ROWS - 1 and name != "open" and rng.random() < share:
                 name = rng.choice(sorted(form.faults))
                 seen.add(name)

@@ -109,7 +109,7 @@ def test_shares_are_exact_but_for_one_row(rows: int, seed: int) -> None:
 
 @given(st.integers(0, 9), st.integers(0, 3), st.sampled_from(["", "a.txt"]))
 def test_of_ten_blocks_each_part_gets_its_share(cycle: int, seed: int, name: str) -> None:
-    """1, 2, 4, … 256 lines a block; the ninth cycle and all behind it have 256."""
+    """1, 2, 4, … 256 lines a block; the ninth cycle and all after it have 256."""
     size = min(2**cycle, 256)
     first = 10 * (2**cycle - 1 if cycle < 9 else 511)
     lines = range(first, first + 10 * size)
@@ -195,7 +195,7 @@ def test_messages(call, kind: type[EnsueError], message: str) -> None:
 
 
 def test_blank_rows_fall_into_all_parts() -> None:
-    """By their content, which is the same, all of them had been in one: 35 in validation."""
+    """Split by their content, which is the same, all of them would fall into one part."""
     blank = [Place("r.csv", line) for line in range(2, 202)]
     contents = [hashed_content(" " * (own.line % 2), own) for own in blank]
     parts = by_hash(contents)

@@ -68,8 +68,8 @@ def test_of_several_thresholds_the_likeliest_that_is_reached_is_answered() -> No
 
 
 def test_abstaining_leaves_what_a_threshold_asks_for() -> None:
-    """A threshold of 0.2 and no answer below 0.6: every answer below 0.6 had been left empty, and
-    so nearly all that the threshold was for."""
+    """A threshold of 0.2 and no answer below 0.6: every answer below 0.6 was left empty, and so
+    were nearly all answers that the threshold was for."""
     p = np.array([[0.70, 0.30], [0.79, 0.21], [0.85, 0.15], [0.99, 0.01], [0.2, 0.8]])
     decision = Decision.of({"threshold": {"yes": 0.2}, "abstain_below": 0.6}, names("no", "yes"))
     guess = decision.classes(p, p.argmax(1))

@@ -85,7 +85,7 @@ def test_the_demo_runs_to_its_end_and_again(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for epochs in (1, 1, 2):  # the third time with other settings: begun anew
+    for epochs in (1, 1, 2):  # the third time with other settings: from the start
         translation.SETTINGS["train"]["epochs"] = epochs
         _run("demo", "--out", "out")
         said = capsys.readouterr().out

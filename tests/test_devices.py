@@ -187,7 +187,7 @@ LONGER = {"epochs": 2, "averaging": 0.9, "check_every": 2, "checkpoint_updates":
 
 
 def continued(row: Row, folder: Path, first: str, then: str, said: list[str]) -> AnyModel:
-    """A run that is stopped after its third update, and goes on elsewhere."""
+    """A run that is stopped after its third update, and continues elsewhere."""
     known = type(row.new().model).model_fields
     changed = {key: value for key, value in SAME.items() if key in known}
     with stand_in_gpu(), pytest.raises(Stopped):

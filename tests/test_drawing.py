@@ -166,7 +166,7 @@ def test_the_ending_says_what_is_written(name: str, tmp_path: Path) -> None:
     data = (tmp_path / name).read_bytes()
     beginning = {".svg": b"<svg", ".png": b"\x89PNG", ".pdf": b"%PDF"}[name[1:].lower()]
     assert data.startswith(beginning)
-    write(plain_picture(), str(tmp_path / name))  # once more, over the first
+    write(plain_picture(), str(tmp_path / name))  # again, over the first
     assert (tmp_path / name).read_bytes() == data
     assert os.listdir(tmp_path) == [name]
 

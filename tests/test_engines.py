@@ -303,7 +303,7 @@ ENGINES_HERE = ["eager", pytest.param("native", marks=needs_native)]
 def test_autocast_computes_in_the_type_of_the_parameters(
     make: Callable[[], nn.Module], engine: str
 ) -> None:
-    """A linear layer in front gives bfloat16; cells keep to float32, in every engine alike."""
+    """A linear layer in front gives bfloat16; cells keep to float32, in every engine."""
     front, layer, x = nn.Linear(3, 4), make(), torch.randn(4, 3, 3)
     layer.engine = engine
     with torch.autocast("cpu", torch.bfloat16):
@@ -417,7 +417,7 @@ def stepped(cell: Cell, batch: int = 3) -> tuple[Given, NativeStep]:
 @needs_native
 @pytest.mark.parametrize("name", STEPPED)
 def test_steps_are_those_of_the_eager_engine(name: str) -> None:
-    """With rows chosen anew between steps, as a beam of hypotheses does."""
+    """With rows chosen again between steps, as a beam of hypotheses does."""
     cell = STEPPED[name]
     one, step = stepped(cell)
     state = theirs = one.state

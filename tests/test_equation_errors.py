@@ -264,7 +264,7 @@ def test_statement(statement: str, problem: str, instead: str, tmp_path: Path) -
 
 
 def test_an_unknown_attribute_is_an_attribute_error_too(tmp_path: Path) -> None:
-    """So that code which asks `hasattr(v, "detach")` goes on."""
+    """Code which asks `hasattr(v, "detach")` continues."""
     source = f"{HEAD}        assert not hasattr(h, 'detach') and not hasattr(W, 'none')\n"
     assert made(source + "        return h, c\n", tmp_path)().equations(3, 5)
 

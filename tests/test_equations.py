@@ -42,7 +42,7 @@ from ensue.equations import (
     total,
 )
 
-SIZE = 4  # of input and hidden alike, for Residual
+SIZE = 4  # of both input and hidden, for Residual
 EVERY: dict[str, Callable[[], Cell]] = {
     **CELLS,
     "SimpleRNN prelu": lambda: SimpleRNN("prelu"),

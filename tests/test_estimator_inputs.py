@@ -1,4 +1,4 @@
-"""What is given to `fit` in Python, and what is said of it where it cannot be learned from."""
+"""Inputs of `fit` in Python, and the messages for inputs that nothing can be learned from."""
 
 from __future__ import annotations
 

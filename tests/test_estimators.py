@@ -366,7 +366,7 @@ def test_a_label_that_training_lacks_is_a_mistake_and_stops_nothing(
 
 
 class Stop:
-    """A watcher that sends a signal to its own process after so many updates."""
+    """A watcher that sends a signal to its own process after a number of updates."""
 
     def __init__(self, updates: int) -> None:
         self.left = updates

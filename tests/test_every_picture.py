@@ -141,7 +141,7 @@ def test_every_target_has_a_panel_over_the_same_times(count: int) -> None:
     words = [own for kind, _, _, own in shapes_of(svg) if kind == "text"]
     assert [word for word in words if word.startswith("target ")] == names
     assert f"{count} targets, 12 steps ahead" in words
-    panels = {2: 1, 5: 2, 14: 3}[count]  # beside each other: times stand below the lowest
+    panels = {2: 1, 5: 2, 14: 3}[count]  # side by side: times stand below the lowest
     assert words.count("month") == words.count("1957-01") == panels
     bands = re.findall(f'<path d="M[^"]*Z" fill="{BAND}"/>', svg)
     assert len(bands) == count

@@ -1,4 +1,4 @@
-"""What answers rest on: every number again by finite differences, by asking anew, or by hand."""
+"""What answers rest on: every number again by finite differences, by asking again, or by hand."""
 
 import copy
 import json
@@ -82,7 +82,7 @@ def own_cell(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def mixed(own_cell: str) -> Classifier:
-    """Two networks of a cell of one's own, and a linear model beside them."""
+    """Two networks of a custom cell, and a linear model next to them."""
     settings = small(cell=own_cell, linear="mixed", pooling="mean")
     return Classifier(model=settings, train={"epochs": 3, "rate": 0.05}, members=2).fit(TEXTS)
 

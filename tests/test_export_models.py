@@ -205,7 +205,7 @@ def test_a_folder_of_c_is_written_and_runs(tmp_path: Path) -> None:
 
 
 def test_a_file_of_somebody_else_is_not_replaced(tmp_path: Path) -> None:
-    """predict.py and its like are names that nobody gave."""
+    """No user chose names such as predict.py."""
     mine = tmp_path / "predict.py"
     mine.write_text("print('mine')")
     with pytest.raises(OptionError, match=r"predict\.py is there already, and no export wrote it"):
@@ -266,8 +266,8 @@ def test_steps_of_a_newer_model_are_refused_in_a_line(tmp_path: Path) -> None:
 
 @needs_c
 def test_the_example_of_c_takes_no_word_that_is_none(tmp_path: Path) -> None:
-    """Numbers beyond the vocabulary, fractions and letters are told, and nothing is read for them;
-    by the network itself, too, where a program gives them to it."""
+    """Numbers beyond the vocabulary, fractions and letters are reported, and nothing is read for
+    them. The network itself reports them, too, where a program passes them to it."""
     own = made("classify").traced
     files = folder_files(own.exported, own.graphs, "float32")
     unwary = files["example.c"].replace(b"number_of(argv[k])", b"strtod(argv[k], NULL)")
@@ -392,7 +392,7 @@ def test_the_command(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     ["classify", *(pytest.param(n, marks=pytest.mark.slow) for n in ("label", "regress", "table"))],
 )
 def test_the_linear_model_is_rounded_too(name: str) -> None:
-    """What `--weights int8` says of the scores is said of all that is stored with fewer bits."""
+    """What `--weights int8` reports of the scores covers all that is stored with fewer bits."""
     model = ROWS[name].make() if ROWS[name].slow else made(name).model
     seen = []
     rounded_model = rounded(model.learned, lambda own: seen.append(own.shape) or 0 * own)

@@ -1,4 +1,4 @@
-"""What stands beside the weights in an exported file: vocabularies and n-grams, in few bytes."""
+"""What an exported file has next to the weights: vocabularies and n-grams, in few bytes."""
 
 from __future__ import annotations
 

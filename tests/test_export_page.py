@@ -56,7 +56,7 @@ def test_every_tokeniser_is_the_same(tmp_path: Path) -> None:
 
 
 def opened(page: Path, question: str) -> Any:
-    """What the page answers, and the whole of it as it is shown; nothing may be said to the
+    """The answer of the page, and the whole page as it is shown; it may write nothing to the
     console."""
     words = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
     address = f"file://{page}#{quote(question)}"
@@ -77,7 +77,7 @@ def typed(question: Any) -> Any:
 
 
 def in_address(question: Any) -> str:
-    """A question as it stands behind # in the address of a page."""
+    """A question as the part after # in the address of a page."""
     if isinstance(question, str):
         return question
     if not isinstance(question, np.ndarray):
@@ -94,7 +94,7 @@ def by_place(wanted: dict[str, Any], labels: list[str]) -> dict[str, Any]:
     return {**wanted, "probabilities": [wanted["probabilities"][own] for own in labels]}
 
 
-# Each question is put behind # in turn; what is in the page that only markup of a question can be?
+# Each question is put after # in turn; what is in the page that only markup of a question can be?
 ASK_ALL = """(async () => {
     const found = [];
     for (const question of %s) {
@@ -115,8 +115,8 @@ ASK_ALL = """(async () => {
 @needs_chromium
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_answers_in_a_browser(name: str, tmp_path: Path) -> None:
-    """A hundred questions, one page: nothing is said to the console or asked for, and what is typed
-    is no markup."""
+    """A hundred questions, one page: it writes nothing to the console, requests nothing, and typed
+    text is not markup."""
     row, own, page = ROWS[name], made(name), tmp_path / "page.html"
     asked = [typed(question) for question in row.asked.many(100)]
     write_traced(own.traced, page)

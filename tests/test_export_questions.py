@@ -1,4 +1,4 @@
-"""Questions that an exported model cannot answer: said in a line, in predict.py and JavaScript."""
+"""Questions that an exported model cannot answer: one line each, in predict.py and JavaScript."""
 
 from __future__ import annotations
 

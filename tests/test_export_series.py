@@ -56,7 +56,7 @@ def example() -> dict[str, Any]:
 
 
 def in_javascript(script: str, given: Any, folder: Path) -> Any:
-    """What a script makes of what it is given, beside the parts for series."""
+    """What a script makes of its input, together with the parts for series."""
     names = ("checks", "times", "series", "mixed")
     parts = [(RUNTIME / f"{name}.js").read_text() for name in names]
     begin = 'import { readFileSync } from "node:fs"; const STEPS = {}, AFTER = {};'
@@ -225,7 +225,7 @@ def test_members_in_c_say_the_same(tmp_path: Path) -> None:
     "name", ["forecast, mixed", "forecast, mixed walk", "forecast, dates", "forecast, step by step"]
 )
 def test_c_forecasts_whole_series(name: str, tmp_path: Path) -> None:
-    """From numbers to numbers, as `predict` does; too few steps are told."""
+    """From numbers to numbers, as `predict` does; too few steps are reported."""
     own, row = made(name), ROWS[name]
     folder = tmp_path / "model.c"
     write_traced(own.traced, folder)

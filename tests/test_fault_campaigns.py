@@ -1,5 +1,5 @@
 """The campaigns of faults: a few cases of each, that a broken build is noticed, and that a campaign
-goes on where it stopped."""
+continues where it stopped."""
 
 from __future__ import annotations
 
@@ -199,8 +199,8 @@ def test_a_lock_that_does_not_hold(work: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def _meet_the_other_process() -> None:
-    """In place of a lock: each process of a folder waits, once, until two have come so far. Both
-    are then past the lock before either has written anything. One that runs alone goes on."""
+    """Instead of a lock: each process of a folder waits, once, until two are here. Both are then
+    past the lock before either has written anything. One that runs alone continues."""
     mark = Path(f"past-{os.getpid()}")
     if mark.exists():
         return

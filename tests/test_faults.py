@@ -728,7 +728,7 @@ def test_a_bad_input_is_named_by_row(tmp_path: Path, value: float) -> None:
     found = newest(tmp_path / "checkpoints", print)
     assert found is not None
     assert found.scalars["update"] == 5
-    model = build("linear")  # and the run goes on once the data is mended
+    model = build("linear")  # and the run continues once the data is fixed
     fit(model, Rows(), Judge(model), plan(), RunFolder(tmp_path))
 
 
@@ -805,7 +805,7 @@ def test_a_moment_that_is_not_finite_is_not_saved(
 def dealt(
     folder: Path, processes: int, settings: Mapping[str, Any], allow: str = ""
 ) -> dict[str, Any]:
-    """The weights after a run by so many processes."""
+    """The weights after a run by a number of processes."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

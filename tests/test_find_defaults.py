@@ -1,5 +1,5 @@
 """The rule by which a selection on many data sets changes a default: better on average, without
-any one set, and surely; what is often good is named so that the sets are covered."""
+any one set, and beyond chance. Settings that are often good are named to cover the sets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FOLDER = Path(__file__).parent.parent / "benchmarks"
 
 @pytest.fixture(scope="module")
 def finding() -> Any:
-    """The measurement, which stands beside the package."""
+    """The measurement, which lies next to the package."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(FOLDER))
         found = importlib.import_module("find_defaults")

@@ -60,7 +60,7 @@ def test_nan_is_no_bit() -> None:
 
 @dataclass(frozen=True)
 class Plain(Answer):
-    """What can be told by sums over all answers."""
+    """The fields that sums over all answers can check."""
 
     label: str = "nan"
     value: float = 1.0

@@ -1,4 +1,4 @@
-"""What people do in their first hour, and what they are told."""
+"""Mistakes of the first hour, and the messages about them."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_more_epochs_are_advised_where_epochs_were_the_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Equal accuracy with a lower cost keeps the weights, but patience ends: "still improving" and
-    "no new best" had been told of one run, and the first of an accuracy that stayed at 1."""
+    "no new best" were printed for one run, and the first for an accuracy that stayed at 1."""
     last = Outcome(80, 5, reason, {"accuracy": 1.0}, 80, stale)
     monkeypatch.setattr(Classifier, "fit_parts", lambda *given: [last])
     monkeypatch.setattr(train, "_write", lambda *given: None)

@@ -18,7 +18,7 @@ from ensue.data.pictures.images import write_image
 def ensue(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Ensue:
-    """In a folder with ads.csv, whose photos lie beside it."""
+    """In a folder with ads.csv, whose photos lie next to it."""
     draw, rows = np.random.default_rng(2), ["title,price,nothing,photo,sold"]
     for k in range(40):
         write_image(tmp_path / f"p{k}.png", draw.integers(0, 255, (16, 16)).astype(np.uint8))

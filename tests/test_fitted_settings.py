@@ -1,4 +1,5 @@
-"""Defaults that follow from the training part: what is told wins, the configuration shows them."""
+"""Defaults that follow from the training part: settings override them, the configuration shows
+them."""
 
 from __future__ import annotations
 

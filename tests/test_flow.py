@@ -40,7 +40,7 @@ STEPS, HIDDEN, INPUT = 6, 3, 2
 
 
 class TwoRates(Cell):
-    """A cell of one's own: two parts, a gate without a name of its own, both at each step."""
+    """A custom cell: two parts, a gate without a name of its own, both at each step."""
 
     W, U, b = Matrix("x", "ag"), Matrix("h", "ag"), Vector("ag")
 

@@ -100,7 +100,7 @@ def ahead(model: Forecaster, columns: dict[str, list[Any]], now: int) -> Any:
 
 
 def changed_from(columns: dict[str, list[Any]], step: int, keep: tuple[str, ...]) -> dict[str, Any]:
-    """Other numbers from a step on, but for the columns that are known ahead."""
+    """Other numbers from a step on, except for the columns that are known ahead."""
     found = {}
     for name, own in columns.items():
         later = own[step:] if name in ("day", *keep) else [3 * x + 100 for x in own[step:]]

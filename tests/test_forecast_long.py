@@ -53,7 +53,7 @@ def test_what_is_computed_before_the_first_update_is_said() -> None:
 
 
 def test_members_say_of_a_window_the_same_bits_whatever_it_is_asked_with() -> None:
-    """They are asked once; a training that goes on begins to ask at another window."""
+    """They are asked once; a training that continues begins to ask at another window."""
     model = Forecaster(model=settings_of(2), train={"epochs": 1, "most_updates": 1})
     own = columns(2)
     model.fit(own)

@@ -303,7 +303,7 @@ def test_windows_without_steps_before_them_are_not_learned_from() -> None:
 
 
 def test_blocks_are_counted_by_the_time_that_origins_span() -> None:
-    """A long series had as many as a short one: all of its members counted alike."""
+    """A long series had as many as a short one: all of its members counted the same."""
     settings = ForecastSettings.of({"targets": ["y"], "horizon": 96}, "model")
     for steps, few in ((800, True), (8000, False)):
         series = part_of_table({"y": [float(k % 7) for k in range(steps)]}, settings).series

@@ -228,8 +228,8 @@ def test_cells_of_tables_are_printable() -> None:
 
 
 def test_commands_print_by_the_functions_that_escape() -> None:
-    """`answer`, `report` and `say`; beside them there are the streams, and lines that are drawn
-    over and over."""
+    """`answer`, `report` and `say`. The other ways are the streams, and lines that are drawn over
+    and over."""
     places = sorted(Path(cli.__file__).parent.glob("*.py"))
     printing = {place.name for place in places if re.search(r"\bprint\(", place.read_text("utf-8"))}
     assert printing == {"__init__.py", "app.py", "reading.py", "streams.py"}

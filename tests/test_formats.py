@@ -29,7 +29,7 @@ from ensue.training import checkpoint
 HERE = Path(__file__).parent
 COLUMNS = ("--text", "text", "--label", "label")
 NEXT = f"ensue train data.csv --task classify {' '.join(COLUMNS)} --run 'old run-2'"
-# Versions as they wrote a run: the format of a model, of a checkpoint, and of the files beside.
+# Versions as they wrote a run: the format of a model, of a checkpoint, and of the other files.
 WROTE = {"0.1.0": (1, 1, 1), "0.2.0": (2, 1, 1)}
 
 
@@ -297,7 +297,7 @@ def test_the_commit_of_a_version_is_one_of_it(version: str) -> None:
 
 
 def test_the_model_of_a_run_is_loaded_by_its_own_folder_too(folder: Path) -> None:
-    """It has a copy of config.toml, and had been taken for a run."""
+    """It has a copy of config.toml, and was taken for a run."""
     asked = ["a fine cat", "a grim dog"]
     alone = load(folder / "old run" / "model")
     assert alone.predict(asked) == load(folder / "old run").predict(asked)
@@ -337,7 +337,7 @@ def test_a_newer_format_says_to_upgrade(place: str, folder: Path, ensue: Ensue) 
     run = folder / "old run"
     named = run / place if place == "model" else max((run / place).glob("step-*"))
     reformatted(named, FORMAT + 1, "9.0")
-    (named / "of later versions").mkdir()  # whose layout nobody knows yet
+    (named / "of later versions").mkdir()  # whose layout is not known yet
     before = content(folder)
     message = (
         f"RunError: {named.relative_to(folder)}: a newer Ensue wrote this, in format {FORMAT + 1}; "

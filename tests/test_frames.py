@@ -632,7 +632,7 @@ def test_data_sets_of_hugging_face(reviewed: Classifier) -> None:
 
 
 class Streamed:
-    """A frame of a library that nobody knows, which can be read as Arrow."""
+    """A frame of an unknown library, which can be read as Arrow."""
 
     def __init__(self, columns: Columns) -> None:
         self._table = pa.table(columns)
@@ -649,7 +649,7 @@ def test_any_frame_that_can_be_read_as_arrow(reviewed: Classifier) -> None:
 
 
 class Unknown:
-    """A frame that nobody can read."""
+    """A frame that cannot be read."""
 
     columns = ("review", "stars")
 

@@ -63,7 +63,7 @@ def jsonl(row: Callable[[Maker, int], dict[str, Any]]) -> str:
 
 
 class Taken(NamedTuple):
-    """A file, what was said, and the task with the columns it is taken for."""
+    """A file, the options, and the task and columns that are inferred."""
 
     name: str
     content: str
@@ -525,7 +525,7 @@ def test_every_answer_can_be_pasted(own: Asked, tmp_path: Path, ensue: Ensue) ->
 
 
 def test_what_is_said_of_a_series_is_not_passed_over(tmp_path: Path, ensue: Ensue) -> None:
-    """No time column where it is said to be none, and series by the column that tells them."""
+    """No time column where the options say so, and series by the column that identifies them."""
     shops = csv("day,shop,sales", lambda m, k: (DAYS[k // 2], "ab"[k % 2], m.number()))
     written(tmp_path, "shops.csv", shops)
     written(tmp_path, "sales.csv", csv("day,sales", lambda m, k: (DAYS[k], m.number())))
@@ -541,7 +541,7 @@ def test_what_is_said_of_a_series_is_not_passed_over(tmp_path: Path, ensue: Ensu
 
 
 def test_names_of_columns_that_are_numbers_are_names(tmp_path: Path) -> None:
-    """Years, and what somebody says is a header, are no row."""
+    """Years, and what the user names as header, are no row."""
     years = csv("land,2010,2011,2012", lambda m, k: (m.name(), *(m.draw.randrange(9),) * 3))
     path = written(tmp_path, "years.csv", years)
     config, _ = infer({"train": [path], "label": "2012"}, "table", [])
@@ -572,7 +572,7 @@ def test_columns_beside_a_text_are_named(tmp_path: Path, ensue: Ensue) -> None:
 
 @pytest.mark.parametrize("said", [[], ["model.horizon=5"]])
 def test_columns_beside_a_series_are_named(said: list[str], tmp_path: Path) -> None:
-    """A text beside dates and numbers had been passed over without a word."""
+    """A text next to dates and numbers was silently ignored."""
     content = csv(
         "ticket_id,day,subject,hours",
         lambda m, k: (1000 + k, DAYS[k], m.text(6), m.number()),
@@ -602,13 +602,13 @@ def test_columns_beside_a_series_are_named(said: list[str], tmp_path: Path) -> N
 def test_what_keeps_dates_and_numbers_from_being_a_series_is_said(
     content: str, told: str, tmp_path: Path
 ) -> None:
-    """It had been asked for a text, which such a file has not."""
+    """The error used to ask for a text, which such a file does not have."""
     with pytest.raises(DataError, match=told):
         infer({"train": [written(tmp_path, "sales.csv", content)]}, None, [])
 
 
 def test_what_was_said_is_not_told_as_found_out(tmp_path: Path) -> None:
-    """`model.several: true` had been told beside `--set model.several=false`."""
+    """`model.several: true` was reported despite `--set model.several=false`."""
     rows = jsonl(lambda m, k: {"plot": m.text(), "genres": [m.one_of("a", "b"), "c"]})
     path = written(tmp_path, "genres.jsonl", rows)
     told = [own.text for own in infer({"train": [path]}, None, []).messages]

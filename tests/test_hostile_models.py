@@ -1,4 +1,4 @@
-"""A model from somebody else with valid digests: it loads, or is refused with one error of ours."""
+"""A foreign model with valid digests: it loads, or is refused with one error of ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models of pictures: laws over several of them, runs from files, and what is said of mistakes."""
+"""Models of pictures: laws over several of them, runs from files, and messages about mistakes."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_the_same_seed_gives_the_same_weights(
 
 
 class Stop:
-    """A watcher that sends a signal to its own process after so many updates."""
+    """A watcher that sends a signal to its own process after a number of updates."""
 
     def __init__(self, updates: int) -> None:
         self.left = updates

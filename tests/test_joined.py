@@ -64,7 +64,7 @@ def ads(count: int, seed: int = 1) -> list[dict[str, Any]]:
 
 
 def written(folder: Path, count: int = 90) -> Path:
-    """The same as a file, with the photos beside it."""
+    """The same as a file, with the photos next to it."""
     rows = ads(count)
     for k, row in enumerate(rows):
         write_image(folder / f"p{k}.png", row["photo"])

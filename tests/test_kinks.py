@@ -1,6 +1,6 @@
 """The points where a derivative is a matter of choice, NaN, and functions far from zero.
 
-The graph and the eager step choose alike."""
+The graph and the eager step make the same choice."""
 
 import math
 from collections.abc import Callable

@@ -79,7 +79,7 @@ def test_a_long_table_whose_label_changes_is_recognised(tmp_path: Path) -> None:
 
 
 def read(file: str, **data: Any) -> tuple[Part, list[str]]:
-    """A whole file as its training part, and what was said of bad rows."""
+    """A whole file as its training part, and the messages about bad rows."""
     said: list[str] = []
 
     def tell(problem: Problem) -> None:

@@ -123,7 +123,7 @@ def test_a_beam_finds_what_is_at_least_as_likely_as_greedy(model: LanguageModel)
 
 def test_suggestions_go_on_from_what_is_typed(model: LanguageModel) -> None:
     every = Writer(model, "the ", whole=True).suggestions(50)
-    assert END not in [own.token for own in every]  # nobody types it
+    assert END not in [own.token for own in every]  # users do not type it
     logs, _ = Writer(model, "the ").after()
     ends = float(logs[0, END_NUMBER].exp())
     assert sum(own.probability for own in every) == pytest.approx(1 - ends, rel=1e-3)

@@ -239,8 +239,8 @@ def test_a_context_that_holds_the_text_is_all_before() -> None:
 
 
 def test_a_long_text_by_itself_is_scored_as_a_whole(model: Any) -> None:
-    """Texts of a thousand tokens and more were cut into ten columns, each of which began anew: a
-    tenth of the tokens was scored without what stands before it."""
+    """Texts of a thousand tokens and more were cut into ten columns, each with a new start: a
+    tenth of the tokens was scored without the text before it."""
     numbers = torch.randint(4, WORDS, (1500,), generator=torch.Generator().manual_seed(1))
     text = numbers.numpy().astype("int32")
     scored = model.score(Ragged(text, np.array([0, len(text)]))).values

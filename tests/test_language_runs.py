@@ -205,7 +205,7 @@ def lives(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lives]:
 
 
 def digests(place: Path) -> dict[str, str]:
-    """sha256 of every file that a run leaves, but for times and what a kill left half written."""
+    """sha256 of every file that a run leaves, except times and what a kill left half written."""
     run = place / "run"
     found = [path for path in run.rglob("*") if path.is_file() and path.name not in NO_RESULT]
     files = [path for path in found if not path.name.startswith(".tmp-")]
@@ -250,7 +250,7 @@ def test_counting_killed_at_each_file_that_is_written(lives: Lives, tmp_path: Pa
 
 
 def same(expected: dict[str, str], found: dict[str, str]) -> bool:
-    """The same files with the same bytes. Which earlier checkpoints are kept beside the final
+    """The same files with the same bytes. Which earlier checkpoints are kept next to the final
     one depends on the clock and on kills."""
 
     def results(files: dict[str, str]) -> dict[str, str]:

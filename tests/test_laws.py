@@ -156,7 +156,7 @@ def test_the_torch_engine_is_the_eager_one(row: Row) -> None:
 
 @law("eager")
 def test_everything_has_an_influence(row: Row, engine: str) -> None:
-    """So that no other law holds because a gradient is nothing but zeros."""
+    """So that no other law holds because a gradient is all zeros."""
     subject, data = row.subject(engine), row.data()
     for name, gradient in gradients(subject, data).items():
         assert gradient.abs().max() > 1e-4, name

@@ -1,4 +1,4 @@
-"""The lesson on a cell of one's own: it runs, teaches what it says, and is a notebook."""
+"""The lesson on custom cells: it runs, teaches what it says, and is a notebook."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The linear chain beside a labeller's network: its sums, its gradient, and both mixed."""
+"""The linear chain next to a labeller's network: its sums, its gradient, and both mixed."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def test_a_peak_by_chance_is_not_followed() -> None:
 
 
 def _planted(rows: int, seed: int) -> list[tuple[list[str], list[str]]]:
-    """A rare letter at the end of a word says its label: words are hardly seen twice."""
+    """A rare letter at the end of a word determines its label: words are rarely seen twice."""
     draw = np.random.default_rng(seed)
     found = []
     for _ in range(rows):

@@ -72,7 +72,7 @@ def written(folder: Path, row: str) -> str:
 
 
 def test_a_file_has_them_read_as_numbers(tmp_path: Path) -> None:
-    """Each had been a category of its own."""
+    """Each was a category of its own."""
     path = written(tmp_path, "1 {:03},25 €")
     config, messages = infer({"train": [path], "delimiter": ";", "label": "price"}, "table", [])
     assert (config.data.marked, config.data.decimal) == (["price", "share"], ",")

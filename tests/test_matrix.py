@@ -259,7 +259,7 @@ def test_an_answer_is_explained(reads: str, predicts: str) -> None:
 
 
 class Stop:
-    """A watcher that stops its own process, as a signal would, after so many updates."""
+    """A watcher that stops its own process, as a signal would, after a number of updates."""
 
     def __init__(self, updates: int) -> None:
         self.left = updates

@@ -251,7 +251,7 @@ def correct(right: np.ndarray) -> RowSums:
 
 
 def test_a_planted_difference_is_found_and_chance_is_not() -> None:
-    """B mends 30 of 1,000 answers of A, most of whose mistakes they share: beyond chance, though
+    """B corrects 30 of 1,000 answers of A and shares most of its mistakes: beyond chance, though
     the intervals of their scores overlap. C moves as many answers both ways."""
     random = np.random.default_rng(5)
     a = random.random(1000) < 0.8

@@ -28,7 +28,7 @@ ROWS = 4000
 
 
 def draws(classes: int = 3) -> tuple[torch.Tensor, torch.Tensor]:
-    """Scores (rows, classes) that keep their word, and classes drawn from them."""
+    """Calibrated scores (rows, classes), and classes drawn from them."""
     generator = torch.Generator().manual_seed(1)
     z = 1.5 * torch.randn(ROWS, classes, generator=generator, dtype=torch.float64)
     return z, torch.multinomial(z.softmax(1), 1, generator=generator)[:, 0]

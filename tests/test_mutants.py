@@ -1,5 +1,5 @@
-"""`make mutants`: what is changed and what is left alone, and that a weak test is told from a
-strong one."""
+"""`make mutants`: what is changed, what is left alone, and the difference between a weak test and
+a strong one."""
 
 from __future__ import annotations
 
@@ -285,7 +285,7 @@ def test_the_command_tells_weak_tests_from_strong_ones(
     assert (tiny / "src/tiny.py").read_text() == TINY  # the working tree is left alone
     assert "    return a * 2" in lines  # the survivor's code
 
-    assert run.main(asked) == 1  # goes on where it was: nothing is left to try
+    assert run.main(asked) == 1  # continues where it was: nothing is left to try
     again = capsys.readouterr().out.splitlines()
     assert [line for line in again if " s  src/" in line] == []
     assert again[-1] == lines[-1]

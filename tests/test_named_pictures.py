@@ -33,8 +33,8 @@ def ensue(
 def written(
     folder: Path, *columns: str, name: str = "q{}.png", **more: Any
 ) -> list[dict[str, Any]]:
-    """A table of pictures and these columns, with the files beside it; more: other columns, by the
-    number of the row."""
+    """A table of pictures and these columns, with the files next to it; more: other columns, by
+    the number of the row."""
     draw, rows = np.random.default_rng(3), []
     for k in range(60):
         pixels = draw.integers(0, 60, (16, 16)).astype(np.uint8)

@@ -1,5 +1,5 @@
 """The native engine: as close to exact as eager, whatever the cell, shape, stride and type;
-only what is asked for; the same bits every time; torch and the processor left as they were."""
+only what was requested; the same bits every time; torch and the processor left as they were."""
 
 from __future__ import annotations
 
@@ -278,7 +278,7 @@ def test_memory_is_never_read_as_what_it_is_not(message: str) -> None:
         run(one.cell, one.parameters, one.x, one.state, None, one.masks, "native")
 
 
-# --- only what is asked for --------------------------------------------------------------
+# --- only what was requested -------------------------------------------------------------
 
 
 @pytest.fixture

@@ -81,7 +81,7 @@ def answer(process: subprocess.Popen[str], within: float = 300) -> tuple[int, Pa
 
 
 class Watched:
-    """A compiler that notes each compilation, waits while it is told to, and says or does more."""
+    """A compiler that notes each compilation, waits on request, and prints or does more."""
 
     def __init__(self, folder: Path, more: str = "") -> None:
         self.log, self.hold, self.path = folder / "log", folder / "hold", folder / "watched-c++"
@@ -185,7 +185,7 @@ def test_sixteen_whole_programs_meet_at_a_cold_cache(
 
 @needs_native
 def test_kill_9_during_compilation(environment: dict[str, str], watched: Watched) -> None:
-    """One that waits goes on, one that comes later finds no lock that nobody holds."""
+    """A process that waits continues, and a later one finds no abandoned lock."""
     watched.hold.touch()
     first = alone(environment)
     watched.wait_for(1)

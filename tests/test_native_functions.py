@@ -233,7 +233,7 @@ def test_bounded_functions_stay_inside() -> None:
 
 @pytest.mark.parametrize("name", ["exponential", "sigmoid", "hyperbolic", "logarithm", "softplus"])
 def test_functions_that_grow_grow(name: str) -> None:
-    """But for the last digit or two."""
+    """Except for the last digit or two."""
     v = every(4093)
     v = np.sort(v[np.isfinite(v) & ((v > 0) | (name != "logarithm"))])
     found = mapped(name, v)

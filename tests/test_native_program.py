@@ -101,7 +101,7 @@ def test_the_backward_pass_reads_what_its_schedule_says(program: Program) -> Non
 
 
 def test_so_does_the_forward_pass(program: Program) -> None:
-    """But for values that it both saves and reads again, which it has computed."""
+    """Except for values that it both saves and reads again, which it has computed."""
     forward = program.forward
     text = write_source(program).text.partition("static void forward_rows")[2]
     text = text.partition("static void backward_pack")[0]

@@ -269,7 +269,7 @@ def test_the_course_example() -> None:
     p = np.exp(model.log_probabilities(ragged([[0, 1, 2]])))[0]
     np.testing.assert_allclose(p, [0, 0, 0, 0.4, 0.1, 0.5, 0], atol=1e-15)
     short = NgramCounts.of(ragged([[0, 1, 2, 3]]), NgramSymbols.of(words, sentences=False), 4)
-    # those with the start of the row beside them: one of each order but the first
+    # also those with the start of the row: one of each order except the first
     assert short.sizes == (4, 3 + 1, 2 + 1, 1 + 1)
 
 

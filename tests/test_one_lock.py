@@ -65,7 +65,7 @@ def test_of_fifty_commands_with_different_settings_one_wins(tmp_path: Path) -> N
 
 
 def refusals_at(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> list[str]:
-    """What another process is told that would take the lock when a function is called."""
+    """The refusals of another process that tries to take the lock when a function is called."""
     told, real = [], getattr(module, name)
 
     def called(*given: Any, **named: Any) -> Any:

@@ -33,7 +33,7 @@ def _audit(event: str, arguments: tuple[object, ...]) -> None:
         _EVENTS.append((event, arguments[0]))
 
 
-sys.addaudithook(_audit)  # which nobody can take away again
+sys.addaudithook(_audit)  # which cannot be removed again
 
 
 @contextmanager

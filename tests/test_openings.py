@@ -65,7 +65,7 @@ def test_a_model_of_a_folder_writes_it_down_beside(tmp_path: Path) -> None:
     assert {own["test"] for own in lines} == {rows_digest(held)}
     load(folder).save(tmp_path / "saved" / "model-alone")
     load(tmp_path / "saved" / "model-alone").evaluate(held)
-    assert not (tmp_path / "saved" / OPENINGS).exists()  # of no run: there is nothing beside it
+    assert not (tmp_path / "saved" / OPENINGS).exists()  # of no run: nothing lies next to it
 
 
 def test_where_nothing_can_be_written_the_scores_are_told_all_the_same(

@@ -113,7 +113,7 @@ def test_nothing_overlaps_and_all_is_on_the_paper(cell: Cell) -> None:
 
 @pytest.mark.parametrize("name", CELLS)
 def test_gates_stand_in_the_order_of_the_equations(name: str) -> None:
-    """Those of a cell that stand below one another."""
+    """Those of a cell that are drawn one below another."""
     equations = CELLS[name]().equations()
     drawn = ElementTree.fromstring(draw(equations))
     named = {*equations.names.values()}

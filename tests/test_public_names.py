@@ -1,4 +1,4 @@
-"""The names that `import ensue` offers: on demand, to people, editors and type checkers alike."""
+"""The names that `import ensue` offers: on demand, to people, editors and type checkers."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Terminal(io.StringIO):
 
 
 class Clock:
-    """Goes on by a step whenever it is looked at."""
+    """Advances by a step whenever it is read."""
 
     def __init__(self, step: float) -> None:
         self.now, self.step = 0.0, step
@@ -42,7 +42,7 @@ def rows(count: int) -> Iterator[Row]:
 
 
 def shown(stream: io.StringIO, step: float, count: int) -> str:
-    """What is shown of so many rows, each of which takes that long."""
+    """The progress shown for a number of rows that take one step of the clock each."""
     with watch_reading(ReadingLine(stream, Clock(step))):
         assert sum(1 for _ in watched_rows(rows(count), "folder/a.csv")) == count
     return stream.getvalue()

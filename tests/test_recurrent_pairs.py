@@ -33,7 +33,7 @@ def network(
 
 
 def settings_of(kind: type[Any], own: dict[str, Any]) -> Any:
-    """Small, without dropout and smoothing, but for what is said."""
+    """Small, without dropout and smoothing, except for the given settings."""
     none = {"dropout_input": 0.0, "dropout_layers": 0.0, "dropout_output": 0.0, "smoothing": 0.0}
     return kind.of({"embedding_size": 4, "hidden_size": 5, **none, **own}, "model")
 
@@ -323,7 +323,7 @@ def test_with_all_words_its_own_it_hears_what_greedy_says(name: str) -> None:
 
 @pytest.mark.parametrize("name", SAMPLED)
 def test_the_share_of_own_words(name: str) -> None:
-    """Of few words its own, the cost is that of teacher forcing in most draws, and never in all."""
+    """With few own words, the cost is that of teacher forcing in most draws, and never in all."""
     model = made(name).train()
     whole = pairs((4,), (5,))
     forced = model(whole)

@@ -46,7 +46,7 @@ SATURATED = 100.0  # sigmoid of it is 1 in float64
 @dataclass(frozen=True)
 class Row:
     """A reference, the rows of its matrices `products` and of b in units of H, and its further
-    vectors likewise. widths: of matrices and parts of the state that are not H wide."""
+    vectors in the same units. widths: of matrices and parts of the state that are not H wide."""
 
     reference: Reference
     gates: int
@@ -136,7 +136,7 @@ def case_of(name: str, time: int = TIME, seed: int = 0) -> Case:
         x=random.normal(size=(time, BATCH, row.inputs)),
         state=tuple(random.normal(size=shape) for shape in state_shapes),
         masks=Masks(
-            # Fractions besides 0 and 1, so that a mask used as a condition shows.
+            # Fractions in addition to 0 and 1, so that a mask used as a condition shows.
             recurrent=random.choice([0.0, 0.6, 1.0, 2.0], size=state_shape),
             zoneout=tuple(
                 random.choice([0.0, 0.3, 1.0], size=(time, *state_shape)) for _ in range(row.parts)

@@ -195,7 +195,7 @@ def test_months_lie_on_a_circle() -> None:
 
 
 def test_alpha_is_learned() -> None:
-    """Sales peak at month 8.3; descent moves α there, with the weight beside it."""
+    """Sales peak at month 8.3; descent moves α there, along with its weight."""
     months = torch.arange(1.0, 13.0, dtype=torch.float64)[:, None]
     y = 10 - 1.5 * MonthDistance(0, 8.3).double()(months)
     own = Regression(1, 1, features=MonthDistance(0, 6.5, learned=True)).double()

@@ -104,7 +104,7 @@ INFERRED: dict[str, tuple[str, dict[str, Any]]] = {
 
 def inferred(folder: Path, name: str, *settings: str) -> tuple[RunConfig, list[str]]:
     path, data = files(folder)[name]
-    task = "label" if name == "spaces.csv" else None  # nothing but the user can tell
+    task = "label" if name == "spaces.csv" else None  # only the user can tell
     small = SMALL_LABELLER if INFERRED[name][0] == "label" else SMALL
     found = infer({"train": [str(path)], **data}, task, [*small, *settings])
     return found.config, [own.text for own in found.messages]
@@ -266,7 +266,7 @@ def test_training_never_looks_at_the_test_part(tmp_path: Path) -> None:
 
 
 def test_faults_of_all_parts_are_named_at_once(tmp_path: Path) -> None:
-    """Of a sealed row it is told that it is faulty, and nothing else."""
+    """A sealed row is reported as faulty, without details."""
     train = reviews(tmp_path / "r.csv")
     data = {"train": [str(train)], "text": "review", "label": "stars"}
     parts = parts_of(data)

@@ -171,7 +171,7 @@ def test_quiet_names_rows_that_cannot_be_validated_on(tmp_path: Path) -> None:
     assert found.stderr.count("\n") == 1
 
 
-# --- files that change behind a run ----------------------------------------------------------
+# --- files that change during a run ----------------------------------------------------------
 
 TEXT = [f"the {k % 7} cats see {k % 5} of the dogs" for k in range(200)]
 NGRAMS = ["model.family=ngram", "model.order=2"]

@@ -234,7 +234,7 @@ def test_one_more_is_proposed_while_others_run(tables: RunConfig) -> None:
 
 
 def test_settings_are_tried_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A family that is solved has nothing to search; it had been a third of all trials."""
+    """A family that is solved has nothing to search; it made up a third of all trials."""
     space = space_of(configured(of("forecast"), tmp_path, monkeypatch, small=False))
     proposer, known = Proposer(space, "mae", 1), list[Entry]()
     for begin in range(0, 24, 4):
@@ -397,7 +397,7 @@ def test_trials_follow_from_the_same_seed_and_space(tables: RunConfig, tmp_path:
 def test_settings_that_do_not_go_together_are_a_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What somebody gave may not go with a proposal; the rest goes on."""
+    """What the user gave may not go with a proposal; the rest continues."""
     given = ("--set", "model.heads=3", "--trials", "4", "--set", "train.epochs=1")
     config = configured(of("classify"), tmp_path, monkeypatch, *given)
     found = search(config, tmp_path / "s", SearchRequest(4))
@@ -557,7 +557,7 @@ def test_a_time_that_is_too_little_is_refused() -> None:
 def test_a_trial_leaves_time_for_what_it_takes_itself(
     scores: tuple[float, float], stops: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ten seconds of preparation are needed once more where it may be the best, five between two
+    """Ten seconds of preparation are needed again if the trial may be the best, five between two
     updates in any case."""
     now, stopped = [1000.0], list[float]()
     monkeypatch.setattr(pool.time, "monotonic", lambda: now[0])

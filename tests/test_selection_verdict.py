@@ -1,4 +1,4 @@
-"""What a selection says of its winner beside the baselines."""
+"""What a selection reports about its winner and the baselines."""
 
 from __future__ import annotations
 

@@ -279,7 +279,7 @@ def test_a_long_list_of_known_keys_is_shortened() -> None:
     assert str(told.value) == f"model.zzz: unknown key. Known: {shown} {more}"
 
 
-# --- settings beside their tables ---------------------------------------------------------------
+# --- settings next to their tables --------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The set-up of `.venv` by make: what each word installs, and what an interruption leaves behind.
+"""The set-up of `.venv` by make: what each target installs, and what an interruption leaves.
 
 A stand-in for Python makes the environment and notes what pip would install: no package is.
 """

@@ -91,7 +91,7 @@ def test_a_broken_link_is_seen(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_a_page_is_read_in_one_sitting(page: Path) -> None:
-    """But for the reference, where readers look things up."""
+    """Except for the reference, where readers look things up."""
     lines = len(page.read_text(encoding="utf-8").splitlines())
     assert lines <= 200 or DOCS / "reference" in page.parents
 

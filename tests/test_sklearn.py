@@ -44,7 +44,7 @@ WORDS = ["red", "blue", "green", "old", "new", "house", "boat"]
 
 
 class Leaky(Cell):
-    """A cell of one's own; with another share than the usual one it is made by no file."""
+    """A custom cell; with another share than the usual one it is made by no file."""
 
     W, U, b = Matrix("x"), Matrix("h"), Vector()
 

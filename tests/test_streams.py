@@ -1,4 +1,4 @@
-"""Who reads the output of a command may leave, and any stream may be closed or full: work goes on
+"""The reader of a command's output may leave, and any stream may be closed or full: work continues
 to its end, and the exit code is true."""
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def ended(folder: Path, warm: Warm) -> list[Ended]:
 
 
 def expected(verb: str, stream: str, way: str) -> int:
-    """The exit code: a failure stays one, and an answer that cannot be written is no success; what
-    is said may be lost, a reader may leave, and what stands in files needs none."""
+    """The exit code: a failure stays one, and an answer that cannot be written is a failure.
+    Messages may be lost, a reader may leave, and results in files need no reader."""
     unread = stream == "stdin" and verb in lost_streams.TYPED
     unwritten = stream == "stdout" and way != "left" and verb not in lost_streams.REPORTING
     return 2 if verb in lost_streams.FAILING or unread or unwritten else 0

@@ -67,7 +67,7 @@ def test_a_study_is_a_table_of_runs_with_the_base_and_without(
     assert "base" not in tables["10-without"]
     assert tables["10-with"]["model"]["hidden_size"] == SMALL["hidden_size"]
     assert tables["10-without"]["model"]["hidden_size"] == 64  # by default, not as the base
-    for own in tables.values():  # what a person has said holds for all
+    for own in tables.values():  # explicit settings hold for all
         assert own["train"]["epochs"] == 2
         assert own["model"]["linear"] == "alone"
     assert tables["20-with"]["data"]["train_rows"] == 20

@@ -1,4 +1,4 @@
-"""Hand-made features of tables: their grammar, their numbers beside NumPy's, a learned α."""
+"""Hand-made features of tables: their grammar, their numbers against NumPy's, a learned α."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_empty_cells_are_marked_and_give_nothing() -> None:
     with pytest.raises(DataError, match=r"row:1: column 'sold': expected a value, got ''"):
         TableModel(model={**given, "missing": "error"}, train=FAST).fit(rows, HELD, target="price")
     model = TableModel(model=given, train=FAST).fit(rows, HELD, target="price")
-    assert model.model.missing == "indicator"  # unless something else is said
+    assert model.model.missing == "indicator"  # unless set otherwise
     with torch.no_grad():
         found = layer_of(model).double()(read(model, rows[:2]))
     assert found[0].tolist() == [0] * 8 + [1, 1]

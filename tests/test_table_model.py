@@ -56,7 +56,7 @@ def houses(count: int, seed: int = 0) -> list[dict[str, Any]]:
 
 
 def with_target(kind: str, rows: list[dict[str, Any]]) -> list[Row]:
-    """The same rows with a target of this kind in place of the price."""
+    """The same rows with a target of this kind instead of the price."""
     found = []
     for row in rows:
         plain = {name: v for name, v in row.items() if name != "price"}

@@ -1,4 +1,4 @@
-"""Cells and labels of tables as programs give them: numpy's numbers, and labels that are none."""
+"""Cells and labels of tables as programs give them: numpy's numbers, and invalid labels."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_numbers_with_a_decimal_comma_are_no_classes(
     assert code == 2
     assert "preis ('0,25'), fläche ('0,5'): these look like numbers with a decimal comma" in told
     assert "--decimal ," in told
-    assert ensue(*asked, "--decimal", ".")[0] == 0  # said to be texts
+    assert ensue(*asked, "--decimal", ".")[0] == 0  # declared as texts
 
 
 def test_a_decimal_comma_is_read_as_a_point(ensue: Ensue, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Where a command may write a file that it is told: never over what belongs to a run or a model."""
+"""Where a command may write a requested file: never over what belongs to a run or a model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ensue.files.run_folder import RunFolder
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    """A run with its folders, and what stands beside it."""
+    """A run with its folders, and the files next to it."""
     place = tmp_path / "runs" / "first"
     for folder in ("model", "checkpoints/step-000001", "evaluation-rows"):
         (place / folder).mkdir(parents=True)
@@ -57,7 +57,7 @@ def test_other_names_and_other_folders_are_free(run: Path, tmp_path: Path) -> No
 
 
 def test_every_file_of_a_run_is_known(tmp_path: Path) -> None:
-    """But for its folders."""
+    """Except for its folders."""
     own = {path.name for path in vars(RunFolder(tmp_path)).values() if isinstance(path, Path)}
     own -= {tmp_path.name, "base", "checkpoints", "learned", "model", "evaluation-rows"}
     assert own <= RUN_FILES

@@ -57,7 +57,7 @@ def done(folder: Path, *arguments: str) -> str:
 
 
 def refused(folder: Path, *arguments: str) -> str:
-    """What a command said that something has to be put right."""
+    """The error message of a command that refuses its input."""
     code, _, err = command(folder, *arguments)
     assert code == 2, err
     assert "Traceback" not in err
@@ -270,13 +270,13 @@ def test_reading_options_are_honoured_alike_by_every_command(row: Row, trained: 
     beside = folder / "strange"
     beside.mkdir()
     words = row.write(beside, STRANGE)
-    # said in training, they hold for the run
+    # given in training, they hold for the run
     done(beside, "train", *words, "--run", "again")
     assert_same(ensue.load(folder / "run"), ensue.load(beside / "again"))
     assert scores(done(beside, "evaluate", "again", "--json")) == tested
     of_test = answers_of(done(folder, "predict", "run", f"test{suffix}", "--json"))
     assert answers_of(done(beside, "predict", "again", f"test{suffix}", "--json")) == of_test
-    # said of other files, they hold for these
+    # given for other files, they hold for these
     strange = STRANGE.options(names)
     found = done(folder, "evaluate", "run", "--test", f"strange/test{suffix}", "--json", *strange)
     assert scores(found) == tested
@@ -430,7 +430,7 @@ def test_help_lists_the_options_of_each_task_under_its_name(verb: str, tmp_path:
         assert f"{', '.join(TASKS)}; inferred from the data" in listed
 
 
-# --- a cell of one's own ------------------------------------------------------------------------
+# --- a custom cell ------------------------------------------------------------------------------
 
 CHILD = """
 import sys
@@ -451,7 +451,7 @@ cli.main(["predict", "run", {asked!r}, "--trust-cell"])
 
 @contextmanager
 def stopped_after(saves: int) -> Iterator[None]:
-    """SIGTERM comes as soon as so many checkpoints have been written."""
+    """SIGTERM comes as soon as `saves` checkpoints have been written."""
     save, count = checkpoint.save, 0
 
     def save_and_stop(*args: Any, **named: Any) -> Path:
@@ -508,7 +508,7 @@ def test_the_file_of_a_cell_never_runs_unasked(row: Row, tmp_path: Path, warm: W
     assert canary.exists()
 
 
-# --- the task of one's own, as a whole -----------------------------------------------------------
+# --- the custom task, as a whole -----------------------------------------------------------------
 
 
 def test_a_task_from_outside_is_recognised_trained_continued_selected(tmp_path: Path) -> None:
@@ -523,7 +523,7 @@ def test_a_task_from_outside_is_recognised_trained_continued_selected(tmp_path: 
     done(tmp_path, "train", "--run", "a")
     done(tmp_path, "train", "all.csv", *row.said(), "--run", "b")
     assert_same_runs(tmp_path, "a", "b")
-    # its option changes the answers, whoever says it
+    # its option changes the answers, wherever it is given
     most = [done(tmp_path, "predict", "a", "all.csv", "--json"), ""]
     most[1] = done(tmp_path, "predict", "a", "all.csv", "--json", "--at-most", "1")
     counts = [{json.loads(line)["count"] for line in text.splitlines()} for text in most]

@@ -178,7 +178,7 @@ def test_exemptions_name_laws_with_their_reasons() -> None:
 
 @law()
 def test_the_seed_decides_the_weights(row: Row, fitted: Fitted) -> None:
-    """And nothing that anybody has drawn before."""
+    """And no earlier random draws."""
     model, _ = fitted(row)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(99)
@@ -295,7 +295,7 @@ def test_a_model_is_a_base_or_says_why_not(row: Row, fitted: Fitted) -> None:
 
 @law()
 def test_rows_together_are_rows_alone(row: Row, fitted: Fitted) -> None:
-    """However long those beside them are, and in whatever order they come."""
+    """However long their neighbours are, and in whatever order they come."""
     model, questions = fitted(row)[0], row.questions()
     together, backwards = model.predict(questions), model.predict(questions[::-1])[::-1]
     assert len(together) == len(questions)
@@ -538,7 +538,7 @@ def test_a_question_has_no_other_words_than_those_of_its_task(row: Row, fitted: 
             ask()
 
 
-# --- a cell of one's own, in Python ------------------------------------------------------------
+# --- a custom cell, in Python ------------------------------------------------------------------
 
 SOURCE = """
 from ensue.cells import Cell

@@ -1,4 +1,4 @@
-"""A text and the columns beside it, in one model."""
+"""A text and the columns next to it, in one model."""
 
 from __future__ import annotations
 

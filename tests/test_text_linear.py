@@ -204,7 +204,7 @@ def test_margins_over_rows_of_classes_that_hardly_differ(signs: list[float]) -> 
 
 
 def test_a_step_over_rows_never_raises_the_cost() -> None:
-    """From a bad start, with rows that are nearly alike: where the margin's rows change much."""
+    """From a bad start, with rows that are nearly the same: where the margin's rows change much."""
     chance = torch.Generator().manual_seed(3)
     wide = torch.randn(30, 4, dtype=torch.float64, generator=chance) + 5
     products, signs = wide @ wide.T, torch.randn(30, 2, generator=chance).sign().double()

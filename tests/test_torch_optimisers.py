@@ -21,7 +21,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 def updated(kind: type[torch.optim.Optimizer], given: dict[str, Any]) -> tuple[Tensor, Any]:
-    """Weights after four updates of a small regression, and the state behind them."""
+    """Weights after four updates of a small regression, and the optimiser's state."""
     generator = torch.Generator().manual_seed(0)
     x, y = (torch.randn(20, n, generator=generator) for n in (3, 1))
     w = torch.zeros(3, 1, requires_grad=True)

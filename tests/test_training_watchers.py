@@ -92,7 +92,7 @@ class Screen(io.StringIO):
 
 
 class Clock:
-    """A time that passes when told."""
+    """A clock that tests set by hand."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -171,7 +171,7 @@ def test_a_quiet_display_warns_and_is_silent_otherwise(clock: Clock, stream: Any
         assert own.getvalue() == words
 
 
-# --- shown where somebody looks ------------------------------------------------------------------
+# --- shown where a user looks --------------------------------------------------------------------
 
 
 class Terminal(io.StringIO):
@@ -180,7 +180,7 @@ class Terminal(io.StringIO):
 
 
 class Cell(io.StringIO):
-    """As Jupyter has it, of which no terminal is told."""
+    """As Jupyter has it, which does not report a terminal."""
 
 
 Cell.__module__ = "ipykernel.iostream"

@@ -207,7 +207,7 @@ def test_a_file_of_data_is_no_base(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_no_model_is_no_base(tmp_path: Path) -> None:
-    """Both had been told to be trained again."""
+    """For both, the error used to advise training again."""
     with pytest.raises(RunError, match="expected the folder of a run or of a saved model"):
         Classifier(base=tmp_path).fit(ROWS)
     (tmp_path / "config.toml").write_text("")
@@ -219,7 +219,7 @@ def test_a_folder_that_is_no_model_is_no_base(tmp_path: Path) -> None:
 
 
 def updates_of(model: Classifier) -> list[tuple[Update, set[str], set[str]]]:
-    """Each update of a training anew, with the groups that have moved, and those that have not."""
+    """Each update of a new training, with the groups that have moved, and those that have not."""
     network = model.fresh(1)
     rates = rates_of(network, model)
     source = model.task.source(model.reader.labelled(ROWS), model, 1)
@@ -538,7 +538,7 @@ def test_word_vectors_are_a_base(tmp_path: Path, name: str) -> None:
     with pytest.raises(Stopped):
         fit_until(file, place, 3)
     file.unlink()
-    model = fit_until(file, place, None)  # goes on without the file
+    model = fit_until(file, place, None)  # continues without the file
     words = model.learned.input.inputs.words
     assert words is not None
     table = model.fresh(1).state_dict()["reader.embed.features.0.table.weight"]

@@ -1,4 +1,4 @@
-"""A language model that goes on from another one, on other texts: all weights, new words."""
+"""A language model that continues from another one, on other texts: all weights, new words."""
 
 from __future__ import annotations
 

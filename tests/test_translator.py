@@ -143,7 +143,7 @@ def test_nothing_becomes_nothing(name: str, fitted: Callable[[str], Translator])
 
 
 class Stop:
-    """A watcher that sends a signal to its own process after so many updates."""
+    """A watcher that sends a signal to its own process after a number of updates."""
 
     def __init__(self, updates: int) -> None:
         self.left = updates
@@ -180,7 +180,7 @@ def test_the_score_is_the_log_probability_of_the_words(
         target = Ragged.of([model.learned.target.words.ids(own.tokens)], np.int32)
         batch = PairColumns(source, target).batch([0])
         logs = SearchEnsemble(pair_networks(model)).log_probabilities(batch)
-        cut = len(own.tokens) == 2 * len(own.source) + 5  # the end was not said
+        cut = len(own.tokens) == 2 * len(own.source) + 5  # the end was not predicted
         assert own.score == pytest.approx(float(logs[: len(logs) - cut].sum()), abs=1e-4)
 
 

@@ -1,4 +1,4 @@
-"""Runs that were stopped, that failed, or that still go on: what is left, and what is said."""
+"""Runs that were stopped, that failed, or that still continue: what is left, and the messages."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ SMALL: dict[str, Any] = {
 TOLD = {"good": ["fine", "warm", "witty"], "bad": ["dull", "cold", "bland"]}  # with labels
 UNTOLD = {"good": ["superb", "tender", "bright"], "bad": ["dreary", "clumsy", "stale"]}
 SPELLED = random.Random(5)
-HINTED = {  # validation has them as well, each hardly ever twice
+HINTED = {  # validation has them as well, each rarely twice
     own: ["".join(SPELLED.choices("abcdefghijklmnopqrstuvwxyz", k=7)) for _ in range(20)]
     for own in TOLD
 }
@@ -58,7 +58,7 @@ def texts(words: Sequence[dict[str, list[str]]], count: int, seed: int) -> list[
 
 LABELLED = texts([TOLD], 60, 1)
 HELD = [*texts([TOLD], 10, 2), *texts([HINTED], 30, 2)]
-MORE = [  # what goes with the words that are told
+MORE = [  # what goes with the known words
     text for words in (UNTOLD, HINTED) for text, _ in texts([TOLD, words], 150, 3)
 ]
 TEST = texts([UNTOLD], 200, 4)
@@ -115,7 +115,7 @@ def test_long_texts_are_no_names_of_files() -> None:
 
 
 def test_halves_of_characters_are_texts_like_any_other() -> None:
-    """Halves of surrogate pairs, as JSON can have them, had been an error of the encoding."""
+    """Halves of surrogate pairs, as JSON can have them, raised an encoding error."""
     rows = [(f"{text} \ud800", label) for text, label in LABELLED]
     found = Classifier(**SMALL).fit(rows, HELD, unlabelled=["\ud800 fine", *MORE])
     assert right(found) > 0.9
@@ -152,7 +152,7 @@ def test_several_labels_and_columns_beside_the_text_are_learned_with_them() -> N
     answers = found.predict([text for text, _ in TEST])
     assert np.mean([a.labels == (own,) for a, (_, own) in zip(answers, TEST, strict=True)]) > 0.9
     rows = [{"review": text, "stars": label, "price": 1.0} for text, label in LABELLED]
-    more = [{"review": text} for text in MORE]  # columns beside the text are not needed
+    more = [{"review": text} for text in MORE]  # other columns than the text are not needed
     roles = {"text": "review", "label": "stars", "columns": "price"}
     held_rows = [{"review": text, "stars": label, "price": 1.0} for text, label in HELD]
     framed = Classifier(**SMALL).fit(
@@ -286,7 +286,7 @@ def test_a_row_is_scored_by_models_that_never_saw_its_label(
 
 def of_other_subjects(seed: int) -> list[Texts]:
     """24, 8 and 800 texts of four subjects, which are most of what their words tell, and of two
-    tones, one for each label, which are rare where there is none."""
+    tones, one for each label, which are rare in texts without a label."""
     draw = random.Random(seed)
 
     def some(count: int) -> list[str]:
@@ -307,7 +307,7 @@ def of_other_subjects(seed: int) -> list[Texts]:
 
 def test_few_rows_are_not_enough_to_say_that_topics_help() -> None:
     """Of 32 rows any two models differ by a hundredth of their cost: subjects that have nothing to
-    do with the labels had been taken in in half of these cases, and cost 5 to 16 points."""
+    do with the labels were used in half of these cases, and cost 5 to 16 points."""
     labels = np.arange(32) % 2
     found = [
         fit_with_topics(*of_other_subjects(seed), labels, 2, [WORDS, LETTERS])

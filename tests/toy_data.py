@@ -201,7 +201,7 @@ def spans(folder: Path) -> None:
 
 
 def _conll(folder: Path, labels: Sequence[Sequence[str]], seed: int) -> None:
-    """data.conll: a token and its tag on each line, an empty line behind each sentence."""
+    """data.conll: a token and its tag on each line, an empty line after each sentence."""
     found = sentences(len(labels), seed)
     blocks = [
         "".join(f"{token}\t{tag}\n" for token, tag in zip(own.tokens, tags, strict=True))

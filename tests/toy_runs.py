@@ -3,7 +3,7 @@ shared: by all tests, by all processes, and by later sessions until the code cha
 
     toy_run("classify-words")      the folder of a case
     stopped_run("classify-words")  the same with a run that SIGTERM has stopped
-    made_folder("any name", fill)  a folder of one's own, kept like these
+    made_folder("any name", fill)  a custom folder, kept like these
 
 Such a folder has
 
@@ -12,7 +12,7 @@ Such a folder has
     run/                  a finished run, which was evaluated; or stopped/
     test-openings.jsonl   what `evaluate` wrote down
 
-Nobody changes it: a test that writes works on a copy."""
+Tests never change it: a test that writes works on a copy."""
 
 from __future__ import annotations
 
@@ -325,7 +325,7 @@ def write_data(case: Case) -> None:
 
 @contextmanager
 def stopped_after(count: int) -> Iterator[None]:
-    """SIGTERM comes as soon as so many checkpoints have been written."""
+    """SIGTERM comes as soon as `count` checkpoints have been written."""
     save, saved = checkpoint.save, list[Path]()
 
     def save_and_stop(*given: Any, **named: Any) -> Path:

@@ -1,4 +1,4 @@
-"""A task of one's own, whole: how often vowels come in a sequence of letters.
+"""A custom task, whole: how often vowels come in a sequence of letters.
 
 `TASKS.register(TASK)` is all that it takes: every command then knows it."""
 

@@ -154,7 +154,7 @@ def serve(place: str, owner: int) -> NoReturn:
     for name in LIBRARIES:
         importlib.import_module(name)
     os.fsync = unsynced
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that answer
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children that answer are not waited for
     if os.fork() == 0:
         place = _fresh_place(place)
     else:
@@ -185,10 +185,10 @@ def _is_alive(process: int) -> bool:
 
 
 def _answer(asked: socket.socket) -> NoReturn:
-    """Forks once more, waits, and tells how it ended."""
+    """Forks again, waits, and reports how the child ended."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     request, streams = _received(asked)
-    if not request:  # who only looked whether somebody listens
+    if not request:  # a client that only checked for a server
         os._exit(0)
     child = os.fork()
     if child == 0:

@@ -1,1 +1,1 @@
-"""Measuring the native engine beside torch.nn, a plain torch loop, JAX and ONNX Runtime."""
+"""Measuring the native engine against torch.nn, a plain torch loop, JAX and ONNX Runtime."""

@@ -104,7 +104,7 @@ def quick_cases(cells: Sequence[str]) -> list[Case]:
 
 
 def full_cases(cells: Sequence[str]) -> list[Case]:
-    """The whole grid for the cells of torch.nn, beside the quick ones."""
+    """The quick cases, and the whole grid for the cells of torch.nn."""
     known = [cell for cell in TORCH_CELLS if cell in cells]
     shapes = list(product(GRID_STEPS, GRID_BATCHES, GRID_HIDDEN))
     grid = [

@@ -1,4 +1,4 @@
-"""Exported layers beside the engine and torch.nn: microseconds a step, and bytes.
+"""Exported layers against the engine and torch.nn: microseconds a step, and bytes.
 
 One sequence of `STEPS` steps, one row, one thread; the median of several rounds in which every form
 runs once, in processor time: other work on the machine counts little. Bytes are those of the file
@@ -36,7 +36,7 @@ AT_ONCE = 10  # runs that are timed together
 
 
 class OneGate(Cell):
-    """A cell of one's own, for the bench: f = σ(W·x + U·h + b), h' = f·h + (1 − f)·tanh(V·x)."""
+    """A custom cell, for the bench: f = σ(W·x + U·h + b), h' = f·h + (1 − f)·tanh(V·x)."""
 
     W, V, U, b = Matrix("x"), Matrix("x"), Matrix("h"), Vector()
 

@@ -67,7 +67,7 @@ class Peers:
         self._said.close()
 
     def ask(self, request: Request) -> Any:
-        """The answer to a request; `PeerFailed` if it is an error or there is none."""
+        """The answer to a request; `PeerFailed` if it is an error or does not come."""
         to, answers = self._process.stdin, self._process.stdout
         assert to is not None
         assert answers is not None

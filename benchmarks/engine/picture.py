@@ -1,7 +1,7 @@
 """A report as a picture: bars for single cases, maps of tiles where a cell has many shapes.
 
 A bar begins at 1×, the native engine's own time, and is as long as the logarithm of how many
-times as long the opponent takes: to the right the native engine is faster. Beside it stands
+times as long the opponent takes: to the right the native engine is faster. Next to it stands
 the share of the limit of matrix products, with a mark where the goal is.
 """
 

@@ -54,7 +54,7 @@ def percent(share: float) -> str:
 
 
 def times(ratio: float | None, least: float = 1.0) -> Text:
-    """How many times as long; green where the native engine is ahead, red where it is behind."""
+    """How many times as long; green where the native engine is faster, red where it is slower."""
     if ratio is None:
         return Text("–", style="dim")
     style = "green" if ratio >= least else "yellow" if ratio >= ENOUGH * least else "red"

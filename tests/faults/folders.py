@@ -1,6 +1,5 @@
-"""Folders from somebody else: valid digests around content that Ensue never writes, links, FIFOs,
-sockets, folders and endless files in the place of files. One error of ours, and nothing outside is
-touched."""
+"""Foreign folders: valid digests around content that Ensue never writes; links, FIFOs, sockets,
+folders and endless files instead of files. One error of ours, and nothing outside is touched."""
 
 from __future__ import annotations
 
@@ -49,7 +48,7 @@ def changed_content(run: Path, draw: random.Random) -> str:
 
 
 def changed_facts(run: Path, draw: random.Random) -> str:
-    """A file beside: JSON, JSON Lines or TOML with one value changed, and the copy of it that
+    """An accompanying file: JSON, JSON Lines or TOML with one value changed, and the copy that
     seals it."""
     kinds = (".json", ".jsonl", ".toml")
     path = draw.choice(sorted(p for p in run.iterdir() if p.suffix in kinds and p.stat().st_size))
@@ -150,7 +149,7 @@ def commands(subject: Subject, own: Material, run: str) -> list[list[str]]:
 
 @contextmanager
 def asked_to_stop(seconds: float) -> Iterator[None]:
-    """A training inside ends in order after so many seconds."""
+    """A training inside ends in order after a number of seconds."""
     ended = threading.Event()
 
     def stop() -> None:

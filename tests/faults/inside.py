@@ -23,7 +23,7 @@ class Said(NamedTuple):
 
 
 def command(folder: Path, words: Sequence[str]) -> Said:
-    """A command in a folder; an error that is none of ours is raised as it is."""
+    """A command in a folder; an error that is not ours is raised unchanged."""
     out, err = io.StringIO(), io.StringIO()
     with chdir(folder), redirect_stdout(out), redirect_stderr(err):
         code = processes.exit_code(words)

@@ -33,6 +33,6 @@ def processor_seconds(most: float) -> Iterator[None]:
 
 
 def limit_memory(more: int) -> None:
-    """From now on this process may take so many bytes more than it has."""
+    """From now on this process may take at most this many bytes more than it has."""
     held = int(Path("/proc/self/statm").read_text().split()[0]) * PAGE
     resource.setrlimit(resource.RLIMIT_AS, (held + more, resource.RLIM_INFINITY))

@@ -38,8 +38,8 @@ ROWS = "evaluation-rows"
 
 @dataclass(frozen=True)
 class Subject:
-    """A command that trains. cell: with a cell of one's own, from a file; split: all parts are
-    split off one file."""
+    """A command that trains. cell: with a custom cell, from a file; split: all parts are split
+    off one file."""
 
     row: Row
     cell: bool = False
@@ -50,7 +50,7 @@ class Subject:
         return f"{self.row}{more}".replace(" ", "-")
 
     def words(self, folder: Path) -> list[str]:
-        """What `ensue train` is told, after its files are written into a folder."""
+        """The arguments of `ensue train`, after its files are written into a folder."""
         words = self.row.write(folder)
         if self.split:
             rows = [own for part in self.row.parts() for own in part]
@@ -84,7 +84,7 @@ def chosen(draw: random.Random, fits: Callable[[Subject], bool] = lambda own: Tr
 
 
 def make_ready() -> None:
-    """In a process that forks commands: it knows the task of one's own, and is warm."""
+    """In a process that forks commands: it knows the custom task, and is warm."""
     if toy_task.TASK.name not in TASKS:
         TASKS.register(toy_task.TASK)
     processes.warm()
@@ -191,7 +191,7 @@ def _stop_after_a_checkpoint() -> None:
 
 def state(run: Path) -> dict[str, str]:
     """sha256 of what must not depend on how often a run was stopped, members included: weights,
-    what was learned beside, history, configuration, and the final checkpoint."""
+    what else was learned, history, configuration, and the final checkpoint."""
     found = {}
     for path in sorted(run.rglob("*")):
         name = str(path.relative_to(run))

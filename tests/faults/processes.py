@@ -91,5 +91,5 @@ def wait(process: int) -> int:
 
 
 def tail(log: Path, most: int = 300) -> str:
-    """The end of what a command said."""
+    """The end of a command's output."""
     return log.read_text("utf-8", "replace").strip()[-most:] if log.exists() else ""

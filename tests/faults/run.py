@@ -1,7 +1,7 @@
 """The command: make faults, make faults-full ARGS="--only flips --seed 2 --workers 1".
 
-Ends with 1 if a promise was broken, with 143 if it was stopped; it then goes on when it is started
-again."""
+Ends with 1 if a promise was broken, with 143 if it was stopped; it then continues when it is
+started again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams that are closed, full or without a reader: training goes on, and exit codes are true."""
+"""Streams that are closed, full or without a reader: training continues, exit codes are true."""
 
 from __future__ import annotations
 

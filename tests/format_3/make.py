@@ -1,4 +1,4 @@
-"""Makes the archives beside this file: a small run of every task in format 3.
+"""Makes the archives next to this file: a small run of every task in format 3.
 
     PYTHONPATH=src:tests python -m format_3.make [TASK …]
 
@@ -32,9 +32,9 @@ from ensue.tasks import TASKS
 ROOT = Path("/tmp/ensue-format-3")
 HERE = Path(__file__).resolve().parent
 LARGEST = 300_000  # bytes of all files together
-UNKNOWN = {"engine": "eager", "cpu": "any"}  # what a run is told of the machine
+UNKNOWN = {"engine": "eager", "cpu": "any"}  # what a run records of the machine
 LEFT_OUT = ("lock", "timing.jsonl", "test-openings.jsonl")
-# Plain descent keeps nothing beside the weights in a checkpoint.
+# Plain descent keeps only the weights in a checkpoint.
 TRAIN = "train.epochs=3 train.rate=0.1 train.optimiser=sgd"
 SMALL = f"{ROWS} {TRAIN} model.hidden_size=3 model.embedding_size=3"
 PAIRS = f"{TRAIN} model.batch_rows=8 model.hidden_size=4 model.embedding_size=4"

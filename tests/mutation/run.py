@@ -47,8 +47,8 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
 
 
 def batches(tests: list[reach.Test], most: float) -> list[list[reach.Test]]:
-    """The fastest tests, then the others; together those that fit into so many seconds, and
-    one at least."""
+    """The fastest tests, then the others; together those that fit into `most` seconds, and one
+    at least."""
     totals = accumulate(test.seconds for test in tests)
     fit = max(1, sum(total <= most for total in totals))
     return [batch for batch in (tests[:fit][:FIRST], tests[:fit][FIRST:]) if batch]
@@ -78,7 +78,7 @@ def identity(mutation: Mutation) -> str:
 
 
 class Results:
-    """What is known of each mutation, in a file that a later run of the command goes on with."""
+    """What is known of each mutation, in a file that a later run of the command continues."""
 
     def __init__(self, file: Path) -> None:
         self.file = file

@@ -80,7 +80,7 @@ class Tree:
     def run(self, command: Sequence[str], seconds: float, **environment: str) -> tuple[int, str]:
         """Exit code and output; a process that takes longer is killed with all it started,
         and has the exit code −9."""
-        said = self.folder / "output.txt"  # no pipe: what a test left behind would keep it open
+        said = self.folder / "output.txt"  # no pipe: a test's leftover process would keep it open
         with said.open("wb") as output:
             self.process = subprocess.Popen(
                 command,
