@@ -149,3 +149,10 @@ def test_a_run_that_failed_is_named_and_the_others_are_shown() -> None:
     assert "−0.0625" in table
     check_page(curve._repr_html_())
     assert draw(curve).count("<title>") >= 3
+
+
+def test_a_study_in_which_every_run_failed_has_no_picture() -> None:
+    points = tuple(LabelPoint(100, base, f"100-{base}", failure="no") for base in (True, False))
+    curve = LabelCurve("classify", "accuracy", "lm", 40, points)
+    assert curve.as_text().count("failed: no") == 2
+    assert "<svg" not in curve._repr_html_()

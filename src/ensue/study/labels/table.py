@@ -32,9 +32,10 @@ def document(curve: LabelCurve) -> Document:
     better = "higher" if curve.higher_is_better else "lower"
     what = f"{curve.measure} on {curve.validation:,} validation rows, {better} is better"
     failed = [f"{point.folder} failed: {point.failure}" for point in curve.points if point.failure]
-    scored = [Figure(draw(curve))] * any(point.score is not None for point in curve.points)
+    has_scores = any(point.score is not None for point in curve.points)
+    figures = [Figure(draw(curve))] if has_scores else []
     title = f"Labels for {curve.task}"
-    return Document(title, "", [table, *map(Paragraph, [what, *failed]), *scored])
+    return Document(title, "", [table, *map(Paragraph, [what, *failed]), *figures])
 
 
 def _cells(curve: LabelCurve, count: int) -> tuple[str, ...]:
