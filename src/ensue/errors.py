@@ -109,8 +109,7 @@ ALLOCATED = re.compile(r"allocate ([\d.]+) ?(bytes|[KMGTPE]iB)", re.IGNORECASE)
 def no_memory(error: BaseException) -> bool:
     words = str(error).lower()
     return isinstance(error, MemoryError) or (
-        isinstance(error, RuntimeError)
-        and any(words_of_error in words for words_of_error in NO_MEMORY)
+        isinstance(error, RuntimeError) and any(phrase in words for phrase in NO_MEMORY)
     )
 
 

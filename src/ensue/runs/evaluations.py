@@ -79,6 +79,7 @@ class Evaluated:
 
 
 def _key_in_file(field_name: str) -> str:
+    """The key of a field in the file, whose format keeps an older name."""
     return "asked" if field_name == "options" else field_name
 
 

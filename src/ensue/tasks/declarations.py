@@ -1,7 +1,7 @@
 """What a field of a dataclass declares of its place in a model folder, and of the values that fit.
 
 `codec` reads these declarations. One that refers to other values does so by a dotted path,
-`Shape("labels")`, or by a function: `Shape(lambda own: len(own.starts) - 1)`."""
+`Shape("labels")`, or by a function: `Shape(lambda record: len(record.starts) - 1)`."""
 
 from __future__ import annotations
 

@@ -186,15 +186,15 @@ class Sample:
     def number_kind(self, column: str) -> NumberKind:
         """What the numbers of a target column are: a few whole numbers are classes, numbers that
         rarely repeat or have many decimals are a quantity."""
-        kinds = self.kinds[column]
+        kind = self.kinds[column]
         if not all(is_number(value) for value in self.values(column)):
             return NumberKind.CLASSES
-        if kinds.different > max(MOST_CLASSES, len(self.rows) // 2):
+        if kind.different > max(MOST_CLASSES, len(self.rows) // 2):
             return NumberKind.QUANTITY
-        if kinds.whole:
-            return NumberKind.CLASSES if kinds.different <= FEW_CLASSES else NumberKind.EITHER
+        if kind.whole:
+            return NumberKind.CLASSES if kind.different <= FEW_CLASSES else NumberKind.EITHER
         digits = max(len(str(value).partition(".")[2]) for value in self.values(column))
-        many = kinds.different > FEW_DECIMALS or digits > CLASS_DIGITS
+        many = kind.different > FEW_DECIMALS or digits > CLASS_DIGITS
         return NumberKind.QUANTITY if many else NumberKind.EITHER
 
     @cached_property

@@ -53,10 +53,10 @@ def _search_blocks(selection: Selection) -> list[Block]:
     stopped = sum(bool(trial.stopped) for trial in trials)
     verb = "was" if stopped == 1 else "were"
     count = f"{stopped} of {len(trials)} trials {verb} stopped early" if stopped else ""
-    told_settings = (
+    best_settings = (
         winner.what if winner.name == TOGETHER else _as_options(selection.changed(winner))
     )
-    return [Paragraph(count), Section(f"{winner.name}: {told_settings}", ())]
+    return [Paragraph(count), Section(f"{winner.name}: {best_settings}", ())]
 
 
 def _as_options(settings: Mapping[str, Any]) -> str:

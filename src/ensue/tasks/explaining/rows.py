@@ -44,7 +44,7 @@ class RowExplainer(ABC):
     """One row of a fitted model, as its room explains it.
 
     measure: what of an answer is explained; occluded_by: the baseline of occlusion, if none is
-    named; wanted: the answers."""
+    named; explained: the answers."""
 
     measure: str = "log-odds"
     linear_measure: str = "score against the mean of the other labels"

@@ -212,7 +212,7 @@ def saved_regression(inputs: Callable[[Any], int]) -> Arrays:
 @dataclass(frozen=True)
 class Learned:
     """mixture: of network and linear model, where both answer; temperature: of the softmax of a
-    network that answers alone. held: as `FittedLinear` has it; not saved."""
+    network that answers alone. out_of_sample: as `FittedLinear` has it; not saved."""
 
     input: Annotated[Any, Given("input")]  # a LearnedInput
     target: Annotated[Target, Kinds("targets")]

@@ -179,8 +179,8 @@ class ThresholdSettings(Table):
 
 class TargetOutputs(NamedTuple):
     """The inputs of an evaluation. outputs: z of each member, (rows, width); baselines: z of
-    linear models by name, (rows, linear_width); part: with gold labels; shown: the place of a row
-    and its beginning; asked: options for the choice of answers."""
+    linear models by name, (rows, linear_width); part: with gold labels; row_text: the place
+    of a row and its beginning; options: options for the choice of answers."""
 
     outputs: Outputs
     baselines: Mapping[str, Tensor]

@@ -26,7 +26,7 @@ LEAST = 1e-9  # of a spread
 class Ground:
     """y (room and steps, targets): values without gaps, each series padded in front with its first
     value, `room` times; at (steps,): the index of each step in y; clock: steps since a fixed
-    moment; known, beside: columns known ahead, and up to now, at the same indices. kept: cached
+    moment; known, beside: columns known ahead, and up to now, at the same indices. results: cached
     results of members over all steps."""
 
     series: Series
