@@ -24,7 +24,7 @@ from ensue.errors import ConfigError, OptionError
 from ensue.layers import Recurrent
 from ensue.tasks import TASKS
 from ensue.tasks.abilities import Choice
-from ensue.training import Said, Stopped, TrainSettings, Validated, checkpoint, train
+from ensue.training import Notice, Stopped, TrainSettings, Validated, checkpoint, train
 from ensue.training.facts import check_same, facts
 from ensue.training.gradients import not_finite_cost
 from ensue.training.processes import Team, device_of, device_of_weights, moved
@@ -194,7 +194,7 @@ def continued(row: Row, folder: Path, first: str, then: str, said: list[str]) ->
         row.fitted(folder, [Stop(3)], model=row.new(changed, device=first, **LONGER))
 
     def watch(own: Any) -> None:
-        if isinstance(own, Said):
+        if isinstance(own, Notice):
             said.append(own.text)
 
     with stand_in_gpu():

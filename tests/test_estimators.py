@@ -20,7 +20,7 @@ from ensue.data.vocabulary import Vocabulary
 from ensue.errors import DataError, OptionError, RunError
 from ensue.tasks.rows.batch import collate
 from ensue.tasks.rows.inputs import LearnedInputs
-from ensue.training import Said, Stopped, Update
+from ensue.training import Notice, Stopped, Update
 
 GOOD = ["good", "fine", "great", "lovely", "superb"]
 BAD = ["bad", "dull", "poor", "awful", "boring"]
@@ -470,7 +470,7 @@ def test_long_texts_are_cut_and_it_is_said() -> None:
 
 
 def note(said: list[str], row: object) -> None:
-    if isinstance(row, Said):
+    if isinstance(row, Notice):
         said.append(row.text)
 
 

@@ -50,7 +50,7 @@ from ensue.cells import Cell
 from ensue.equations import Matrix, Vector, sigmoid, tanh
 
 
-class Own(Cell):
+class UpdateCell(Cell):
     W, U, b = Matrix("x", "un"), Matrix("h", "un"), Vector("un")
 
     def step(self, x, h):
@@ -77,7 +77,7 @@ def small(**more: Any) -> dict[str, Any]:
 def own_cell(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("cell") / "own.py"
     path.write_text(OWN_CELL)
-    return f"{path}:Own"
+    return f"{path}:UpdateCell"
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from ensue.tasks.forecast.networks import WindowBatch
 from ensue.tasks.forecast.settings import ForecastSettings
 from ensue.tasks.forecast.task import Forecaster
 from ensue.tasks.saved import read_model
-from ensue.training import Finished, Said, Stopped, Update
+from ensue.training import Finished, Notice, Stopped, Update
 
 STEPS, TRAIN, VALIDATION = 90, 60, 80
 QUICK = {"epochs": 1, "most_updates": 2, "patience": 5}
@@ -358,7 +358,7 @@ def test_what_is_computed_after_the_last_update_is_said() -> None:
     )
     ends = [k for k, row in enumerate(heard) if isinstance(row, Finished)]
     first, last = ends
-    said = [row for row in heard[first:last] if isinstance(row, Said) and row.progress]
+    said = [row for row in heard[first:last] if isinstance(row, Notice) and row.progress]
     assert said[0].text == "fitting shares and intervals on the validation part"
     assert said[1].text.startswith("training again, with the validation part: ")
     updates = sum(isinstance(row, Update) for row in heard[first:last])

@@ -14,7 +14,7 @@ from ensue.tasks.forecast.settings import ForecastSettings
 from ensue.tasks.forecast.tables.reading import part_of_table
 from ensue.tasks.forecast.tables.recipe import leaks
 from ensue.tasks.forecast.task import Forecaster
-from ensue.training import Said
+from ensue.training import Notice
 
 rng = np.random.default_rng(5)
 
@@ -362,5 +362,5 @@ def test_a_covariate_that_gives_the_target_away_is_told() -> None:
     Forecaster(model=own, train={"epochs": 1, "most_updates": 1}).fit(
         columns, watchers=[heard.append]
     )
-    told = [row.text for row in heard if isinstance(row, Said)]
+    told = [row.text for row in heard if isinstance(row, Notice)]
     assert told == [*found, "fitting shares and intervals on the validation part"]

@@ -35,7 +35,7 @@ from ensue.data.frames.frame import Frame, plain_values, values_like
 from ensue.data.pictures.images import write_image
 from ensue.data.tasks.shapes import shapes
 from ensue.errors import DataError, EnsueError, OptionError
-from ensue.training import Said
+from ensue.training import Notice
 
 SMALL = {"hidden_size": 4, "embedding_size": 4}
 FAST = {"epochs": 1, "rate": 0.02}
@@ -359,7 +359,7 @@ def test_roles_that_are_not_told_are_guessed_and_said() -> None:
     said: list[str] = []
     model = classifier().fit(
         pd.DataFrame(reviews()).drop(columns="points"),
-        watchers=[lambda row: said.append(row.text) if isinstance(row, Said) else None],
+        watchers=[lambda row: said.append(row.text) if isinstance(row, Notice) else None],
     )
     assert model.roles == {"text": "review", "label": "stars"}
     assert said[:2] == ["data.text: review", "data.label: stars"]

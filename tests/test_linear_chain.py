@@ -24,9 +24,9 @@ from ensue.tasks.label.linear_chain import (
     Chain,
     ChainCost,
     ChainFeatures,
+    DistinctWords,
     LinearChain,
     PackedRows,
-    SeenWords,
     expectations,
     fit_linear_chain,
     own_features,
@@ -96,7 +96,7 @@ def _score(
 
 def test_the_gradient_is_that_of_finite_differences() -> None:
     features = ChainFeatures.learn(dict.fromkeys(WORDS, 1))
-    seen = SeenWords(features, WORDS, ROWS)
+    seen = DistinctWords(features, WORDS, ROWS)
     cost = ChainCost(seen, ROWS, TARGETS, LABELS, strength=0.2)
     weights = [torch.randn_like(own).double() for own in cost.zeros()]
     cost(weights)

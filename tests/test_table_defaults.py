@@ -15,7 +15,7 @@ from ensue.metrics.classes import class_counts, macro_f1
 from ensue.tasks.baselines.regression import Regression
 from ensue.tasks.supervised.task import FEWEST, cross_fitted_threshold, fitted_threshold
 from ensue.tasks.targets.classes import ClassTarget
-from ensue.training import Said
+from ensue.training import Notice
 
 Rows = list[dict[str, Any]]
 FAST = {"epochs": 3, "rate": 0.01}
@@ -173,7 +173,7 @@ def test_empty_cells_are_learned_with_and_said() -> None:
         rows[:170],
         rows[170:],
         target="churn",
-        watchers=[lambda own: heard.append(own.text) if isinstance(own, Said) else None],
+        watchers=[lambda own: heard.append(own.text) if isinstance(own, Notice) else None],
     )
     assert "empty cells in a (19), b (19), plan (19): numbers as their" in "\n".join(heard)
     assert {own.name for own in model.learned.input.columns.numbers if own.indicator} == {"a", "b"}
@@ -184,6 +184,6 @@ def test_empty_cells_are_learned_with_and_said() -> None:
         refusing.fit(
             rows,
             target="churn",
-            watchers=[lambda own: heard.append(own.text) if isinstance(own, Said) else None],
+            watchers=[lambda own: heard.append(own.text) if isinstance(own, Notice) else None],
         )
     assert not any("beside a mark" in own for own in heard)

@@ -34,7 +34,7 @@ from ensue.tasks.blocks.encoders import ENCODERS
 from ensue.tasks.blocks.layer_settings import CellSettings
 from ensue.tasks.evaluation.report import TimesOpened
 from ensue.tasks.options import EVALUATE, EXPLAIN, PREDICT, TRAIN
-from ensue.training import RunFolder, Said, Stopped, Update
+from ensue.training import Notice, RunFolder, Stopped, Update
 
 pytestmark = pytest.mark.usefixtures("ninth_task")
 CLOSE = 1e-5
@@ -258,7 +258,7 @@ def test_validation_rows_with_new_labels_are_left_out_and_named(row: Row, fitted
 
     held = [renamed(validation[0]), *validation, renamed(validation[1])]
     model = row.fitted(
-        watchers=[lambda own: said.append(own.text) if isinstance(own, Said) else None], held=held
+        watchers=[lambda own: said.append(own.text) if isinstance(own, Notice) else None], held=held
     )
     assert_same(model, fitted(row)[0])
     (line,) = [text for text in said if "left out" in text]

@@ -25,7 +25,7 @@ from ensue.layers.recurrent import as_cell
 from ensue.metrics.classes import NumberAnswers
 from ensue.metrics.table import NUMBER_METRICS, Metric, scores_of
 from ensue.settings import Size, Table
-from ensue.tasks.abilities import NOTHING, Asked
+from ensue.tasks.abilities import NOTHING, RequestOptions
 from ensue.tasks.blocks.layer_settings import CellName
 from ensue.tasks.declarations import NEXT_TO, Positive, Words
 from ensue.tasks.evaluation.bootstrap import RowSums, intervals
@@ -234,10 +234,14 @@ class Tally(RowTask[TallySettings, LearnedTally]):
         return replace(model.learned, scale=scale)
 
     # ------------------------------------------------------------- asked
-    def answers(self, part: Part, model: TallyModel, asked: Asked = NOTHING) -> list[Tallied]:
+    def answers(
+        self, part: Part, model: TallyModel, asked: RequestOptions = NOTHING
+    ) -> list[Tallied]:
         return [Tallied(round(y), y) for y in _expected(part, model, asked).tolist()]
 
-    def evaluate(self, part: Part, model: TallyModel, asked: Asked = NOTHING) -> Evaluation:
+    def evaluate(
+        self, part: Part, model: TallyModel, asked: RequestOptions = NOTHING
+    ) -> Evaluation:
         gold, seed = label_values(part), model.train.seed
         wrong = _expected(part, model, asked) - gold
         ones = np.ones(len(part))
@@ -279,7 +283,7 @@ def _rates(networks: Sequence[nn.Module], columns: Columns) -> Floats:
     return np.asarray(found.mean(0))
 
 
-def _expected(part: Part, model: TallyModel, asked: Asked) -> Floats:
+def _expected(part: Part, model: TallyModel, asked: RequestOptions) -> Floats:
     """(rows,): the expected counts, none beyond what was asked for, or else was set."""
     learned = model.learned
     rates = learned.scale * _rates(model.networks, learned.columns(replace(part, labels=None)))

@@ -21,10 +21,10 @@ from ensue.tasks.transfer.pretrained import write_copy
 from ensue.tasks.unfinished import KeepsLearned
 from ensue.training import (
     Began,
+    Notice,
     Outcome,
     Row,
     RunFolder,
-    Said,
     Stopped,
     Validated,
     Watcher,
@@ -79,12 +79,12 @@ class Fitting:
 
     def say(self, text: str) -> None:
         for watcher in self.watchers:
-            watcher(Said(text))
+            watcher(Notice(text))
 
     def show(self, text: str) -> None:
         """What is being computed; left out with --quiet."""
         for watcher in self.watchers:
-            watcher(Said(text, progress=True))
+            watcher(Notice(text, progress=True))
 
     @contextmanager
     def attempt(self) -> Iterator[Fitting]:

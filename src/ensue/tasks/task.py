@@ -12,7 +12,7 @@ from torch import nn
 from ensue.errors import DataError
 from ensue.metrics.table import Metric
 from ensue.settings import Table
-from ensue.tasks.abilities import NOTHING, Abilities, Asked
+from ensue.tasks.abilities import NOTHING, Abilities, RequestOptions
 from ensue.tasks.codec import Packed, packed, unpacked
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.exported import Exported, refuse
@@ -50,7 +50,7 @@ class AnswerShape:
 
     columns: tuple[str, ...] = ()
     time: str = ""
-    decision: Callable[[Asked], list[str]] = lambda options: []
+    decision: Callable[[RequestOptions], list[str]] = lambda options: []
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,9 @@ class Task(Abilities, ABC, Generic[S, P, L]):
 
     # ------------------------------------------------------------- answers
     @abstractmethod
-    def answers(self, part: P, model: Model[S, P, L], options: Asked = NOTHING) -> Sequence[Any]:
+    def answers(
+        self, part: P, model: Model[S, P, L], options: RequestOptions = NOTHING
+    ) -> Sequence[Any]:
         """One answer a row, of all members together. An answer is a dataclass with
         `as_line(shown)`; where its fields are not what a data frame should have, also with
         `as_row()`."""
@@ -183,7 +185,9 @@ class Task(Abilities, ABC, Generic[S, P, L]):
         return AnswerShape()
 
     @abstractmethod
-    def evaluate(self, part: P, model: Model[S, P, L], options: Asked = NOTHING) -> Evaluation:
+    def evaluate(
+        self, part: P, model: Model[S, P, L], options: RequestOptions = NOTHING
+    ) -> Evaluation:
         """Evaluation against gold labels."""
 
     # ------------------------------------------------------------- saved, exported, described

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from ensue.errors import OptionError
 from ensue.metrics.classes import class_counts, macro_f1
-from ensue.tasks.abilities import NOTHING, Asked, Averages, Outputs
+from ensue.tasks.abilities import NOTHING, Averages, Outputs, RequestOptions
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.baselines.mixture import FEW_TEXTS, FIRST
 from ensue.tasks.baselines.regression import Regression
@@ -165,12 +165,12 @@ class RowAverages(Averages):
         return target.mean_score(tensors_of(outputs), y, model.train.watch)
 
     def answers(
-        self, outputs: Outputs, part: Any, model: SupervisedModel, options: Asked
+        self, outputs: Outputs, part: Any, model: SupervisedModel, options: RequestOptions
     ) -> list[Any]:
         return model.learned.target.answers(tensors_of(outputs), options)
 
     def evaluate(
-        self, outputs: Outputs, part: Any, model: SupervisedModel, options: Asked
+        self, outputs: Outputs, part: Any, model: SupervisedModel, options: RequestOptions
     ) -> Evaluation:
         return evaluated(tensors_of(outputs), part, model, options)
 
@@ -297,12 +297,16 @@ class Supervised(RowTask[S, Learned]):
         target = model.learned.target
         return AnswerShape(target.answer_names, decision=target.decision_lines)
 
-    def answers(self, part: Any, model: SupervisedModel, options: Asked = NOTHING) -> list[Any]:
+    def answers(
+        self, part: Any, model: SupervisedModel, options: RequestOptions = NOTHING
+    ) -> list[Any]:
         if not len(part):
             return []
         return [*self.averages.answers(self.averages.outputs(part, model), part, model, options)]
 
-    def evaluate(self, part: Any, model: SupervisedModel, options: Asked = NOTHING) -> Evaluation:
+    def evaluate(
+        self, part: Any, model: SupervisedModel, options: RequestOptions = NOTHING
+    ) -> Evaluation:
         alone = outputs_of(part, model)
         linear = linear_scores(part, model)
         combined = model.learned.combined(alone, linear)
@@ -414,7 +418,7 @@ def evaluated(
     outputs: Sequence[Tensor],
     part: Any,
     model: SupervisedModel,
-    options: Asked,
+    options: RequestOptions,
     others: Mapping[str, Sequence[Tensor]] | None = None,
 ) -> Evaluation:
     """outputs: of the combined model; others: z of other networks by name, to compare with."""

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from ensue.errors import OptionError
 from ensue.tasks.any_model import table_of
 from ensue.tasks.blocks.encoders import ENCODERS
-from ensue.tasks.kept_cells import cell_facts
+from ensue.tasks.saved_cells import cell_facts
 from ensue.tasks.transfer.pretrained import Pretrained, taken_layers
 from ensue.tasks.transfer.unfreezing import AUTO, FROM_THE_TOP, Unfreezing
 

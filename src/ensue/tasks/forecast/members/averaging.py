@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ensue.tasks.abilities import Asked, Averages, Outputs
+from ensue.tasks.abilities import Averages, Outputs, RequestOptions
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.forecast.answer import ForecastStep, SeriesForecast, answered
 from ensue.tasks.forecast.evaluation import Units, evaluation_of, levels_asked, mean_of
@@ -69,7 +69,7 @@ class ForecastAverages(Averages):
         return {"mae": float(mean_of(np.abs(scaled))), "error": float(mean_of(scaled**2))}
 
     def answers(
-        self, outputs: Outputs, part: SeriesPart, model: ForecastModel, options: Asked
+        self, outputs: Outputs, part: SeriesPart, model: ForecastModel, options: RequestOptions
     ) -> SeriesForecast:
         """The steps after the part. Steps at its end without targets are those ahead, as far as
         they are known."""
@@ -89,7 +89,7 @@ class ForecastAverages(Averages):
         return SeriesForecast(steps, end_of(model, series.only(0), now))
 
     def evaluate(
-        self, outputs: Outputs, part: SeriesPart, model: ForecastModel, options: Asked
+        self, outputs: Outputs, part: SeriesPart, model: ForecastModel, options: RequestOptions
     ) -> Evaluation:
         """A backtest with rolling origin, next to the baselines."""
         backtest = backtest_of(model, part, _mean(outputs))

@@ -22,14 +22,14 @@ from ensue.errors import DataError, OptionError
 from ensue.layers.activations import ACTIVATIONS
 from ensue.layers.feedforward import STARTS, HiddenLayers
 from ensue.settings import OFF, Expected, Rate, Size, Table, Width
-from ensue.tasks.abilities import NOTHING, Asked
+from ensue.tasks.abilities import NOTHING, RequestOptions
 from ensue.tasks.baselines.regression import Regression
 from ensue.tasks.codec import unpacked
 from ensue.tasks.columns.beside import Category
 from ensue.tasks.columns.cells import (
     BETWEEN,
+    DisplayRow,
     Grid,
-    ShownRow,
     cells_of,
     row_of_line,
     rows_of,
@@ -46,7 +46,7 @@ from ensue.tasks.columns.exported import (
 from ensue.tasks.columns.features import EXAMPLE as FEATURE_EXAMPLE
 from ensue.tasks.columns.features import FEATURES, TableFeatures, features_of
 from ensue.tasks.columns.learned import TableColumns, almost_numbers
-from ensue.tasks.declarations import Given, SavedAs
+from ensue.tasks.declarations import Derived, SavedAs
 from ensue.tasks.evaluation.report import preview
 from ensue.tasks.explaining.methods import NEVER_SEEN
 from ensue.tasks.exported import Rounding
@@ -307,8 +307,8 @@ class ColumnsLinear(Linear):
     """Regression on all columns: scaled numbers, and the most frequent categories as zeros and
     ones."""
 
-    columns: Annotated[TableColumns, Given("input.columns")]
-    settings: Annotated[ColumnsReaderSettings, Given("settings")]
+    columns: Annotated[TableColumns, Derived("input.columns")]
+    settings: Annotated[ColumnsReaderSettings, Derived("settings")]
     regression: Annotated[
         Regression,
         SavedAs("linear"),
@@ -421,7 +421,7 @@ class ColumnsReader(InputReader[Part]):
     def tokenisers(self, rows: Rows) -> Tokenisers:
         return CELLS
 
-    def questions(self, inputs: Any, options: Asked = NOTHING) -> Part:
+    def questions(self, inputs: Any, options: RequestOptions = NOTHING) -> Part:
         """inputs: rows by column name, or columns by name."""
         rows = inputs if isinstance(inputs, Mapping) else list(inputs)
         examples = list(unlabelled_rows(rows, self._target()))
@@ -439,11 +439,11 @@ class ColumnsReader(InputReader[Part]):
     def question_keys(self, origin: Origin) -> tuple[str, ...]:
         return ()
 
-    def shown_input(self, example: Example) -> ShownRow:
-        return ShownRow.of(example.value)
+    def shown_input(self, example: Example) -> DisplayRow:
+        return DisplayRow.of(example.value)
 
-    def shown_line(self, line: str) -> ShownRow:
-        return ShownRow(row_of_line(line))
+    def shown_line(self, line: str) -> DisplayRow:
+        return DisplayRow(row_of_line(line))
 
 
 class Columns(Input):

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn.functional import adaptive_avg_pool2d, affine_grid, dropout, grid_sample
 
 from ensue.data.frames.origin import FILES, Origin
-from ensue.data.rows import Tell
+from ensue.data.rows import ProblemCallback
 from ensue.data.settings import DataSettings
 from ensue.layers.convolution import ConvolutionBlocks
 from ensue.layers.feedforward import HiddenLayers
@@ -333,7 +333,7 @@ class PictureInputReader(InputReader[PicturePart], PictureReader):
         return shape
 
     def files(
-        self, data: DataSettings, on_bad_row: Tell | None = None, origin: Origin = FILES
+        self, data: DataSettings, on_bad_row: ProblemCallback | None = None, origin: Origin = FILES
     ) -> PartFiles[PicturePart]:
         if not origin.files:
             return super().files(data, on_bad_row, origin)

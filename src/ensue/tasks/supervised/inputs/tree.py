@@ -23,7 +23,7 @@ from ensue.errors import DataError, OptionError
 from ensue.files.opening import TREE_DEPTH, TREE_LENGTH
 from ensue.layers.recursive import PLACES
 from ensue.settings import OFF, Size
-from ensue.tasks.abilities import NOTHING, Asked
+from ensue.tasks.abilities import NOTHING, RequestOptions
 from ensue.tasks.baselines.text_features import Texts
 from ensue.tasks.baselines.text_linear import TextLinear, fit_text_linear, fit_text_ridge
 from ensue.tasks.codec import unpacked
@@ -371,7 +371,7 @@ class TreeReader(InputReader[Part]):
         """Words are what stands between brackets and spaces."""
         return Tokenisers(Tokeniser("spaces"))
 
-    def questions(self, inputs: Any, options: Asked = NOTHING) -> Part:
+    def questions(self, inputs: Any, options: RequestOptions = NOTHING) -> Part:
         if isinstance(inputs, str):
             raise OptionError("predict: expected a list of trees, got one text; write [text]")
         whole = self.model.learned.input.whole
