@@ -54,7 +54,7 @@ def walk(search: Setting, choose: Choose) -> Iterator[Taken]:
 
 
 def hypotheses(search: Setting, steps: Iterator[Taken]) -> list[Hypothesis]:
-    """What was taken, row by row."""
+    """The chosen sequences, row by row."""
     walked = list(steps)
     if not walked:
         return []
