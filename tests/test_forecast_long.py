@@ -57,10 +57,10 @@ def test_members_say_of_a_window_the_same_bits_whatever_it_is_asked_with() -> No
     model = Forecaster(model=settings_of(2), train={"epochs": 1, "most_updates": 1})
     own = columns(2)
     model.fit(own)
-    part = part_of_table(own, model.model)
-    origins = origins_of(part, model.model)
+    part = part_of_table(own, model.settings)
+    origins = origins_of(part, model.settings)
     assert len(origins) > 2 * BLOCK
-    windows = [model.learned.windows(part.series, model.model) for _ in range(2)]
+    windows = [model.learned.windows(part.series, model.settings) for _ in range(2)]
     one, two = (own for own in windows if isinstance(own, MixedWindows))
     whole = one.base(origins)
     np.testing.assert_array_equal(two.base(origins[70:71]), whole[:, 70:71])

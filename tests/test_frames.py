@@ -320,12 +320,12 @@ def test_several_labels_come_as_lists() -> None:
         {**data, "tags": [[word for word in WORDS[:2] if word in text] for text in data["text"]]}
     )
     model = classifier().fit(frame)
-    assert model.model.several, "the data tell"
+    assert model.settings.several, "the data tell"
     found = model.predict(frame)
     answers = model.predict(data["text"])
     assert found["labels"].tolist() == [list(own.labels) for own in answers]
     one = frame.assign(tags=[len(own) for own in frame["tags"]])
-    assert not model.fit(one).model.several, "the next fit begins as the model was made"
+    assert not model.fit(one).settings.several, "the next fit begins as the model was made"
     assert "for several labels at once" in refused(lambda: classifier(several=False).fit(frame)), (
         "what a person says stands"
     )
@@ -527,7 +527,7 @@ def test_an_index_of_times() -> None:
     for name in ("day", None):
         frame = sales.set_index("day").rename_axis(name)[["sales"]]
         model = forecaster().fit(frame)
-        assert model.model.time == (name or "index")
+        assert model.settings.time == (name or "index")
         found = model.predict(frame)
         assert isinstance(found.index, pd.DatetimeIndex)
         assert found.index.name == name

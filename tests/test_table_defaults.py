@@ -150,7 +150,7 @@ def test_the_linear_model_answers_with_the_network() -> None:
 def test_identifiers_are_not_read_unless_told() -> None:
     rows = [{"customer_id": 1000 + 7 * k % 997, **row} for k, row in enumerate(churn(200, 6))]
     model = TableModel(model=SMALL, train={"epochs": 1}).fit(rows, target="churn")
-    assert model.model.leave_out == ["customer_id"]
+    assert model.settings.leave_out == ["customer_id"]
     assert "customer_id" not in {own.name for own in model.learned.input.columns.numbers}
     assert model.predict([{k: v for k, v in rows[0].items() if k != "customer_id"}])
     told = TableModel(model={**SMALL, "leave_out": []}, train={"epochs": 1})
@@ -158,7 +158,7 @@ def test_identifiers_are_not_read_unless_told() -> None:
     assert "customer_id" in {own.name for own in told.learned.input.columns.numbers}
     repeated = [{"customer_id": k % 20, **row} for k, row in enumerate(churn(200, 6))]
     again = TableModel(model=SMALL, train={"epochs": 1}).fit(repeated, target="churn")
-    assert again.model.leave_out == []
+    assert again.settings.leave_out == []
 
 
 def test_empty_cells_are_learned_with_and_said() -> None:

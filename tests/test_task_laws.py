@@ -159,9 +159,9 @@ def test_recurrent_layers_of_a_task_are_as_its_settings_say(row: Row, fitted: Fi
 def test_every_family_encoder_and_solved_kind_has_a_row() -> None:
     for name in TASKS:
         rows = [row for row in TABLE if row.task == name]
-        families = {row.new().model.family for row in rows} if TASKS[name].families else set()
+        families = {row.new().settings.family for row in rows} if TASKS[name].families else set()
         assert families == {*TASKS[name].families}, name
-    encoders = {getattr(row.new().model, "encoder", "") for row in TABLE}
+    encoders = {getattr(row.new().settings, "encoder", "") for row in TABLE}
     assert {*ENCODERS} <= encoders
 
 

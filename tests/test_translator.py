@@ -101,7 +101,7 @@ def fitted() -> Callable[[str], Translator]:
 def with_settings(model: Translator, **changed: Any) -> Translator:
     """The same model with other settings of its search."""
     other = copy(model)
-    other.model = model.model.model_copy(update=changed)
+    other.settings = model.settings.model_copy(update=changed)
     return other
 
 

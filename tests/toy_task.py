@@ -144,7 +144,7 @@ class LinearRate(RateNetwork):
 
 class RecurrentFamily(Family[TallySettings]):
     def build(self, model: TallyModel) -> nn.Module:
-        return RecurrentRate(len(model.learned.letters), model.model)
+        return RecurrentRate(len(model.learned.letters), model.settings)
 
     def describe(self, settings: TallySettings) -> str:
         return f"{settings.cell} of {settings.hidden_size}"
@@ -217,7 +217,7 @@ class Tally(RowTask[TallySettings, LearnedTally]):
         return LearnedTally(train.tokenisers, letters, float(label_values(train).mean()))
 
     def source(self, train: Part, model: TallyModel, seed: int) -> SequenceSource:
-        columns, rows = model.learned.columns(train), model.model.batch_rows
+        columns, rows = model.learned.columns(train), model.settings.batch_rows
         return SequenceSource(columns, train.names, seed=seed, budget=10**6, most_rows=rows)
 
     def validation(self, network: nn.Module, part: Part, model: TallyModel) -> ColumnScores:
@@ -283,7 +283,7 @@ def _expected(part: Part, model: TallyModel, asked: Asked) -> Floats:
     """(rows,): the expected counts, none beyond what was asked for, or else was set."""
     learned = model.learned
     rates = learned.scale * _rates(model.networks, learned.columns(replace(part, labels=None)))
-    return np.minimum(rates, asked.get("at_most", model.model.at_most))
+    return np.minimum(rates, asked.get("at_most", model.settings.at_most))
 
 
 def _near(wrong: Floats) -> NDArray[np.bool_]:

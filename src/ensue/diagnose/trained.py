@@ -227,7 +227,7 @@ def flow_of_model(
 def refuse_without_cells(model: AnyModel, where: str) -> None:
     """Raises an error for a model without a recurrent layer."""
     if not any(is_layer(module) for network in model.networks for module in network.modules()):
-        keys = [key for key in ("encoder", "family") if hasattr(model.model, key)]
+        keys = [key for key in ("encoder", "family") if hasattr(model.settings, key)]
         hint = f"; --set model.{keys[0]}=recurrent trains one" if keys else ""
         raise OptionError(
             f"{where}: expected a model with recurrent layers, got {model.describe()}" + hint

@@ -19,6 +19,7 @@ from ensue.data.settings import DataSettings
 from ensue.errors import DataError, OptionError, unknown
 from ensue.files.run_folder import RunFolder
 from ensue.tasks.answers import Answers, answer_frame
+from ensue.tasks.any_model import table_of
 from ensue.tasks.evaluation.openings import Openings
 from ensue.tasks.finite_answers import answers_of
 from ensue.tasks.options import EVALUATE, PREDICT
@@ -145,7 +146,7 @@ def _guessed(
         if needs_time and "time" not in roles.get("model", {}):
             roles.setdefault("model", {})["time"] = index
     made = {
-        table: {key: getattr(getattr(model, table), key) for key in keys} | roles.get(table, {})
+        table: {key: getattr(table_of(model, table), key) for key in keys} | roles.get(table, {})
         for table, keys in model.explicit.items()
     }
     sample = Sample(source.settings(roles.get("data", {})), made, source.origin)
@@ -209,7 +210,7 @@ def _asked_roles(model: AnyModel, table: TableGiven, columns: Mapping[str, Any])
     roles = named_roles(model.task, columns, table.known)
     _require(table, roles)
     for key, value in roles.get("model", {}).items():
-        if value != (fitted := getattr(model.model, key)):
+        if value != (fitted := getattr(model.settings, key)):
             raise OptionError(
                 f"{key}: this model was fitted with {fitted!r}, got {value!r}; rename the column"
             )

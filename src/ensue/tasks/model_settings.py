@@ -10,6 +10,7 @@ from ensue.cells.permission import NO_PERMISSION
 from ensue.errors import OptionError
 from ensue.setting_words import WORDS
 from ensue.settings import Table, one_of, unknown_key
+from ensue.tasks.any_model import ATTRIBUTES, table_of
 from ensue.tasks.blocks.layer_settings import with_loaded_cells
 from ensue.tasks.fitting import Fitting
 from ensue.tasks.kept_cells import cell_facts
@@ -140,7 +141,7 @@ def not_watched(task: Task[Any, Any, Any], watch: object) -> str:
 def config_of(model: AnyModel) -> dict[str, Any]:
     """Every setting by `table.key`."""
     names = (*TABLES, "base") if model.base.path else TABLES
-    tables = {name: getattr(model, name).table() for name in names}
+    tables = {name: table_of(model, name).table() for name in names}
     facts = {f"{t}.{k}": v for t, table in tables.items() for k, v in table.items()}
     return {**facts, **model.inputs.flat()}
 
@@ -149,7 +150,7 @@ def run_settings(model: AnyModel, how: Fitting, layers: LayerRates = ALL_LEARN) 
     """What must be the same when training continues: every setting, and the equations of custom
     cells, wherever their files are. layers: those that begin from a base."""
     facts = dict(config_of(model) if how.config is None else how.config)
-    for key, cell in cell_facts(model.model).items():
+    for key, cell in cell_facts(model.settings).items():
         facts[f"model.{key}"] = f"{cell['name']}@{cell['equations']}"
     facts.pop("base.path", None)  # what it holds counts, base.digest, not where it is
     return RunSettings(facts, layers)
@@ -165,14 +166,14 @@ class Settled:
     def take(self, model: AnyModel, tables: Tables) -> None:
         """Also these."""
         for name, changed in tables.items():
-            old: Any = getattr(model, name)
+            old = table_of(model, name)
             self._before.setdefault(name, old)
             new = type(old).of({**dict(old), **changed}, name)
-            setattr(model, name, with_loaded_cells(new, NO_PERMISSION))
+            setattr(model, ATTRIBUTES.get(name, name), with_loaded_cells(new, NO_PERMISSION))
 
     def undo(self, model: AnyModel) -> None:
         for name, before in self._before.items():
-            setattr(model, name, before)
+            setattr(model, ATTRIBUTES.get(name, name), before)
 
 
 def adapt(model: AnyModel, train: P, say: Callable[[str], None]) -> Tables:

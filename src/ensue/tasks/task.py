@@ -193,7 +193,7 @@ class Task(Abilities, ABC, Generic[S, P, L]):
 
     def unpack(self, saved: Saved, model: Model[S, P, L]) -> L:
         """The inverse of `pack`."""
-        return unpacked(self.learned_class, saved, settings=model.model)
+        return unpacked(self.learned_class, saved, settings=model.settings)
 
     def exported(self, model: Model[S, P, L]) -> Exported:
         """The network with named inputs and outputs, and the steps around it; an error names what
@@ -202,7 +202,7 @@ class Task(Abilities, ABC, Generic[S, P, L]):
 
     def describe(self, model: Model[S, P, L]) -> str:
         """The network in a few words."""
-        return _family(self, model).describe(model.model)
+        return _family(self, model).describe(model.settings)
 
     def facts(self, model: Model[S, P, L]) -> list[str]:
         """Lines on a fitted model, next to its size."""
@@ -222,6 +222,6 @@ def is_solved(task: Task[Any, Any, Any], settings: Any) -> bool:
 
 
 def _family(task: Task[S, Any, Any], model: Model[S, Any, Any]) -> Family[Any]:
-    family = family_of(task, model.model)
+    family = family_of(task, model.settings)
     assert family is not None
     return family

@@ -259,7 +259,7 @@ def _rows(weights: Tensor) -> Weights:
 
 
 def _no_heads(model: AnyModel) -> OptionError:
-    keys: Mapping[str, Any] = model.model.table()
+    keys: Mapping[str, Any] = model.settings.table()
     key = next((key for key in ("encoder", "family") if key in keys), "")
     return OptionError(
         f"--attention: expected a Transformer, got {model.describe()}; train one with "
@@ -301,7 +301,7 @@ class EncoderHeads:
         def run(network: nn.Module) -> object:
             return self._run(network, part, model)
 
-        described = ENCODERS[model.model.encoder].describe(model.model)
+        described = ENCODERS[model.settings.encoder].describe(model.settings)
         return head_maps(model, run, looking, answer_text, options.get("layer"), described)
 
 

@@ -159,12 +159,12 @@ def end_of(model: ForecastModel, series: Series, now: int) -> Before:
     first = _first_shown(model, now)
     times = series.times[first:now] or [str(step - now) for step in range(first, now)]
     columns = series.values[first:now].T.tolist()
-    return Before(times, dict(zip(model.model.targets, columns, strict=False)))
+    return Before(times, dict(zip(model.settings.targets, columns, strict=False)))
 
 
 def _first_shown(model: ForecastModel, now: int) -> int:
     season = model.learned.baselines.season
-    return max(0, now - SHOWN_BEFORE * max(model.model.horizon, season))
+    return max(0, now - SHOWN_BEFORE * max(model.settings.horizon, season))
 
 
 def drawn_ahead(model: ForecastModel, series: Series, target: str = "") -> str:
@@ -174,20 +174,20 @@ def drawn_ahead(model: ForecastModel, series: Series, target: str = "") -> str:
 
 def drawn_end(model: ForecastModel, series: Series, target: str = "") -> str:
     """The last horizon of each series that is long enough, with the actual values."""
-    lengths = series.lengths - model.model.horizon
-    history = model.learned.history(model.model)
+    lengths = series.lengths - model.settings.horizon
+    history = model.learned.history(model.settings)
     long = np.flatnonzero(lengths >= history)
     if not len(long):
         enough(model, series, lengths)
     among = series.among(long.tolist())
-    window = NextWindow(among, among.bounds[1:] - model.model.horizon)
+    window = NextWindow(among, among.bounds[1:] - model.settings.horizon)
     return _drawn(model, among, window, target, is_known=True)
 
 
 def _drawn(
     model: ForecastModel, series: Series, window: NextWindow, target: str, is_known: bool = False
 ) -> str:
-    settings = model.model
+    settings = model.settings
     if target and target not in settings.targets:
         raise unknown("target", target, settings.targets)
     names = [target] if target else settings.targets

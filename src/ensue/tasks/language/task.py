@@ -195,16 +195,16 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
 
     # ------------------------------------------------------------- learned
     def fitted_settings(self, train: Part, model: AnyLanguageModel) -> Recipe:
-        return language_recipe(train, model.text, model.model, model.explicit["model"])
+        return language_recipe(train, model.text, model.settings, model.explicit["model"])
 
     def learn(self, train: Part, validation: Part, model: AnyLanguageModel) -> LearnedLanguage:
-        design = FAMILIES[model.model.family].ngrams(model.model)
+        design = FAMILIES[model.settings.family].ngrams(model.settings)
         return LearnedLanguage.learn(train, validation, model.text, design, model.pretrained)
 
     def source(self, train: Part, model: AnyLanguageModel, seed: int) -> StreamSource:
         stream = _stream(train, model)
-        columns, steps = model.model.columns, model.model.steps
-        ahead = steps if FAMILIES[model.model.family].looks_ahead else 0
+        columns, steps = model.settings.columns, model.settings.steps
+        ahead = steps if FAMILIES[model.settings.family].looks_ahead else 0
         return StreamSource(stream, "the text", columns=columns, steps=steps, ahead=ahead)
 
     def validation(
@@ -247,11 +247,11 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
             },
             baselines={
                 "unigrams": _unigram_perplexity(learned.words, rows),
-                **FAMILIES[model.model.family].baselines(rows, model),
+                **FAMILIES[model.settings.family].baselines(rows, model),
             },
             classes=[],
             confusion=[],
-            worst=_surprises(part, logs, model.model.direction),
+            worst=_surprises(part, logs, model.settings.direction),
             higher_is_better=False,
             notes=_impossible(int(np.isneginf(logs.values).sum())),
             sums=sums,
@@ -328,7 +328,7 @@ class LanguageModel(Model[LanguageSettings, Part, LearnedLanguage, Scored]):
 def _stream(part: Part, model: AnyLanguageModel) -> Tokens:
     """A part as the networks of the model read it."""
     stream = stream_of(model.learned.rows(part), END_NUMBER)
-    return read_from(stream, model.model.direction)
+    return read_from(stream, model.settings.direction)
 
 
 # --- of an evaluation --------------------------------------------------------------------------
@@ -337,7 +337,7 @@ def _stream(part: Part, model: AnyLanguageModel) -> Tokens:
 def _filling(rows: Ragged, model: AnyLanguageModel) -> Mapping[str, float]:
     """How well words are filled in, of networks."""
     networks = [network for network in model.networks if isinstance(network, LanguageNetwork)]
-    if model.model.direction == "backward":  # it knows nothing of what stands before a blank
+    if model.settings.direction == "backward":  # it knows nothing of what stands before a blank
         return {}
     return filling_scores(networks, stream_of(rows, END_NUMBER)) if networks else {}
 

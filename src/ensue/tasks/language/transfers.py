@@ -62,7 +62,7 @@ class LanguageTransfers(Transfers):
     follows = Transfers.follows | {f"model.{key}" for key in NETWORK}
 
     def gives(self, model: AnyModel, called: str, digest: str) -> Pretrained:
-        settings, learned = model.model, model.learned
+        settings, learned = model.settings, model.learned
         network = cast(LanguageNetwork, model.networks[0]) if model.networks else None
         encoder = None if network is None else network.encoder
         if network is None or encoder is None:

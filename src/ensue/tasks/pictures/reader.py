@@ -238,7 +238,7 @@ class PictureReader(RowReader[PicturePart]):
         shape, numbers = (None, None) if like is None else (like.shape, like.numbers)
         if self.model.fitted:
             shape = self.learned_shape()
-        return collect_pictures(rows(), self.model.model, numbers, shape, self.cut(rows, like))
+        return collect_pictures(rows(), self.model.settings, numbers, shape, self.cut(rows, like))
 
     def questions(self, inputs: Any, options: Asked = NOTHING) -> PicturePart:
         """inputs: arrays of bytes, or names of files."""

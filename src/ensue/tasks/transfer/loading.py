@@ -264,7 +264,7 @@ def _model(path: str, model: AnyModel) -> Pretrained:
 def _trust(saved: Saved, model: AnyModel) -> Trust:
     """Permission to load the base: its custom cell is that of this training, and no file of the
     base's folder is run."""
-    references = cell_references(model.model)
+    references = cell_references(model.settings)
     if saved.facts.get("cells") and references:
         return Trust(cell=next(iter(references.values())).ready(), command=NAME_THE_CELL)
     return Trust(command=NAME_THE_CELL, instead=NAME_THE_CELL)

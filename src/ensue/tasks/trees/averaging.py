@@ -31,7 +31,7 @@ class TreeAverages(RowAverages):
         read: LearnedTree = model.learned.input
         if read.whole:
             return super().outputs(part, model)
-        forest, tokens = read.forest(part), model.task.input.answer_budget(model.model)  # type: ignore[attr-defined]
+        forest, tokens = read.forest(part), model.task.input.answer_budget(model.settings)  # type: ignore[attr-defined]
         outputs = [node_outputs(network, forest, tokens) for network in model.networks]
         return [z.double().numpy() / model.learned.temperature for z in outputs]
 

@@ -34,9 +34,9 @@ class ForecastAverages(Averages):
 
     def outputs(self, part: SeriesPart, model: ForecastModel) -> list[Array]:
         """Of the steps after the part."""
-        window, quantiles = next_window(model, part.series), model.model.quantiles
+        window, quantiles = next_window(model, part.series), model.settings.quantiles
         predicted = forecasts(model, window.series, window.origins, bool(quantiles))
-        places = [levels_asked(model.model).index(level) for level in quantiles]
+        places = [levels_asked(model.settings).index(level) for level in quantiles]
         every = [
             predicted.point,
             predicted.low,
@@ -60,8 +60,8 @@ class ForecastAverages(Averages):
         self, outputs: Outputs, validation: SeriesPart, model: ForecastModel
     ) -> dict[str, float]:
         """Of numbers that are scaled by the spread of the training part."""
-        origins, learned = origins_of(validation, model.model), model.learned
-        off = _mean(outputs)[0] - truth_of(validation.series, origins, model.model)
+        origins, learned = origins_of(validation, model.settings), model.learned
+        off = _mean(outputs)[0] - truth_of(validation.series, origins, model.settings)
         known = {key: k for k, key in enumerate(learned.scale.ids)}
         rows = np.array([known.get(key, -1) for key in validation.series.ids])
         units: Units = learned.units.of_windows(rows[validation.series.owner[origins - 1]])
@@ -75,7 +75,7 @@ class ForecastAverages(Averages):
         they are known."""
         from ensue.tasks.forecast.draws import end_of  # pictures are no part of most answers
 
-        settings, series = model.model, part.series
+        settings, series = model.settings, part.series
         window = next_window(model, series)
         bounds = np.moveaxis(_mean(outputs), 0, -1)  # (horizon, windows, targets, kinds)
         steps: list[ForecastStep] = []

@@ -221,12 +221,12 @@ class LearnedColumns(LearnedInput):
         return CELLS
 
     def encode(self, part: Part, model: ModelView) -> FixedWidth:
-        return FixedWidth(self.columns.encode(Grid.of(part), model.model))
+        return FixedWidth(self.columns.encode(Grid.of(part), model.settings))
 
     def encoder(self, model: ModelView) -> ColumnsEncoder:
         counts = [len(column.categories) for column in self.columns.categories]
         features = self.columns.features.layer()
-        return ColumnsEncoder(self.columns.width, counts, model.model, features)
+        return ColumnsEncoder(self.columns.width, counts, model.settings, features)
 
     def row_texts(self, part: Part) -> Callable[[int], tuple[str, str]]:
         texts = part.numbers.token_names
@@ -237,7 +237,7 @@ class LearnedColumns(LearnedInput):
         return row_text
 
     def features(self, part: Part, model: ModelView) -> Tensor:
-        return dense_rows(self.columns, part, model.model)
+        return dense_rows(self.columns, part, model.settings)
 
     def linear(
         self, train: Part, validation: Part, target: Target, model: ModelView
@@ -245,7 +245,7 @@ class LearnedColumns(LearnedInput):
         x, y = self.features(train, model), torch.from_numpy(target.encode(train))
         regression = Regression(x.shape[1], target.linear_width, target.regression).double()
         regression.solve(x, y.double() if y.is_floating_point() else y, RIDGE)
-        return FittedLinear(ColumnsLinear(self.columns, model.model, regression))
+        return FittedLinear(ColumnsLinear(self.columns, model.settings, regression))
 
     def question(self, model: ModelView) -> InputQuestion:
         features = self.columns.features
@@ -256,15 +256,15 @@ class LearnedColumns(LearnedInput):
                 inputs["features"] = features_read(features, inputs)
             return inputs
 
-        steps = (row_step(self.columns, model.model.missing != "error"),)
+        steps = (row_step(self.columns, model.settings.missing != "error"),)
         return InputQuestion(column_inputs(self.columns), steps, batch)
 
     def remarks(self, train: Part, target: Target, model: ModelView) -> list[str]:
-        arrays = self.columns.encode(Grid.of(train), model.model)
+        arrays = self.columns.encode(Grid.of(train), model.settings)
         number = None
         if target.numeric:
             number = target.encode(train)[:, 0].astype(np.float64)
-        lines = almost_numbers(Grid.of(train), self.columns, model.model)
+        lines = almost_numbers(Grid.of(train), self.columns, model.settings)
         return lines + self.columns.remarks(arrays, number)
 
     def occlusions(self, part: Part, model: ModelView) -> Occlusions:
@@ -274,7 +274,7 @@ class LearnedColumns(LearnedInput):
         cells = [part.numbers.token_names[k] for k in part.inputs.row(0)]
         nothing = {column.name: repr(column.mean) for column in self.columns.numbers}
         nothing |= {column.name: NEVER_SEEN for column in self.columns.categories}
-        if model.model.missing != "error":
+        if model.settings.missing != "error":
             made = (name for feature in self.columns.features.readings for name in [feature.column])
             nothing |= {name: "" for name in made if name not in nothing}
         names, rows = list[str](), list[list[int]]()
@@ -455,13 +455,13 @@ class Columns(Input):
     exact = True
 
     def learn(self, train: Part, model: ModelView) -> LearnedColumns:
-        columns = TableColumns.learn(Grid.of(train), model.model)
+        columns = TableColumns.learn(Grid.of(train), model.settings)
         return LearnedColumns(columns, str(model.roles.get("label", "")))
 
     def unpack_linear(
         self, saved: Saved, learned: LearnedColumns, target: Target, model: ModelView
     ) -> ColumnsLinear:
-        return unpacked(ColumnsLinear, saved, input=learned, target=target, settings=model.model)
+        return unpacked(ColumnsLinear, saved, input=learned, target=target, settings=model.settings)
 
     def share(self, settings: ColumnsSettings, target: Target) -> Share:
         return settings.linear_share or None

@@ -367,7 +367,7 @@ class Joined(Input):
 
     def views(self, model: ModelView) -> dict[str, InputView]:
         """The model as each input sees it."""
-        settings: Any = model.model
+        settings: Any = model.settings
         most = self.answer_budget(settings)
         by_name = {}
         for each in self.inputs:
@@ -385,9 +385,9 @@ class Joined(Input):
 
     # ------------------------------------------------------------- learned
     def learn(self, train: JoinedPart, model: ModelView) -> LearnedJoined:
-        if getattr(model.model, "ngrams", 0):
+        if getattr(model.settings, "ngrams", 0):
             raise OptionError(
-                f"model.ngrams: expected 0 with several inputs, got {model.model.ngrams}; "
+                f"model.ngrams: expected 0 with several inputs, got {model.settings.ngrams}; "
                 "model.linear = mixed reads n-grams of every text"
             )
         views = self.views(model)
@@ -468,5 +468,5 @@ def _own_recipe(part: Any, view: InputView, kind: str, explicit: frozenset[str])
     if view.kind == "text":
         return text_recipe(part, model, mixed=False)
     if view.kind == "columns":
-        return table_recipe(Grid.of(part), kind, view.model, explicit)
+        return table_recipe(Grid.of(part), kind, view.settings, explicit)
     return Recipe()

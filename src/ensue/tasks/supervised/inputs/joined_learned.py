@@ -135,7 +135,7 @@ class InputView:
     name: str
     kind: str
     column: str
-    model: Table
+    settings: Table
     text: TextSettings
     unit: int = 1
     networks: tuple[nn.Module, ...] = ()

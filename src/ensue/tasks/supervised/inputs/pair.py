@@ -215,7 +215,7 @@ class LearnedPair(LearnedInput):
         return PairBatch(batch_of(columns.first, rows), batch_of(columns.second, rows))
 
     def encoder(self, model: ModelView) -> PairEncoder:
-        settings = model.model
+        settings = model.settings
         embed = Embed([self.inputs.feature(settings)], settings.dropout_input)
         encoder = encoder_of(settings, embed.width)
         return PairEncoder(
@@ -394,7 +394,7 @@ class Pair(Input):
 
     def learn(self, train: Part, model: ModelView) -> LearnedPair:
         return LearnedPair(
-            LearnedInputs.learn(train, model.text, model.model, base=model.beginning)
+            LearnedInputs.learn(train, model.text, model.settings, base=model.beginning)
         )
 
     def unpack_linear(

@@ -147,7 +147,7 @@ class LearnedPictures(LearnedInput):
 
     def encoder(self, model: ModelView) -> PictureEncoder:
         mean, spread = torch.from_numpy(self.mean), torch.from_numpy(self.spread)
-        return PictureEncoder(self.shape, mean, spread, model.model)
+        return PictureEncoder(self.shape, mean, spread, model.settings)
 
     def row_texts(self, part: PicturePart) -> Callable[[int], tuple[str, str]]:
         return lambda row: (part.names[row], "")
@@ -338,7 +338,7 @@ class PictureInputReader(InputReader[PicturePart], PictureReader):
         if not origin.files:
             return super().files(data, on_bad_row, origin)
         shape = self.learned_shape() if self.model.fitted else None
-        return PictureFiles(data, self.model.model, shape, on_bad_row)
+        return PictureFiles(data, self.model.settings, shape, on_bad_row)
 
     def check_labels(self, part: PicturePart, name: str) -> None:
         if not len(part) or part.labels is None:
