@@ -18,7 +18,7 @@ def squared(tell: Tell, number: int) -> int:
 
 
 @work
-def told(tell: Tell, value: Any) -> Any:
+def surroundings(tell: Tell, value: Any) -> Any:
     """What came, and where."""
     threads = os.environ["OMP_NUM_THREADS"]
     return {"value": value, "pid": os.getpid(), "threads": threads, "rank": os.environ.get("RANK")}
