@@ -70,7 +70,7 @@ ELSEWHERE: dict[str, str] = {
     "what --quick and --best set": HELP,
     "`ensue COMMAND --help` explains": HELP,
     "tensorboard --logdir": "the advice is another program, tensorboard",
-    "next: ensue": "told after success: test_first_mistakes.py pastes it",
+    "Next: ensue evaluate": "told after success: test_first_mistakes.py pastes it",
     "(guessed; --text and --label choose": "names options of data check",
     "is a folder, not a file": "told by readers of single files; `train` reads folders",
     ": use another --encoding": "bytes that no common encoding has, so that none can be named",

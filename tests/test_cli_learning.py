@@ -80,11 +80,13 @@ def test_from_a_file_to_answers(ensue: Ensue, tmp_path: Path) -> None:
     write_reviews(tmp_path / "reviews.csv")
     code, out, err = ensue(*TRAIN, *settings())
     assert code == 0
-    assert out.startswith("r1: best on validation: accuracy ")
+    assert out.startswith("r1: validation part, ")
+    assert "\n  accuracy " in out
+    assert "95 % interval" in out
     said = err.splitlines()
     assert said[0] == "task: classify (one label for each row)"
     assert said[1] == "split: 80 % train, 10 % validation, 10 % test, by the hash of each row"
-    assert said[-1] == "next: ensue evaluate r1    ensue predict r1 FILE"
+    assert said[-1] == "Next: ensue evaluate r1    scores on unseen rows, and mistakes"
     assert {"config.toml", "history.jsonl", "model", "card.md"} <= set(os.listdir("r1"))
 
     code, out, _ = ensue("evaluate", "r1")

@@ -140,13 +140,13 @@ def run_training(options: TrainOptions, further: FurtherOptions) -> None:
             on = elsewhere(options)
             first = None if on is None else members_elsewhere(folder, config, on, tell, allow)
             with attempted(folder) if team.first else nullcontext():
-                trained = train_run(config, folder, watchers, tell, allow, first)
+                trained = train_run(config, folder, watchers, tell, allow, first, summary=True)
         if team.first:
             report(f"{options.run}: {trained.best()}")
             if not options.quiet:
                 test = "" if config.data.has_test else " --test FILE"
                 run = in_shell(options.run)
-                say(f"next: ensue evaluate {run}{test}    ensue predict {run} FILE")
+                say(f"Next: ensue evaluate {run}{test}    scores on unseen rows, and mistakes")
     finally:
         processes.end()
 

@@ -46,7 +46,7 @@ def runs(
 
         for name, count in replay(folder, tensorboard).items():
             report(f"{printable(name)}: {count:,} points")
-        say(f"next: tensorboard --logdir {in_shell(tensorboard)}")
+        say(f"Next: tensorboard --logdir {in_shell(tensorboard)}")
         return
     listed = list_runs(folder)
     if as_json:

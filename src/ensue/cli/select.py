@@ -136,7 +136,7 @@ def select_command(options: SelectOptions, further: FurtherOptions) -> None:
     if options.picture is not None and selection.winner:
         write_picture(options.picture, selection.picture(), options.dark)
     if selection.winner:
-        tell(f"next: ensue predict {in_shell(options.run / selection.winner.folder)} FILE")
+        tell(f"Next: ensue predict {in_shell(options.run / selection.winner.folder)} FILE")
 
 
 def _compared(options: SelectOptions, config: "RunConfig") -> "Selection":

@@ -29,7 +29,7 @@ from ensue.tasks.evaluation.bootstrap import Interval, RowSums
 MOST_CLASSES, MOST_CONFUSED, MOST_PAIRS = 30, 12, 8
 ROOM = 18  # cells of a score's name
 PREVIEW = 60  # characters of a text
-NOT_KEPT = ("sums", "names", "opened")  # as long as the data, or true of this moment only
+NOT_KEPT = ("sums", "baseline_sums", "names", "opened")  # as long as the data, or of this moment
 
 
 class ClassRow(NamedTuple):
@@ -75,9 +75,9 @@ class Evaluation(Printed):
     how the scores were counted.
 
     sums: what each row adds to a score, by the score's name; names: where these rows come from.
-    Two models are compared by them, row by row. opened: how often these rows have been evaluated,
-    where that was counted. tables: the class of each row of a field that is a
-    table.
+    Two models are compared by them, row by row. baseline_sums: the same of baselines, by name,
+    for the first score. opened: how often these rows have been evaluated, where that was counted.
+    tables: the class of each row of a field that is a table.
 
     >>> lines = ["the dog runs", "the cat sleeps"]
     >>> found = LanguageModel(model={"family": "ngram"}).fit(lines, lines).evaluate(lines)
@@ -97,6 +97,7 @@ class Evaluation(Printed):
     unknown: int = 0
     notes: Sequence[str] = ()
     sums: Mapping[str, RowSums] = field(default_factory=dict, repr=False, compare=False)
+    baseline_sums: Mapping[str, RowSums] = field(default_factory=dict, repr=False, compare=False)
     names: Sequence[str] = field(default=(), repr=False, compare=False)
     opened: TimesOpened = field(default=TimesOpened(), repr=False, compare=False)
 
@@ -109,7 +110,7 @@ class Evaluation(Printed):
         return next(iter(self.scores))
 
     def as_json(self) -> dict[str, Any]:
-        """All but `sums` and `names`, which are as long as the data, and `opened`."""
+        """All but `opened` and what is as long as the data: `names` and both sums."""
         plain = [each.name for each in fields(self) if each.name not in NOT_KEPT]
         json = {name: getattr(self, name) for name in plain}
         json["scores"] = {name: score._asdict() for name, score in self.scores.items()}
