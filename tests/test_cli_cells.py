@@ -218,8 +218,8 @@ def test_a_file_finds_the_modules_beside_it(tmp_path: Path) -> None:
         (
             OWN + SECOND,
             ":Other",
-            "{file}: Other cannot be made without rate; make one in the file, "
-            "mine = Other(...), and name it: {file}:mine",
+            "{file}: Other needs arguments: rate; create one in the file, mine = Other(...), "
+            "and name it: {file}:mine",
         ),
         (
             "from ensue.cells import LSTM\nx = 1\n",

@@ -300,7 +300,7 @@ def test_what_is_no_run_is_not_listed(ensue: Ensue, folder: Path) -> None:
     (folder / "elsewhere").mkdir()
     (folder / "elsewhere" / "config.toml").write_text("[tool]\n")
     assert len(list_runs(folder).runs) == 3
-    assert ensue("runs", "elsewhere")[1] == "elsewhere: no run in it or below it\n"
+    assert ensue("runs", "elsewhere")[1] == "elsewhere: no run in this folder or below it\n"
     assert ensue("runs", "gone")[2] == "RunError: gone: there is no such folder\n"
 
 

@@ -123,7 +123,7 @@ def _make(kind: type[Cell], name: str, path: Path) -> Cell:
     ]
     if needed:
         raise OptionError(
-            f"{path}: {name} cannot be made without {', '.join(needed)}; make one in the file, "
+            f"{path}: {name} needs arguments: {', '.join(needed)}; create one in the file, "
             f"mine = {name}(...), and name it: {path}:mine"
         )
     return kind()

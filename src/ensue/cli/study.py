@@ -145,7 +145,7 @@ def write_json(path: Path, facts: dict[str, object]) -> None:
 
 # --- of a run ----------------------------------------------------------------------
 
-studies = group("study", "Studies of a run: what its labels and its base are worth.")
+studies = group("study", "Studies of a run: the value of labels and of a base.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,7 +157,9 @@ class LabelOptions:
     folder: Annotated[Path | None, option("--run FOLDER", "Folder of the runs. [RUN-labels]")] = (
         None
     )
-    workers: Annotated[int, option("--workers N", "Runs trained at the same time.", min=1)] = 1
+    workers: Annotated[
+        int, option("--workers N", "Number of runs trained at the same time.", min=1)
+    ] = 1
     settings: Annotated[
         list[str] | None,
         option("--set KEY=VALUE", "Change any setting of all runs; may be repeated."),
@@ -172,7 +174,7 @@ class LabelOptions:
 @studies.command("labels")
 @grouped
 def labels_command(options: LabelOptions) -> None:
-    """Draw quality over the number of labels, with base and without.
+    """Plot the score over the number of labels, with and without a base.
 
     Trains runs on 100, 300, 1,000, … and all rows of the training part of RUN, drawn so that fewer
     are among more: each once from the base, with the settings of RUN, and once without it, with
@@ -200,7 +202,7 @@ def labels_command(options: LabelOptions) -> None:
     if options.picture is not None and (curve.of(True) or curve.of(False)):
         write_picture(options.picture, draw(curve), options.dark)
     if not curve.of(True) and not curve.of(False):
-        raise RunError("no run of the study came to its end; the table says why")
+        raise RunError("no run of the study finished; the table gives the reasons")
 
 
 def _counts(listed: str) -> list[int]:

@@ -83,7 +83,7 @@ def evaluate_run(folder: RunFolder, request: EvaluationRequest, say: Say = nobod
     evaluation = model.evaluate_part(part, request.options)
     svg = ""
     if part_name == "validation" and (what := model.knows_validation()):
-        note = f"At the end {what} learned from these rows, too: they are no test of the whole."
+        note = f"These rows are no test: {what} also learned from them at the end of training."
         evaluation = replace(evaluation, notes=(*evaluation.notes, note))
     if request.picture and draws is not None:
         svg = draws.evaluated(model, part)

@@ -48,7 +48,7 @@ def replay(folder: Path | str, logs: Path | str) -> dict[str, int]:
             label = name if member == 1 else f"{name}/members/{member}"
             counts[label] = _write(writer, run, member, Path(logs) / label)
     if not counts:
-        raise RunError(f"{folder}: no run in it or below it")
+        raise RunError(f"{folder}: no run in this folder or below it")
     return counts
 
 

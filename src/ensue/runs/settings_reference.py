@@ -145,7 +145,12 @@ def _page_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-MEMBERS = Setting("members", 1, "a whole number ≥ 1", "Number of networks; their mean answers.")
+MEMBERS = Setting(
+    "members",
+    1,
+    "a whole number ≥ 1",
+    "Ensemble size: number of networks whose predictions are averaged.",
+)
 SHARED: Mapping[str, type[Table]] = {
     "data": DataSettings,
     "text": TextSettings,
