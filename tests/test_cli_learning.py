@@ -266,13 +266,11 @@ def test_mistakes_in_files(ensue: Ensue, tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("")
     assert mistaken(ensue, "train", "a.csv") == (
-        f"DataError: 1 problem in {path}\n  {path}:1: the file is empty\n"
-        "No sound row is left to work with.\n"
+        f"DataError: 1 problem in {path}\n  {path}:1: the file is empty\nNo valid row is left.\n"
     )
     path.write_text("text,label\n")
     assert mistaken(ensue, "train", "a.csv") == (
-        f"DataError: 1 problem in {path}\n  {path}:1: the file has no rows\n"
-        "No sound row is left to work with.\n"
+        f"DataError: 1 problem in {path}\n  {path}:1: the file has no rows\nNo valid row is left.\n"
     )
     path.write_text("text,label\n" + "".join(f"text {k},same\n" for k in range(40)))
     assert mistaken(ensue, "train", "a.csv", "--run", "r2", *settings()).endswith(
@@ -460,8 +458,8 @@ def test_findings_of_new_users(ensue: Ensue, tmp_path: Path) -> None:
     table.write_text("\n".join(["area,town,price", *lines]) + "\n")
     told = mistaken(ensue, "train", "table.csv", "--run", "t")
     assert told.startswith(
-        f"DataError: {table}:2: the columns do not tell what is to be learned:\n"
-        "  area: 90 different numbers\n  town: 3 different values\n"
+        f"DataError: {table}:2: the columns do not tell what to learn:\n  area: 90 different "
+        "numbers\n  town: 3 different values\n"
     )
     assert "\n  ensue train table.csv --run t --task table --label price\n" in told
     series = tmp_path / "series.csv"

@@ -500,7 +500,7 @@ def test_what_columns_do_not_tell_is_asked(own: Asked, tmp_path: Path) -> None:
     with pytest.raises(Undecided) as asked:
         infer({"train": [path], **own.said}, None, [])
     assert {*asked.value.choices.values()} == own.answers
-    assert str(asked.value).startswith(f"{path}:2: the columns do not tell what is to be learned:")
+    assert str(asked.value).startswith(f"{path}:2: the columns do not tell what to learn:")
 
 
 @pytest.fixture

@@ -345,8 +345,8 @@ def test_what_cannot_be_compared(ensue: Ensue, folder: Path) -> None:
     shutil.copytree("b", "c")
     os.unlink("c/evaluation.json")
     assert ensue("compare", "a", "c")[2] == (
-        "RunError: compare: expected the test part of each run evaluated, got none of c. Evaluate "
-        "it first:\n  ensue evaluate c\n"
+        "RunError: compare: expected the test part evaluated for each run, got no evaluation "
+        "of c. Evaluate it first:\n  ensue evaluate c\n"
     )
     reviews(folder / "other.csv", 30, first=500)
     ensue("evaluate", "c", "--test", "other.csv")
@@ -469,8 +469,7 @@ def test_logs_of_something_else_are_left_alone(ensue: Ensue, folder: Path) -> No
     foreign = folder / "logs" / "a" / "events.out.tfevents.1"
     foreign.write_bytes(b"precious")
     assert ensue("runs", "a", "--tensorboard", "logs")[2] == (
-        "RunError: logs/a: it has logs of something else (events.out.tfevents.1); name another "
-        "folder\n"
+        "RunError: logs/a: it has other logs (events.out.tfevents.1); name another folder\n"
     )
     assert foreign.read_bytes() == b"precious"
 

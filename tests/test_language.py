@@ -264,7 +264,8 @@ def test_members_of_counts_are_refused() -> None:
     with pytest.raises(OptionError) as told:
         model.fit(["a b", "b a"], ["a b"])
     assert str(told.value) == (
-        "members: expected 1 with model.family = ngram, which is solved and has no seed, got 3"
+        "members: expected 1 with model.family = ngram, which is fitted in closed form and "
+        "has no seed, got 3"
     )
 
 
@@ -280,7 +281,9 @@ def test_a_counted_model_has_no_network_and_no_learning_rate() -> None:
         model.fresh(1)
     with pytest.raises(OptionError) as told:
         model.find_rate(model.reader.labelled(LINES))
-    assert str(told.value) == ("find-rate: model.family = ngram is solved and has no learning rate")
+    assert str(told.value) == (
+        "find-rate: model.family = ngram is fitted in closed form and has no learning rate"
+    )
 
 
 @pytest.mark.parametrize("family", FAMILIES)

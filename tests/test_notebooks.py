@@ -374,7 +374,7 @@ def test_an_evaluation_of_texts_has_its_buckets() -> None:
     found = PairEvaluation(**facts, buckets=[Bucket("1–5", 7, 0.25)])
     shown = words(check_page(found._repr_html_()))
     assert "1–5 7 0.2500" in shown
-    assert "furthest from what was expected" in shown
+    assert "worst answers" in shown
     assert "row:1 (0.10) source the dog expected le chien got" in shown
 
 

@@ -64,7 +64,7 @@ def import_file(path: Path, permission: CellPermission) -> ModuleType:
         raise OptionError(
             f"{path}: importing it failed{_line_in(path, problem)}\n"
             f"  {type(problem).__name__}: {problem}\n"
-            "  a file of cells is imported: what is to happen only when it is run belongs under "
+            "  importing executes the whole file: put everything except cells under "
             'if __name__ == "__main__"'
         ) from problem
     finally:

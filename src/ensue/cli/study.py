@@ -90,9 +90,8 @@ def memory(options: MemoryOptions) -> None:
     Every cell is trained on every task with the same budget, until it solves it: adding at a mean
     squared error of 0.001 (chance 0.167), temporal order at an accuracy of 99 % (chance 25 %).
     Training stops once the validation error is four fifths of that; the score printed is that of
-    the test part. Of the settings tried, the defaults are those with which gated cells solve
-    adding over 400 steps fastest. Takes some minutes; Ctrl-C prints what has been measured so
-    far.
+    the test part. The defaults are the settings with which gated cells solve adding over 400
+    steps fastest. Takes some minutes; Ctrl-C prints what has been measured so far.
     """
     from ensue.drawing.document import as_text
     from ensue.study.memory.study import find_tasks, lengths_up_to, study_memory
@@ -176,10 +175,10 @@ class LabelOptions:
 def labels_command(options: LabelOptions) -> None:
     """Plot the score over the number of labels, with and without a base.
 
-    Trains runs on 100, 300, 1,000, … and all rows of the training part of RUN, drawn so that fewer
-    are among more: each once from the base, with the settings of RUN, and once without it, with
-    the defaults of the task and what else was set for RUN. Scores are those of the validation part;
-    the test part is not opened. The same command resumes an interrupted study.
+    Trains on 100, 300, 1,000, … and all rows of the training part of RUN; a smaller sample is part
+    of a larger one. Each size is trained once from the base, with the settings of RUN, and once
+    without it, with the defaults of the task. Scores are those of the validation part; the test
+    part is not opened. The same command resumes an interrupted study.
     """
     check_files(None, options.picture)
     say(f"label study of {options.run}")  # torch takes seconds to load

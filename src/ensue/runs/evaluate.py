@@ -164,7 +164,7 @@ def _keep(folder: RunFolder, evaluated: Evaluated, say: Say) -> EnsueError | Non
     tried = [decision.flag for decision in DECISIONS if decision.key in evaluated.options]
     if tried:
         by = " and ".join(tried)
-        say(Message(f"not kept in {folder.path.name}: scores by {by} hold for this call only"))
+        say(Message(f"not saved in {folder.path.name}: scores with {by} hold for this call only"))
         return None
     try:
         keep_evaluation(folder, evaluated)

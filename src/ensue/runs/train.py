@@ -294,9 +294,9 @@ def _refuse_ensemble(folder: RunFolder) -> None:
     """An ensemble is not trained; its models are."""
     if any(folder.model.glob(f"{MEMBER}*")):
         raise RunError(
-            f"{folder.path}: this folder holds an ensemble, which is not trained: its models were, "
-            f"each in a folder of its own; `ensue predict {in_shell(folder.path)} FILE` asks it. "
-            "Name another --run"
+            f"{folder.path}: this folder holds an ensemble, which is not trained: its models "
+            f"were, each in a separate folder; `ensue predict {in_shell(folder.path)} FILE` "
+            "uses it. Name another --run"
         )
 
 
@@ -323,7 +323,10 @@ def _write(folder: RunFolder, trained: Trained, seal: Seal, say: Say) -> None:
     try:
         _, config_text = sealed_config(folder, folder.model, seal)
     except (OSError, RunError) as error:
-        config_text = f"the run went on as it began, but its file was changed meanwhile. {error}"
+        config_text = (
+            "the run finished with its original settings, but the file was changed "
+            f"meanwhile. {error}"
+        )
     if config_text:
         say(Message(config_text, warning=True))
 
@@ -352,7 +355,7 @@ def _adapted(config: RunConfig, say: Say) -> tuple[AnyModel, Any, Tables]:
 def suggest_rate(config: RunConfig, say: Say = nobody) -> str:
     """A learning rate for this model and data, with the curve it comes from."""
     model, train, _ = _adapted(config, say)
-    say(Message(f"{len(train):,} rows; trying rates"))
+    say(Message(f"{len(train):,} rows: trying learning rates"))
     curve = model.find_rate(train)
     points = list(zip(curve.rates, curve.smoothed, strict=True))[::POINTS]
     lines = [f"{rate:10.2e}  {cost:.4f}" for rate, cost in points]

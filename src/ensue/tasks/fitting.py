@@ -180,8 +180,8 @@ P = TypeVar("P", bound="AnyPart")
 def refuse_members(model: AnyModel) -> None:
     if is_solved(model.task, model.model) and model.members > 1:
         raise OptionError(
-            f"members: expected 1 with model.family = {model.family_name}, which is "
-            f"solved and has no seed, got {model.members}"
+            f"members: expected 1 with model.family = {model.family_name}, which is fitted in "
+            f"closed form and has no seed, got {model.members}"
         )
 
 
@@ -253,7 +253,7 @@ def trained_again(
         place = None if how.folder is None else how.folder.refit(member + 1)
         source = model.task.source(whole, model, settings.seed)
         settle_spreads(network, source)
-        how.show(f"training again, with the validation part: {outcome.best_update} updates")
+        how.show(f"retraining with the validation part: {outcome.best_update} updates")
         config = model.run_settings(network, how)
         fit(network, source, None, settings, place, how.watchers, config=config)
         networks.append(network.eval())

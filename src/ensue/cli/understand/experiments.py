@@ -65,8 +65,8 @@ def graph(
 ) -> None:
     """Show an expression as a graph, with every derivative.
 
-    Of numbers, vectors and matrices: W @ x is their product. Second derivatives of up to three
-    numbers follow.
+    Variables are numbers, vectors or matrices; W @ x is a matrix product. With up to three numbers,
+    also shows the second derivatives.
     """
     from ensue.drawing.document import as_text
     from ensue.study.foundations.expression_report import document, draw

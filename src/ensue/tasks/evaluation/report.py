@@ -103,7 +103,7 @@ class Evaluation(Printed):
 
     tables: ClassVar[Mapping[str, type[Any]]] = {"classes": ClassRow, "worst": Error}
 
-    mistakes: ClassVar[str] = "surest mistakes"  # what the worst ones are called
+    mistakes: ClassVar[str] = "most confident mistakes"  # what the worst ones are called
 
     @property
     def main(self) -> str:
@@ -158,7 +158,11 @@ class Evaluation(Printed):
     def opened_line(self) -> str:
         """A warning about repeated evaluations; "" for the first one, or without counts."""
         line = self.opened.line("These rows have been evaluated")
-        return f"{line} Scores that choices follow are too good." if self.opened.times > 1 else ""
+        return (
+            f"{line} Choosing models by these scores makes them too good."
+            if self.opened.times > 1
+            else ""
+        )
 
     def document(self) -> Document:
         """Scores as bars next to the baselines, then the sections of this kind of evaluation."""
@@ -188,7 +192,7 @@ class Evaluation(Printed):
         if not winner or sign * self.baselines[winner] < sign * main.value:
             return ""
         if main.low <= self.baselines[winner] <= main.high:
-            return f"No better than the {winner}, as far as this part can tell."
+            return f"Not clearly better than the {winner} on this part."
         return (
             f"The model does not beat the {winner}: more rows, or `ensue train … --best`, may help."
         )

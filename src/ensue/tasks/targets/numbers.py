@@ -221,7 +221,7 @@ def label_values(part: LabelledPart) -> NDArray[np.float64]:
         row = int(wrong[0])
         text = texts[part.labels.values[row]]
         raise DataError(
-            f"{part.names[row]}: what is to be predicted: expected a finite number, got {text!r}"
-            f"{number_hint(text)}"
+            f"{part.names[row]}: the target: expected a finite number, got "
+            f"{text!r}{number_hint(text)}"
         )
     return np.asarray(values, np.float64)
