@@ -48,14 +48,14 @@ def open_file(path: Path) -> BinaryIO:
         opened = _FILES.get()
         file = None if opened is None else opened.file(path)
         return path.open("rb") if file is None else file.reading()
-    except FileNotFoundError:
+    except FileNotFoundError as error:
         near = _near_name(path)
         guess = "check the name." if near is None else f"did you mean {near}?"
-        raise DataError(f"{path}: no such file: {guess}") from None
+        raise DataError(f"{path}: no such file: {guess}") from error
     except IsADirectoryError:
         raise DataError(f"{path}: is a folder, not a file; use --format folder") from None
     except OSError as error:
-        raise DataError(f"{path}: cannot be opened ({error.strerror})") from None
+        raise DataError(f"{path}: cannot be opened ({error.strerror})") from error
 
 
 def _near_name(path: Path) -> Path | None:
@@ -214,7 +214,7 @@ def pieces(path: Path) -> Iterator[bytes]:
         try:
             yield from _watched(_content(path, file), str(path), file)
         except OSError as error:
-            raise DataError(f"{path}: cannot be read ({error.strerror})") from None
+            raise DataError(f"{path}: cannot be read ({error.strerror})") from error
 
 
 def _watched(pieces: Iterator[bytes], path: str, file: BinaryIO) -> Iterator[bytes]:

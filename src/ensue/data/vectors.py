@@ -204,7 +204,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(f"{path}: damaged gzip file ({error}): fetch it again") from None
     except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
 def _is_number(text: bytes) -> bool:

@@ -98,6 +98,15 @@ def refuse_strange(paths: dict[Path, int]) -> None:
             raise not_plain(path, "a folder" if kind == stat.S_IFDIR else "a plain file")
 
 
+def is_plain_name(name: str) -> bool:
+    """Whether a name from a file stays inside its folder.
+
+    >>> is_plain_name("trial-007"), is_plain_name("../x"), is_plain_name("/x"), is_plain_name("..")
+    (True, False, False, False)
+    """
+    return os.path.basename(name) == name and name not in ("", ".", "..") and "\0" not in name
+
+
 def not_plain(path: Path, expected: str = "a plain file") -> RunError:
     try:
         mode = os.lstat(path).st_mode

@@ -50,7 +50,7 @@ def _inside(folder: Path) -> list[Path]:
     try:
         return sorted(child for child in folder.iterdir() if not child.name.startswith("."))
     except OSError as error:
-        raise DataError(f"{folder}: cannot be read ({error.strerror})") from None
+        raise DataError(f"{folder}: cannot be read ({error.strerror})") from error
 
 
 def _is_text(file: Path) -> bool:

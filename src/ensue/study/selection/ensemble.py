@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ensue.errors import RunError
 from ensue.files.atomic_folder import finite, sealed
 from ensue.files.disk import write_whole
 from ensue.files.format import FORMAT
@@ -82,7 +83,7 @@ def forward_selected(
 def ensemble_of(place: Path, entries: Sequence[Entry], measure: str) -> Entry | None:
     """The ensemble of finished trials, the best first; None if a single one is as good. Writes the
     run folder of the ensemble."""
-    outputs = {entry.name: read_outputs(place / entry.folder) for entry in entries}
+    outputs = {entry.name: read_outputs(place / entry.folder, entry.outputs) for entry in entries}
     known = {name: arrays for name, arrays in outputs.items() if arrays}
     if len(known) < 2:
         return None
@@ -94,6 +95,11 @@ def ensemble_of(place: Path, entries: Sequence[Entry], measure: str) -> Entry | 
     validation = answerable(model, train, labelled, lambda line: None)
     shape = known[best.name][0].shape
     alike = {name: arrays for name, arrays in known.items() if arrays[0].shape == shape}
+    if shape[:1] != (len(labelled),):
+        raise RunError(
+            f"{place / best.folder}: expected answers for {len(labelled):,} validation rows, got "
+            f"an array of shape {shape}. Select without --together, or name another --run"
+        )
 
     def scores(outputs: Outputs) -> dict[str, float]:
         return averages.scores(outputs, validation, model)

@@ -7,12 +7,22 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from ensue.drawing.document import Document, Printed
-from ensue.errors import OptionError
+from ensue.errors import (
+    ConfigError,
+    DataError,
+    EnsueError,
+    EquationError,
+    OptionError,
+    ShapeError,
+    TrainingError,
+)
+from ensue.files.attempt import add_note
 from ensue.files.format import FORMAT
 from ensue.metrics.table import METRICS
+from ensue.tasks.declarations import NOT_SAVED
 from ensue.training import Update
 from ensue.training.rows import Row
 
@@ -35,7 +45,8 @@ class Entry:
     Of a trial: settings: the proposed ones, by key; rungs: its best score at each share of its
     training; stopped: why it was stopped early, else ""; around: seconds before its first update
     and after its last one; updates: number of updates when its time was over, else 0; after:
-    seconds from its last update to its model."""
+    seconds from its last update to its model; outputs: sha256 of the file with its answers for the
+    validation part, "" without one."""
 
     name: str
     folder: str
@@ -47,13 +58,14 @@ class Entry:
     seconds: float = 0.0
     speed: float | None = None
     failure: str = ""
-    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    settings: Annotated[Mapping[str, Any], NOT_SAVED] = field(default_factory=dict, hash=False)
     rungs: Mapping[str, float] = field(default_factory=dict, hash=False)
     stopped: str = ""
     around: float = 0.0
     updates: int = 0
     network: float | None = None
     after: float = 0.0
+    outputs: str = ""
 
     @property
     def short(self) -> str:
@@ -67,6 +79,24 @@ class Entry:
         if not self.settings and self.name != TOGETHER:
             return self.name
         return f"{self.name}  {self.what or ('stopped early' if self.stopped else '')}".rstrip()
+
+
+FROM_SETTINGS = (ConfigError, DataError, EquationError, OptionError, ShapeError, TrainingError)
+
+
+def failure_of(error: EnsueError, name: str) -> str:
+    """The verdict on a candidate whose training failed by its settings and data. Raises the error
+    again if it may pass: a full disk, a lock, too little memory, a killed process."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError | MemoryError) or (
+            cause is error and not isinstance(cause, FROM_SETTINGS)
+        ):
+            add_note(error, f"This says nothing about {name}: the same command tries it again.")
+            raise error
+        hidden = None if cause.__suppress_context__ else cause.__context__
+        cause = cause.__cause__ or hidden
+    return str(error)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from ensue.runs.messages import MessageCallback, nobody
 from ensue.runs.run import seconds_trained
 from ensue.runs.train import Trained, attempted, train_run
 from ensue.study.selection.budget import SLACK
-from ensue.study.selection.entries import Entry, Pace, entry_of
+from ensue.study.selection.entries import Entry, Pace, entry_of, failure_of
 from ensue.study.selection.halving import Dropped, Halving, TrialJob, best_of
 from ensue.study.selection.outputs import write_outputs
 from ensue.training import Began, Row, RunFolder, Stopped, Update, Validated, Watcher
@@ -98,8 +98,9 @@ def run_trial(
     entry = job.entry()
     try:
         trained = _trained(job, folder, [*watchers, pace, span, halving], say)
-        entry = replace(entry_of(entry, trained, folder, job.measure), after=span.after)
-        write_outputs(folder, trained.model.answered.outputs)
+        entry = entry_of(entry, trained, folder, job.measure)
+        outputs = write_outputs(folder, trained.model.answered.outputs)
+        entry = replace(entry, after=span.after, outputs=outputs)
     except Stopped as stopped:
         if not isinstance(stopped, Dropped) and not span.over:
             raise
@@ -108,7 +109,7 @@ def run_trial(
         score, updates = best_of(folder.history, job.measure), span.update * span.over
         entry = replace(entry, stopped=message, score=score, updates=updates)
     except EnsueError as error:
-        entry = replace(entry, failure=str(error))
+        entry = replace(entry, failure=failure_of(error, job.name))
     now = time.monotonic() - began
     entry = replace(entry, seconds=earlier + now, around=now - span.seconds, speed=pace.speed)
     return replace(entry, rungs=halving.rungs())

@@ -132,21 +132,21 @@ def select(
     >>> found.winner.name, type(found.model).__name__
     ('trial-000', 'TableModel')
     """
-    from ensue.study.selection.folder import check_selection
-    from ensue.study.selection.search import TRIALS, SearchRequest, search
+    from ensue.study.selection.folder import selecting
+    from ensue.study.selection.search import TRIALS, SearchRequest, searched
 
     if trials is not None and minutes is not None:
         raise OptionError("trials and minutes: expected one of them, got both")
-    check_selection(Path(folder))  # rows in memory are written there
-    parts = {"train": data, **{part: columns.pop(part) for part in PARTS if part in columns}}
-    files = {part: files_of(rows, Path(folder), part) for part, rows in parts.items()}
-    roles, more = _roles(task, columns)
-    config, messages = infer({**files, **roles}, task or None, [*more, *settings])
-    for message in messages:
-        log(message)
     number = TRIALS if trials is None else trials
     request = SearchRequest(number, workers, minutes, together=together)
-    selection = search(config.with_named_cells(), folder, request, log)
+    parts = {"train": data, **{part: columns.pop(part) for part in PARTS if part in columns}}
+    with selecting(Path(folder)):  # rows in memory are written there
+        files = {part: files_of(rows, Path(folder), part) for part, rows in parts.items()}
+        roles, more = _roles(task, columns)
+        config, messages = infer({**files, **roles}, task or None, [*more, *settings])
+        for message in messages:
+            log(message)
+        selection = searched(config.with_named_cells(), Path(folder), request, log)
     return selection.with_labels(label_type(data, config.data.label))
 
 

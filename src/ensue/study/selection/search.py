@@ -18,13 +18,24 @@ from typing import TYPE_CHECKING, Any
 
 from ensue.drawing.layout import score_text
 from ensue.errors import ConfigError, EnsueError, OptionError, RunError
+from ensue.escape import short_line
 from ensue.metrics.table import METRICS
 from ensue.runs.config import RunConfig
 from ensue.runs.messages import Message, MessageCallback, nobody
 from ensue.runs.train import adapted
 from ensue.study.selection.budget import Clock, spend
 from ensue.study.selection.entries import TOGETHER, TRIAL, Entry, Selection
-from ensue.study.selection.folder import FILE, begun, check_selection, read, tested, write
+from ensue.study.selection.folder import (
+    FILE,
+    STORAGE_FILE,
+    begun,
+    not_ours,
+    read,
+    refuse_links,
+    selecting,
+    tested,
+    write,
+)
 from ensue.study.selection.halving import TrialJob, bars_of
 from ensue.study.selection.pool import HERE, TrialPool, pool_of
 from ensue.study.selection.proposals import ROUND, Proposer, needs_optuna
@@ -37,7 +48,17 @@ if TYPE_CHECKING:
 
     from ensue.study.selection.proposals import Proposer
 
-STORAGE_FILE = "optuna.db"
+SQLITE_URL = "sqlite:///"
+# What Optuna raises when a database holds content that it never writes.
+STRANGE: tuple[type[Exception], ...] = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 DRIVERS = {"postgresql://": "postgresql+psycopg://", "postgres://": "postgresql+psycopg://"}
 
 
@@ -48,7 +69,7 @@ def storage_url(place: Path, name: str) -> str:
     'postgresql+psycopg://me@host/trials'
     """
     if not name:
-        return f"sqlite:///{(place / STORAGE_FILE).resolve()}"
+        return f"{SQLITE_URL}{(place / STORAGE_FILE).resolve()}"
     for begin, driver in DRIVERS.items():
         if name.startswith(begin):
             return driver + name.removeprefix(begin)
@@ -63,6 +84,7 @@ def record(url: str, name: str, proposer: Proposer, entries: Sequence[Entry]) ->
     """Writes the trials that the storage does not have yet."""
     from sqlalchemy.exc import SQLAlchemyError
 
+    faults: tuple[type[Exception], ...] = (SQLAlchemyError, *STRANGE)
     try:
         with opened(url) as storage:
             _add(storage, name, proposer, entries)
@@ -70,9 +92,16 @@ def record(url: str, name: str, proposer: Proposer, entries: Sequence[Entry]) ->
         raise OptionError(
             "--storage: the driver of PostgreSQL is not installed: pip install 'ensue[postgresql]'"
         ) from None
-    except SQLAlchemyError as error:
-        reason = str(error).splitlines()[0]
-        raise OptionError(f"--storage: the database cannot be used: {reason}") from None
+    except EnsueError:
+        raise
+    except faults as error:
+        reason = short_line(next(iter(str(error).splitlines()), type(error).__name__))
+        if not url.startswith(SQLITE_URL):
+            raise OptionError(f"--storage: the database cannot be used: {reason}") from error
+        raise RunError(
+            f"{url.removeprefix(SQLITE_URL)}: this database of trials cannot be used: {reason}. "
+            f"Move it away: {FILE} has every trial, and a new one is written"
+        ) from error
 
 
 @contextmanager
@@ -162,7 +191,20 @@ class Search:
                     "trials must share the same settings: undo the change, or name another "
                     "--run"
                 )
+        if not all(map(self._fits, before.rows)):
+            raise not_ours(self.place / FILE)
         return before
+
+    def _fits(self, row: Entry) -> bool:
+        """Whether a row of the file can be a trial of this search, or the ensemble."""
+        if row.folder != row.name:
+            return False
+        if row.name == TOGETHER:
+            return True
+        number = row.name.removeprefix(TRIAL)
+        named = number.isdecimal() and row.name == trial_name(int(number))
+        known = self.space.values.keys() >= row.settings.keys()
+        return named and known and self.space.allows(row.settings)
 
     def _changed(self, name: str, was: object) -> str:
         """What an earlier call had otherwise: the seed, or settings of the default, its trial 0."""
@@ -186,6 +228,7 @@ class Search:
     def job(self, number: int, settings: Settings, bars: Mapping[str, float]) -> TrialJob | None:
         """The job of a trial; None if its settings conflict with those of the user."""
         name = trial_name(number)
+        refuse_links(self.place, [name])
         try:
             tables = self.space.configured(settings).tables()
         except ConfigError as error:
@@ -282,9 +325,18 @@ def search(
     folder, and evaluates the best on validation on the test part. The same call resumes an
     interrupted selection; with more trials, it continues a finished one."""
     place = Path(folder)
-    if RunFolder(place).config.exists():
-        raise OptionError(f"{place}: this is the folder of one run; name another one with --run")
-    check_selection(place)
+    with selecting(place):
+        return searched(config, place, request, say, pool)
+
+
+def searched(
+    config: RunConfig,
+    place: Path,
+    request: SearchRequest,
+    say: MessageCallback = nobody,
+    pool: Callable[[int, str], Any] = pool_of,
+) -> Selection:
+    """`search` in a folder that this process holds."""
     needs_optuna()
     if request.together and config.description.averages is None:
         raise cannot_be_averaged(config.task)
@@ -294,7 +346,6 @@ def search(
     trials = Search(config, place, say)
     study = f"{place.resolve().name} {trials.selection.data[:8]}"
     if request.minutes is not None or request.storage:  # fail early if the storage is wrong
-        place.mkdir(parents=True, exist_ok=True)
         record(url, study, trials.proposer, trials.trials())
     ends = time.time() - reads
     with pool(request.workers, request.on) as workers:

@@ -14,8 +14,8 @@ from ensue.runs.config import AnyTask, RunConfig, changed
 from ensue.runs.messages import Message, MessageCallback, nobody
 from ensue.runs.run import seconds_trained
 from ensue.runs.train import attempted, complete, settle, train_run
-from ensue.study.selection.entries import Entry, Pace, Selection, entry_of
-from ensue.study.selection.folder import begun, check_selection, read, tested, write
+from ensue.study.selection.entries import Entry, Pace, Selection, entry_of, failure_of
+from ensue.study.selection.folder import begun, read, refuse_links, selecting, tested, write
 from ensue.tasks.blocks.encoders import ENCODERS
 from ensue.training import RunFolder, Watcher
 
@@ -151,13 +151,22 @@ def select_among(
 
     say: callback for messages; watchers: of every training."""
     place = Path(folder)
-    if RunFolder(place).config.exists():
-        raise OptionError(f"{place}: this is the folder of one run; name another one with --run")
-    check_selection(place)
+    with selecting(place):
+        return _selected(config, models, place, say, watchers)
+
+
+def _selected(
+    config: RunConfig,
+    models: str,
+    place: Path,
+    say: MessageCallback,
+    watchers: Sequence[Watcher],
+) -> Selection:
     config = complete(config, say)
     candidates = candidates_of(config, models)
     selection = begun(config)
     before = read(place, selection)
+    refuse_links(place, [candidate.folder for candidate in candidates])
     for candidate in candidates:
         settle(RunFolder(place / candidate.folder), candidate.config)
     rows: list[Entry] = []
@@ -213,6 +222,6 @@ def _trained(
             trained = train_run(candidate.config, folder, [*watchers, pace], say)
     except EnsueError as error:
         seconds = earlier + time.monotonic() - began
-        return replace(entry, seconds=seconds, failure=str(error))
+        return replace(entry, seconds=seconds, failure=failure_of(error, candidate.name))
     entry = replace(entry, seconds=earlier + time.monotonic() - began, speed=pace.speed)
     return entry_of(entry, trained, folder, measure)

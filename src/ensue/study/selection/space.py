@@ -88,13 +88,11 @@ class OpenSpace:
     def _offers(self, key: str, value: Any) -> bool:
         """Whether a setting may have this value: it is searched, and not beyond its range."""
         values = self.values.get(key)
-        if values is None:
-            return False
-        return (
-            value in values.values
-            if isinstance(values, Finite)
-            else bool(values.low <= value <= values.high)
-        )
+        return values is not None and _is_in(values, value)
+
+    def allows(self, settings: Settings) -> bool:
+        """Whether each of these settings has a value of its range."""
+        return all(_is_in(self.values[key], value) for key, value in settings.items())
 
     def configured(self, settings: Settings) -> RunConfig:
         """The configuration with these settings, and those that follow from them."""
@@ -116,6 +114,12 @@ class OpenSpace:
         opened = {key: repr(value) for key, value in self.values.items()}
         config = {k: repr(v) for k, v in self.config.flat().items() if not k.startswith("data.")}
         return digest(canonical([config, opened]))
+
+
+def _is_in(values: Values, value: object) -> bool:
+    if isinstance(values, Finite):
+        return value in values.values
+    return type(value) in (int, float) and values.low <= value <= values.high  # type: ignore[operator]
 
 
 def _is_given(config: RunConfig, key: str) -> bool:
