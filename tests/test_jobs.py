@@ -143,6 +143,22 @@ def test_processes_give_the_same_results_whatever_happens_to_them(
     assert sorted(progress) == [(f"square {n}", {"seen": n}) for n in range(3)]
 
 
+def test_the_queued_jobs_of_a_killed_worker_are_done(tmp_path: Path) -> None:
+    """The worker that is killed has another job waiting."""
+    killed = Job("hard", functions.killed, {"place": str(tmp_path / "starts"), "times": 2})
+    jobs = [killed, *squares(range(5))]
+    results = list(in_order(jobs, Local(1), queued=3))
+    assert [result.get() for result in results] == [3, 0, 1, 4, 9, 16]
+
+
+def test_a_job_that_no_worker_has_ends_the_wait() -> None:
+    with (
+        Local(1).pool(lambda job, progress: None, 0) as pool,
+        pytest.raises(JobError, match="a job was lost"),
+    ):
+        pool.wait()
+
+
 def until(reached: Callable[[], bool]) -> None:
     end = time.monotonic() + 30
     while not reached():

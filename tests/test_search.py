@@ -31,7 +31,7 @@ from ensue.runs.messages import Message, MessageCallback
 from ensue.runs.train import adapted, train_run
 from ensue.study.selection import pool
 from ensue.study.selection import search as searching
-from ensue.study.selection.budget import Clock, alike
+from ensue.study.selection.budget import Clock, alike, spend
 from ensue.study.selection.entries import Entry, Selection
 from ensue.study.selection.halving import Dropped, Halving, TrialJob, bars_of, rungs_of
 from ensue.study.selection.pool import Here
@@ -583,6 +583,33 @@ def test_a_trial_leaves_time_for_what_it_takes_itself(
         if span.over:
             break
     assert stopped == [stops]
+
+
+def test_a_trial_whose_time_was_over_is_closed_by_the_next_call(
+    tables: RunConfig, tmp_path: Path
+) -> None:
+    """The process died after the trial had stopped, before it was closed."""
+    space = space_of(tables)
+    began: list[tuple[int, TrialJob]] = []
+
+    class Closing:
+        workers = 1
+
+        def begin(self, number: int, job: TrialJob) -> None:
+            began.append((number, job))
+
+        def wait(self) -> list[tuple[int, Entry]]:
+            return [(number, replace(job.entry(), score=0.5)) for number, job in began]
+
+    trials = searching.Search(tables, tmp_path / "s", lambda message: None)
+    (tmp_path / "s").mkdir()
+    name = "trial-000"
+    cut = Entry(name, name, settings=space.usual(), score=0.7, updates=4, stopped="time")
+    ended = Entry("trial-001", "trial-001", settings=space.usual(), score=0.9)
+    trials.entries = {0: cut, 1: ended}
+    spend(trials, Closing(), Clock(0.0, 1.0))
+    assert [(number, job.name, job.updates) for number, job in began] == [(0, name, 4)]
+    assert (trials.entries[0].score, trials.entries[0].stopped) == (0.5, "")
 
 
 def test_half_of_what_is_left_is_for_updates(monkeypatch: pytest.MonkeyPatch) -> None:

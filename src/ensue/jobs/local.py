@@ -135,6 +135,8 @@ class LocalPool:
         results: list[tuple[int, JobResult]] = []
         while not results:
             by_connection = {worker.connection: worker for worker in self._workers if worker.jobs}
+            if not by_connection:
+                raise JobError("a job was lost: no worker has one, and not every result has come")
             for ready in wait(list(by_connection)):
                 worker = by_connection[ready]  # type: ignore[index]
                 try:

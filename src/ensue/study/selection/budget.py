@@ -106,11 +106,12 @@ def spend(search: Search, pool: TrialPool, clock: Clock) -> None:
             job = running.pop(number)
             stopped |= {number: job} if entry.updates else {}
             search.take(number, entry, used=time.time() - clock.began)
-    for number, job in stopped.items():
-        if search.may_win(search.entries[number]):
-            pool.begin(
-                number, replace(job, until=None, last=None, updates=search.entries[number].updates)
-            )
+    for number, entry in search.entries.items():
+        if not entry.updates or not search.may_win(entry):
+            continue
+        job = stopped.get(number) or search.job(number, entry.settings, {})  # of an earlier call
+        if job is not None:
+            pool.begin(number, replace(job, until=None, last=None, updates=entry.updates))
             running[number] = job
     while running:
         for number, entry in pool.wait():
