@@ -31,8 +31,9 @@ def place(tmp_path: Path) -> Path:
 
 def started(place: Path, words: Sequence[str]) -> subprocess.Popen[bytes]:
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+    scripts = Path(sys.executable).parent  # as a person types them
     return subprocess.Popen(
-        [sys.executable, "-m", *words], cwd=place, env=environment, preexec_fn=usual_signals
+        [str(scripts / words[0]), *words[1:]], cwd=place, env=environment, preexec_fn=usual_signals
     )
 
 
@@ -71,11 +72,22 @@ def torchrun(run: str) -> list[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     return [
-        "torch.distributed.run",
+        "torchrun",
         *("--nnodes", "1:1", "--nproc-per-node", "4", "--max-restarts", "3"),
         *("--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{port}"),
-        *("-m", "--", "ensue", "train", "train.csv", *COLUMNS, *SMALL, *OFTEN, "--run", run),
+        *("--no-python", "--", str(Path(sys.executable).parent / "ensue"), "train", "train.csv"),
+        *(*COLUMNS, *SMALL, *OFTEN, "--run", run),
     ]
+
+
+def test_nothing_of_the_current_folder_is_imported(place: Path) -> None:
+    """By torchrun, the processes that it starts, and the workers of members."""
+    names = ("ensue", "typer", "torch", "numpy", "ziglang", "sitecustomize", "json")
+    for name in names:
+        (place / f"{name}.py").write_text(f"open({str(place / 'imported')!r}, 'a').write({name!r})")
+    assert started(place, torchrun("several")).wait(LONGEST) == 0
+    assert started(place, members("alone", "--workers", "2")).wait(LONGEST) == 0
+    assert not (place / "imported").exists()
 
 
 def test_torchrun_goes_on_without_the_process_that_was_killed(place: Path) -> None:
