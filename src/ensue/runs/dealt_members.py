@@ -47,8 +47,8 @@ def refuse_one_network(config: RunConfig) -> None:
     if config.members == 1:
         raise OptionError(
             "--workers: expected several networks to share out, got one; add --members 5. One "
-            "network is trained by several processes with `torchrun --nproc-per-node 2 --no-python -- "
-            "ensue train …`"
+            "network is trained by several processes with "
+            "`torchrun --nproc-per-node 2 --no-python -- ensue train …`"
         )
 
 
