@@ -13,18 +13,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+import safetensors.numpy
 from commands import Ensue, commands_in
+from numpy.typing import NDArray
 from pages import FOREIGN, check_page, words
 from reviews import SMALL, refused, reviews
 
 from ensue import Run, __version__, cli
-from ensue.files.atomic_folder import sealed, unsealed
+from ensue.errors import RunError
+from ensue.files.atomic_folder import digest, sealed, unsealed
 from ensue.files.run_folder import RunFolder
 from ensue.runs.compare import compare_runs
 from ensue.runs.evaluations import current_evaluations, read_evaluations, read_rows
 from ensue.runs.replay import points, replay
 from ensue.runs.run import list_runs
-from ensue.tasks.evaluation.bootstrap import Interval, RowSums
+from ensue.tasks.evaluation.bootstrap import STATISTICS, WIDTHS, Interval, RowSums
 from ensue.tasks.evaluation.report import Evaluation
 
 SET = [word for setting in (*SMALL, "train.rate=0.02") for word in ("--set", setting)]
@@ -502,3 +505,95 @@ def test_the_lines_for_mlflow_keep_and_use_a_run(
     Path("ensue_model.py").write_text(code)
     exec(use.replace("dates/long/model", "a/model"), {})
     assert capsys.readouterr().out.strip() in ("1", "5")
+
+
+# --- what Ensue never writes, under digests that are right ---------------------------------------
+
+
+def nested(depth: int) -> bytes:
+    return b"[" * depth + b"]" * depth
+
+
+def text(value: str | bytes) -> NDArray[np.uint8]:
+    return np.frombuffer(value.encode() if isinstance(value, str) else value, np.uint8)
+
+
+STRANGE_ROWS: dict[str, Callable[[dict[str, NDArray[Any]]], Any]] = {
+    "places out of range": lambda a: a.update({"accuracy.places": np.array([0, 10**6])}),
+    "places below 0": lambda a: a.update({"accuracy.places": np.array([-1, -2])}),
+    "places of fractions": lambda a: a.update({"accuracy.places": np.array([0.5, 1.5])}),
+    "more places than values": lambda a: a.update({"accuracy.places": np.arange(3)}),
+    "no shape": lambda a: a.update({"accuracy.shape": np.array([], np.int64)}),
+    "no rows": lambda a: a.update({"accuracy.shape": np.array([0, 2])}),
+    "an axis below 0": lambda a: a.update({"accuracy.shape": np.array([-3, 2])}),
+    "a huge shape": lambda a: a.update({"accuracy.shape": np.array([2 * 10**9, 2])}),
+    "a shape of others": lambda a: a.update({"accuracy.shape": np.array([12, 2, 2])}),
+    "no places": lambda a: a.pop("accuracy.places"),
+    "names are a number": lambda a: a.update(names=text("5")),
+    "names are numbers": lambda a: a.update(names=text("[1, 2]")),
+    "deep names": lambda a: a.update(names=text(nested(100_000))),
+    "no names": lambda a: a.pop("names"),
+    "no statistic": lambda a: a.update({"accuracy.statistic": text("median")}),
+    "a statistic of bytes": lambda a: a.update({"accuracy.statistic": text(b"\xff")}),
+}
+
+
+def with_rows(place: RunFolder, data: bytes, name: str = "") -> None:
+    """The evaluation of a run with other rows, and the right digests."""
+    content = unsealed(place.evaluation.read_bytes(), "evaluation.json")
+    (entry,) = content["evaluations"]
+    entry["rows"] = {"file": name or entry["rows"]["file"], "sha256": digest(data)}
+    (place.evaluation_rows / entry["rows"]["file"]).write_bytes(data)
+    place.evaluation.write_bytes(sealed(content, sort=False))
+
+
+@pytest.mark.parametrize("change", STRANGE_ROWS)
+def test_strange_rows_of_an_evaluation_are_one_error(change: str, folder: Path) -> None:
+    place = RunFolder(folder / "b")
+    (path,) = place.evaluation_rows.iterdir()
+    arrays = safetensors.numpy.load(path.read_bytes())
+    STRANGE_ROWS[change](arrays)
+    with_rows(place, safetensors.numpy.save(arrays))
+    with pytest.raises(RunError, match=r"this is not what Ensue wrote: .*Evaluate .*b again"):
+        compare_runs([folder / "a", folder / "b"])
+
+
+@pytest.mark.parametrize("name", ["../../rows", "/rows", "..", "a/b"])
+def test_rows_are_read_from_the_folder_of_the_run_alone(name: str, folder: Path) -> None:
+    place = RunFolder(folder / "b")
+    (path,) = place.evaluation_rows.iterdir()
+    content = unsealed(place.evaluation.read_bytes(), "evaluation.json")
+    content["evaluations"][0]["rows"]["file"] = name
+    shutil.copy(path, folder / "rows")
+    place.evaluation.write_bytes(sealed(content, sort=False))
+    with pytest.raises(RunError, match=r"rows\.file: expected the name of a file"):
+        compare_runs([folder / "a", folder / "b"])
+
+
+STRANGE_FACTS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "scores are a list": lambda facts: facts.update(scores=[1]),
+    "no scores": lambda facts: facts.update(scores={}),
+    "a score is a text": lambda facts: facts["scores"].update(accuracy="good"),
+    "an end is a text": lambda facts: facts["scores"]["accuracy"].update(low="0.5"),
+    "rows are a text": lambda facts: facts.update(rows="many"),
+    "rows below 0": lambda facts: facts.update(rows=-5),
+    "baselines": lambda facts: facts.update(baselines={"majority": [1]}),
+    "classes": lambda facts: facts.update(classes=[{"name": 5}]),
+    "confusion": lambda facts: facts.update(confusion=[["a"]]),
+    "notes": lambda facts: facts.update(notes=5),
+    "facts are a list": lambda facts: facts.clear(),
+}
+
+
+@pytest.mark.parametrize("change", STRANGE_FACTS)
+def test_strange_facts_of_an_evaluation_are_one_error(change: str, folder: Path) -> None:
+    place = RunFolder(folder / "b")
+    content = unsealed(place.evaluation.read_bytes(), "evaluation.json")
+    STRANGE_FACTS[change](content["evaluations"][0]["evaluation"])
+    place.evaluation.write_bytes(sealed(content, sort=False))
+    with pytest.raises(RunError, match=r"evaluation\.json: this is not what Ensue wrote"):
+        compare_runs([folder / "a", folder / "b"])
+
+
+def test_the_shape_of_every_statistic_is_known() -> None:
+    assert WIDTHS.keys() == STATISTICS.keys()

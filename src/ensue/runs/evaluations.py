@@ -6,7 +6,8 @@ runs can be compared row by row. All of it is sealed: a file that differs in one
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -19,15 +20,17 @@ from ensue.errors import RunError
 from ensue.files.atomic_folder import MANIFEST, Damaged, digest, finite, sealed, unsealed
 from ensue.files.disk import disk_errors, write_whole
 from ensue.files.format import FORMAT, check_format
-from ensue.files.opening import HISTORY_FILE, read_plain
+from ensue.files.opening import HISTORY_FILE, NUMBERS, is_plain_name, read_plain
 from ensue.files.run_folder import RunFolder
 from ensue.files.seal import content_digest
-from ensue.tasks.evaluation.bootstrap import RowSums
+from ensue.tasks.evaluation.bootstrap import WIDTHS, RowSums
 from ensue.tasks.evaluation.report import Evaluation
 
 NAMES = "names"
 TEXTS = ("part", "task", "model", "best_so_far", "when", "ensue", "opening")
 TABLES = ("basis", "options", "rows")
+# What rows that Ensue has not written may end in.
+ROWS_FAULTS = (OSError, Damaged, KeyError, ValueError, TypeError, RecursionError, SafetensorError)
 INTEGERS = (np.uint8, np.uint16, np.uint32, np.int64)
 
 
@@ -98,7 +101,7 @@ def read_evaluations(folder: RunFolder, kind: type[Evaluation] = Evaluation) -> 
     entries = _entries(folder)
     try:
         return [Evaluated.of_json(entry, kind) for entry in entries]
-    except (KeyError, TypeError, ValueError) as why:
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as why:
         raise _not_ours(folder, why) from None
 
 
@@ -191,16 +194,21 @@ def _narrow(values: NDArray[Any]) -> NDArray[Any]:
 
 def read_rows(folder: RunFolder, evaluated: Evaluated) -> Evaluation:
     """The evaluation with what each of its rows adds."""
-    path = folder.evaluation_rows / str(evaluated.rows.get("file", ""))
+    name = str(evaluated.rows.get("file", ""))
+    path = folder.evaluation_rows / name
     try:
+        if not is_plain_name(name):
+            raise Damaged("rows.file: expected the name of a file")
         data = read_plain(path, HISTORY_FILE)
         if digest(data) != evaluated.rows["sha256"]:
             raise Damaged("its sha256 differs")
         arrays = safetensors.numpy.load(data)
-        names: Sequence[str] = json.loads(arrays.pop(NAMES).tobytes())
+        names = json.loads(arrays.pop(NAMES).tobytes())
+        if not isinstance(names, list) or not all(isinstance(row, str) for row in names):
+            raise Damaged("names: expected a list of texts")
         scores = [name for name in evaluated.evaluation.scores if f"{name}.values" in arrays]
         sums = {name: _sums(arrays, name) for name in scores}
-    except (OSError, Damaged, KeyError, ValueError, SafetensorError) as why:
+    except ROWS_FAULTS as why:
         raise RunError(
             f"{path}: this is not what Ensue wrote: {why}. Evaluate {folder.path} again"
         ) from None
@@ -208,6 +216,21 @@ def read_rows(folder: RunFolder, evaluated: Evaluated) -> Evaluation:
 
 
 def _sums(arrays: Mapping[str, NDArray[Any]], name: str) -> RowSums:
-    values = np.zeros([int(size) for size in arrays[f"{name}.shape"]])
-    values.ravel()[arrays[f"{name}.places"]] = arrays[f"{name}.values"]
-    return RowSums(arrays[f"{name}.statistic"].tobytes().decode(), values)
+    """The sums of a score; Damaged where they are none that its statistic can have."""
+    statistic = arrays[f"{name}.statistic"].tobytes().decode()
+    shape = [int(size) for size in arrays[f"{name}.shape"]]
+    rest, expected = shape[1:], WIDTHS.get(statistic)
+    if expected is None:
+        raise Damaged(f"{name}: unknown statistic")
+    fits = len(rest) == len(expected) and all(
+        size == width or width is None for size, width in zip(rest, expected, strict=True)
+    )
+    if not fits or min(shape) < 1 or math.prod(shape) > NUMBERS:
+        raise Damaged(f"{name}: {shape} is no shape of {statistic}")
+    places, numbers = arrays[f"{name}.places"], arrays[f"{name}.values"]
+    whole = places.dtype.kind in "ui" and places.shape == numbers.shape == (places.size,)
+    if not whole or (places.size and not 0 <= places.min() <= places.max() < math.prod(shape)):
+        raise Damaged(f"{name}: positions that its shape does not have")
+    values = np.zeros(shape)
+    values.ravel()[places] = numbers
+    return RowSums(statistic, values)

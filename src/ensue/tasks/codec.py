@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from functools import cache, cached_property, partial
 from inspect import get_annotations
 from types import NoneType, UnionType
@@ -81,6 +81,7 @@ T = TypeVar("T")
 Reader = Callable[["Kind", Any, "Place", Scope], Any]
 
 LARGEST = 1e30  # of a number: its square, and sums of squares, are finite
+PLAIN = "plain"  # in the scope: whether facts are those of `check_plain`
 MOST = 1 << 53  # of a count: a whole number that a float64 holds
 FLOATS = ("float32", "float64")
 KIND = "kind"  # the key that says which class of several a value is of
@@ -228,6 +229,19 @@ def fields_of(record: Any) -> tuple[Field, ...]:
     return tuple(Field(n, kind, kind.note(SavedAs) or SavedAs(n)) for n, kind in kinds.items())
 
 
+@cache
+def defaults_of(record: Any) -> frozenset[str]:
+    """The fields that need not be given."""
+    if hasattr(record, "_fields"):
+        return frozenset(record._field_defaults)
+    every = fields(record)
+    return frozenset(
+        each.name
+        for each in every
+        if each.default is not MISSING or each.default_factory is not MISSING
+    )
+
+
 class Place(NamedTuple):
     """Where the fields of a value stand: below `name`, its facts, and the arrays that begin with
     `prefix`. known: the whole file; fields: other keys of fields; keys, names: of facts and arrays
@@ -319,13 +333,22 @@ def _written(value: Any, kind: Kind, at: Place) -> Any:
 
 def unpacked(record: type[T], stored: Stored, **context: Any) -> T:
     """The inverse of `packed`, checked. context: what declarations refer to."""
-    return cast(T, _read_fields(record, Place.top(stored), Scope({}, values=context)))
+    return cast(T, _read_fields(record, Place.top(stored), Scope({}, values={PLAIN: 0, **context})))
+
+
+def check_plain(record: Any, facts: Mapping[str, Any]) -> None:
+    """Raises Unfit if plain facts are not those of a record: there null is an infinite number, and
+    a field that is missing has its default."""
+    unpacked(record, Packed(facts), **{PLAIN: 1})
 
 
 def _read_fields(record: Any, at: Place, outer: Scope) -> Any:
     names: dict[str, Callable[[], Any]] = {}
     scope = Scope(names, outer)
     saved = [each for each in fields_of(record) if NOT_SAVED not in each.kind.notes]
+    if outer[PLAIN]:
+        usual = defaults_of(record)
+        saved = [each for each in saved if each.name not in usual or at.key(each) in at.facts]
     names |= {each.name: partial(_read_field, each, at, scope) for each in saved}
     instance = record(**{each.name: scope[each.name] for each in saved})
     if hasattr(instance, "check_saved"):
@@ -348,6 +371,8 @@ def _read_field(of_field: Field, at: Place, scope: Scope) -> Any:
             return _read(kind, raw, at.below(raw, of_field.named) if kind.holds else at, scope)
         if kind.optional and of is None:
             return None
+        if scope[PLAIN] and kind.base is float:
+            return math.inf
         raise Unfit("missing")
     except Unfit as error:
         where = at.prefix.removesuffix(".") if in_arrays else at.name
@@ -453,7 +478,10 @@ def _read_whole(kind: Kind, raw: Any, at: Place, scope: Scope) -> int:
 
 def _read_number(kind: Kind, raw: Any, at: Place, scope: Scope) -> float:
     limits = (kind.note(Range) or Range()).limits(scope)
-    low, high = limits.get("≥", -LARGEST), limits.get("≤", LARGEST)
+    largest = math.inf if scope[PLAIN] else LARGEST
+    if raw is None and scope[PLAIN]:
+        return math.inf
+    low, high = limits.get("≥", -largest), limits.get("≤", largest)
     above = limits.get(">", -math.inf)
     if type(raw) not in (int, float) or not low <= raw <= high or raw <= above:
         signs = " and ".join(f"{sign} {limit:g}" for sign, limit in limits.items())

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ensue.errors import DataError, OptionError, unknown
 from ensue.metrics import classes
-from ensue.metrics.bleu import bleu_of
+from ensue.metrics.bleu import ORDER, bleu_of
 
 # -------------------------------------------------------------------------------------------------
 # Scores that are functions of sums over rows, by name.
@@ -39,6 +39,15 @@ STATISTICS: Mapping[str, Statistic] = {
     "macro_f1": classes.macro_f1,
     "span_f1": classes.span_f1,
     "bleu": bleu_of,
+}
+# What a row adds: the sizes of the axes after the rows; None for any.
+WIDTHS: Mapping[str, tuple[int | None, ...]] = {
+    "ratio": (2,),
+    "root_ratio": (2,),
+    "exp_ratio": (2,),
+    "macro_f1": (3, None),
+    "span_f1": (3,),
+    "bleu": (2 + 2 * ORDER,),
 }
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 from ensue.drawing.document import (
     Bar,
@@ -24,6 +24,8 @@ from ensue.drawing.document import (
 from ensue.errors import RunError
 from ensue.files.atomic_folder import Damaged, finite, or_infinite, sealed, unsealed
 from ensue.files.disk import write_whole
+from ensue.tasks.codec import check_plain
+from ensue.tasks.declarations import NOT_SAVED, Unfit
 from ensue.tasks.evaluation.bootstrap import Interval, RowSums
 
 MOST_CLASSES, MOST_CONFUSED, MOST_PAIRS = 30, 12, 8
@@ -96,10 +98,16 @@ class Evaluation(Printed):
     higher_is_better: bool = True
     unknown: int = 0
     notes: Sequence[str] = ()
-    sums: Mapping[str, RowSums] = field(default_factory=dict, repr=False, compare=False)
-    baseline_sums: Mapping[str, RowSums] = field(default_factory=dict, repr=False, compare=False)
-    names: Sequence[str] = field(default=(), repr=False, compare=False)
-    opened: TimesOpened = field(default=TimesOpened(), repr=False, compare=False)
+    sums: Annotated[Mapping[str, RowSums], NOT_SAVED] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+    baseline_sums: Annotated[Mapping[str, RowSums], NOT_SAVED] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+    names: Annotated[Sequence[str], NOT_SAVED] = field(default=(), repr=False, compare=False)
+    opened: Annotated[TimesOpened, NOT_SAVED] = field(
+        default=TimesOpened(), repr=False, compare=False
+    )
 
     tables: ClassVar[Mapping[str, type[Any]]] = {"classes": ClassRow, "worst": Error}
 
@@ -120,7 +128,11 @@ class Evaluation(Printed):
 
     @classmethod
     def of_json(cls, facts: Mapping[str, Any]) -> Self:
-        """The inverse of `as_json`; a number that JSON has not got, null, is infinite."""
+        """The inverse of `as_json`; a number that JSON has not got, null, is infinite. Raises Unfit
+        for facts that Ensue never writes."""
+        check_plain(cls, facts)
+        if not facts["scores"]:
+            raise Unfit("scores: expected one or more")
         values = {each.name: facts[each.name] for each in fields(cls) if each.name in facts}
         values["scores"] = {
             name: Interval(*(or_infinite(fact[end]) for end in Interval._fields))
@@ -144,7 +156,7 @@ class Evaluation(Printed):
             return cls.of_json(unsealed(place.read_bytes(), place.name))
         except OSError as error:
             raise RunError(f"{place}: cannot be read ({error.strerror})") from None
-        except (Damaged, KeyError, TypeError) as why:
+        except (Damaged, KeyError, TypeError, ValueError) as why:
             raise RunError(f"{place}: this is no evaluation that Ensue wrote: {why}") from None
 
     def of_rows(self, names: Sequence[str]) -> Self:
