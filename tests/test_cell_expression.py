@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+from contextlib import suppress
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,7 @@ import torch
 from ensue import Recurrent
 from ensue.cells import CELLS, LSTM, OutputLayer, RecurrentDropout, Residual, SimpleRNN, Zoneout
 from ensue.cells.cell import Cell
-from ensue.cells.expression import LONGEST, canonical, cell_of_text
+from ensue.cells.expression import LONGEST, WRAPPERS, canonical, cell_of_text
 from ensue.cells.load import load_cell
 from ensue.cells.reference import as_reference, equations_digest
 from ensue.errors import EnsueError, OptionError
@@ -68,6 +71,8 @@ WRONG = {
     "Zoneout(LSTM, 1/10)": "expected a number, a text in quotes, True, False or a cell, got 1/10",
     "Zoneout(LSTM, [0.1])": "expected a number",
     "Zoneout(LSTM, f'{1}')": "expected a number",
+    "SimpleRNN(activation={{}: 1})": "expected a number for each part",
+    "Zoneout(LSTM, {'h': {'a': 1}})": "expected a number for each part",
     "Zoneout(*LSTM)": "expected plain options",
     "Zoneout(**LSTM)": "expected plain options",
     "Zoneout(LSTM, {**LSTM})": "expected a number",
@@ -92,6 +97,22 @@ def test_what_is_no_cell_is_refused_and_not_run(
         with pytest.raises(ValueError, match=r"expected|unknown|takes|needs|twice"):
             as_reference(text)
     assert not (tmp_path / "ran").exists()
+
+
+VALUES = (
+    *("None", "True", "-1", "0", "0.5", "3", "1e400", "9999999999999", "'x'", "''", "LSTM"),
+    *("{}", "{'h': 0.1}", "{'h': 'x'}", "{'h': {'a': 1}}", "{{}: 1}", "{1: 2}"),
+)
+
+
+@pytest.mark.parametrize("name", [*CELLS, *WRAPPERS])
+def test_any_value_of_any_option_is_a_cell_or_an_error_of_ours(name: str) -> None:
+    parameters = inspect.signature({**CELLS, **WRAPPERS}[name]).parameters
+    wraps = "cell=LSTM, " if "cell" in parameters else ""
+    for option, value in product(parameters, VALUES):
+        text = f"{name}({wraps * (option != 'cell')}{option}={value})"
+        with suppress(EnsueError):
+            cell_of_text(text).equations()
 
 
 def test_an_output_layer_is_v_h_plus_d() -> None:

@@ -141,9 +141,15 @@ class _Reader:
                 return -number
         if isinstance(node, ast.Dict) and None not in node.keys:
             keys = [key for key in node.keys if key is not None]
-            pairs = zip(keys, node.values, strict=True)
-            return {self.literal(key): self.literal(value) for key, value in pairs}
+            return dict(map(self.pair, keys, node.values))
         raise self.problem("expected a number, a text in quotes, True, False or a cell", node)
+
+    def pair(self, key: ast.expr, value: ast.expr) -> tuple[str, float]:
+        """A number for a part of the state."""
+        name, number = self.literal(key), self.literal(value)
+        if not isinstance(name, str) or type(number) not in (int, float):
+            raise self.problem('expected a number for each part, such as {"h": 0.1}', key)
+        return name, number
 
     def spelt(self, node: ast.expr) -> str:
         if not isinstance(node, (ast.Name, ast.Call)):

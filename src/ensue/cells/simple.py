@@ -179,8 +179,8 @@ class LeakyRNN(Cell):
     W, U, b = Matrix("x"), Matrix("h"), Vector()
 
     def __init__(self, rate: float = 0.5, learned: bool = False) -> None:
-        if not 0 < rate <= 1 or (learned and rate == 1):
-            raise OptionError(f"rate: expected 0 < rate ≤ 1 (< 1 if learned), got {rate}")
+        if not isinstance(rate, int | float) or not 0 < rate <= 1 or (learned and rate == 1):
+            raise OptionError(f"rate: expected 0 < rate ≤ 1 (< 1 if learned), got {rate!r}")
         self.rate, self.learned = rate, learned
         if learned:
             self.a = Vector(init=math.log(rate / (1 - rate)))

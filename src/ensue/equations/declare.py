@@ -109,9 +109,9 @@ class Mask:
     size: str = "hidden"
 
     def __post_init__(self) -> None:
-        if not 0 <= self.rate < 1:
+        if not isinstance(self.rate, int | float) or not 0 <= self.rate < 1:
             raise OptionError(
-                f"rate: expected a number from 0 up to, not including, 1, got {self.rate}"
+                f"rate: expected a number from 0 up to, not including, 1, got {self.rate!r}"
             )
         if self.over not in ("sequence", "step"):
             raise OptionError(f'over: expected "sequence" or "step", got {self.over!r}')
