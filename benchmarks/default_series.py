@@ -289,8 +289,8 @@ def _measured(name: str, table: Table) -> None:
         model = package.load(folder / "run")
         columns = dict(zip(table.header, zip(*table.rows, strict=True), strict=True))
         values = np.stack([np.array(columns[target], float) for target in table.targets], 1)
-        horizon = model.model.horizon
-        begin = _begin(len(values), model.model.split)
+        horizon = model.settings.horizon
+        begin = _begin(len(values), model.settings.split)
         numbers = {name: list(column) for name, column in columns.items()}
         for target in table.targets:
             numbers[target] = [float(cell) for cell in numbers[target]]

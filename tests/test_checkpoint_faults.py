@@ -25,7 +25,7 @@ from ensue.files.atomic_folder import MANIFEST, Damaged, canonical, with_manifes
 from ensue.files.chain import present
 from ensue.files.disk import sweep
 from ensue.files.opening import append_to, write_all
-from ensue.training import RunFolder, Said, TrainSettings, checkpoint, fit
+from ensue.training import Notice, RunFolder, TrainSettings, checkpoint, fit
 from ensue.training.rows import Row
 
 PLAN = {"epochs": 3, "rate": 0.02, "checkpoint_updates": 5}
@@ -294,7 +294,7 @@ def test_a_checkpoint_without_a_state_is_set_aside(
     rewritten(place, NO_STATE[what])
     rows: list[Row] = []
     fitted(tmp_path / "run", [rows.append], most_updates=12)
-    (line,) = [row.text for row in rows if isinstance(row, Said) and "damaged" in row.text]
+    (line,) = [row.text for row in rows if isinstance(row, Notice) and "damaged" in row.text]
     assert line.startswith(f"{place.name} is damaged: it is not what Ensue writes (")
 
 
@@ -322,7 +322,7 @@ def test_another_optimisation_level_or_engine_is_not_bit_exact(
             now = {**machine.machine_facts(), **facts}
             patch.setattr("ensue.training.facts.machine_facts", lambda: now)
             fitted(tmp_path / "run", [rows.append], most_updates=12)
-        return [row.text for row in rows if isinstance(row, Said) and not row.progress]
+        return [row.text for row in rows if isinstance(row, Notice) and not row.progress]
 
     was = machine.machine_facts()
     assert lines() == []

@@ -157,9 +157,9 @@ def test_a_long_table_has_a_label_on_each_line(tmp_path: Path) -> None:
 )
 def test_each_output_has_its_usual_search(model: dict[str, Any], search: str) -> None:
     """It is what the table of settings says, so that a run's config is complete."""
-    settings = Labeller(model=model).model
+    settings = Labeller(model=model).settings
     assert settings.search == search
-    assert Labeller(model=settings.table()).model == settings
+    assert Labeller(model=settings.table()).settings == settings
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,7 @@ def test_dates_are_features_unless_something_else_is_said() -> None:
         fitted_model = TableModel(model={"hidden": [], **model}, train=FAST).fit(
             rows, target="price"
         )
-        return fitted_model.model.features
+        return fitted_model.settings.features
 
     usual = ["column(sold)", "month(sold, alpha=1)", "month(sold, alpha=4)", "weekday(sold)"]
     assert chosen(ROWS) == usual
@@ -172,7 +172,7 @@ def test_empty_cells_are_marked_and_give_nothing() -> None:
             rows, HELD, target="price"
         )
     model = TableModel(model=settings, train=FAST).fit(rows, HELD, target="price")
-    assert model.model.missing == "indicator"  # unless set otherwise
+    assert model.settings.missing == "indicator"  # unless set otherwise
     with torch.no_grad():
         values = layer_of(model).double()(read(model, rows[:2]))
     assert values[0].tolist() == [0] * 8 + [1, 1]

@@ -22,9 +22,9 @@ from ensue.errors import DataError, OptionError, unknown
 from ensue.layers.dropin import DropIn
 from ensue.layers.recurrent import Recurrent, as_cell
 from ensue.runs.load import Loading, open_run
-from ensue.runs.messages import Say, nobody
+from ensue.runs.messages import MessageCallback, nobody
 from ensue.tasks.any_model import AnyModel
-from ensue.tasks.given import part_to_evaluate
+from ensue.tasks.data_argument import part_to_evaluate
 from ensue.training import RunFolder, Source
 
 CLASSES = 10
@@ -202,7 +202,7 @@ def flow_of_run(
     how: Loading,
     settings: FlowSettings | None = None,
     files: Sequence[str] = (),
-    say: Say = nobody,
+    say: MessageCallback = nobody,
 ) -> Flow:
     """A run on its validation part, or on files in its place; the test part stays closed."""
     run = open_run(folder, how, say)
@@ -227,7 +227,7 @@ def flow_of_model(
 def refuse_without_cells(model: AnyModel, where: str) -> None:
     """Raises an error for a model without a recurrent layer."""
     if not any(is_layer(module) for network in model.networks for module in network.modules()):
-        keys = [key for key in ("encoder", "family") if hasattr(model.model, key)]
+        keys = [key for key in ("encoder", "family") if hasattr(model.settings, key)]
         hint = f"; --set model.{keys[0]}=recurrent trains one" if keys else ""
         raise OptionError(
             f"{where}: expected a model with recurrent layers, got {model.describe()}" + hint

@@ -184,7 +184,7 @@ BEGINNING = 10  # bytes that every file of a kind begins with: of a description,
 FOLDER = ".c"  # ends the name of a folder that is written
 EXAMPLE = Path(__file__).parent / "example"
 Outputs = Sequence[NDArray[Any]]
-Given = Mapping[str, torch.Tensor]
+Tensors = Mapping[str, torch.Tensor]
 
 
 @dataclass(frozen=True)
@@ -266,7 +266,7 @@ def cases_of(exported: Exported) -> Iterator[tuple[Graph, dict[str, torch.Tensor
 
 @torch.no_grad()
 def compare_outputs(
-    exported: Exported, weights: str, run: Callable[[str, Given], Outputs], target: str
+    exported: Exported, weights: str, run: Callable[[str, Tensors], Outputs], target: str
 ) -> float:
     """The largest difference over the grid; ExportMismatch where one is too large."""
     worst = 0.0
@@ -316,7 +316,7 @@ def _write_onnx(model: TracedModel, path: Path, weights: str, unchecked: bool) -
     if not unchecked:
         sessions = {name: session_of(value) for name, value in data.items()}
 
-        def run(name: str, inputs: Given) -> Outputs:
+        def run(name: str, inputs: Tensors) -> Outputs:
             outputs: Outputs = sessions[name].run(None, {k: v.numpy() for k, v in inputs.items()})
             return outputs
 

@@ -12,6 +12,7 @@ from torch.nn.functional import dropout, linear, scaled_dot_product_attention
 
 from ensue.engine.check import check_same_kind, check_tensors
 from ensue.errors import OptionError, ShapeError, check_rates
+from ensue.renamed import renamed_parameter
 
 
 class MultiHead(nn.Module):
@@ -43,6 +44,7 @@ class MultiHead(nn.Module):
         nn.init.zeros_(self.out_proj.bias)
 
     # ------------------------------------------------------------- as a layer
+    @renamed_parameter("seen", "mask")
     def forward(
         self, x: Tensor, source: Tensor | None = None, mask: Tensor | None = None
     ) -> Tensor:
@@ -50,6 +52,7 @@ class MultiHead(nn.Module):
         queries, memory = self._read(x, source, mask)
         return self.attend(queries, memory, mask).transpose(0, 1)
 
+    @renamed_parameter("seen", "mask")
     def with_weights(
         self, x: Tensor, source: Tensor | None = None, mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:

@@ -164,7 +164,7 @@ class Answering:
 
 def columns_of(part: Part, model: LabellerModel) -> Columns:
     """A part as the networks see it."""
-    return model.learned.columns(part, model.text, model.model)
+    return model.learned.columns(part, model.text, model.settings)
 
 
 def answering_of(
@@ -176,7 +176,7 @@ def answering_of(
         linear = learned.linear.of_words(part.numbers.token_names)
     return Answering(
         model.networks if networks is None else networks,
-        model.model,
+        model.settings,
         learned.labels.tokens,
         linear,
         learned.mixture,
