@@ -54,7 +54,7 @@ def walk(search: Setting, choose: Choose) -> Iterator[SearchStep]:
 
 
 def hypotheses(search: Setting, steps: Iterator[SearchStep]) -> list[Hypothesis]:
-    """What was taken, row by row."""
+    """The chosen sequences, row by row."""
     walked = list(steps)
     if not walked:
         return []

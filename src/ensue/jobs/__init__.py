@@ -1,4 +1,5 @@
-"""Lists of independent jobs, on processes of this machine or on others, with the same results."""
+"""Lists of independent jobs, on processes of this machine or of a cluster, with the same
+results."""
 
 from collections.abc import Callable
 
@@ -35,7 +36,7 @@ MACHINES: dict[str, Callable[..., Machines]] = {"local": Local, "ray": Ray}
 
 
 def machines(name: str, workers: int, threads: int = 1) -> Machines:
-    """By a name that a person gives."""
+    """Where jobs run, by name."""
     if name not in MACHINES:
         raise unknown("machines", name, MACHINES)
     return MACHINES[name](workers, threads)
