@@ -35,7 +35,7 @@ LATIN = "review,stars\n" + "un café très bien,good\nmal cuit,bad\n" * 12
 
 @dataclass(frozen=True)
 class Advice:
-    """told: words of the message, as in the source; typed: the command that prints it; take: a
+    """message: words of the message, as in the source; typed: the command that prints it; take: a
     pattern for the advice in the output; then: the command that follows the advice, with {0} for
     the match, {typed} for the first command and FILE as the advice has it; files: written before;
     code: exit code of the first command; slow: not in `make test`."""

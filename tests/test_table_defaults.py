@@ -191,4 +191,4 @@ def test_empty_cells_are_learned_with_and_said() -> None:
                 lambda event: heard.append(event.text) if isinstance(event, Notice) else None
             ],
         )
-    assert not any("beside a mark" in text for text in heard)
+    assert not any("with a mark" in text for text in heard)
