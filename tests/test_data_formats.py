@@ -402,7 +402,7 @@ def test_commands_say_the_same(tmp_path: Path, ensue: Ensue) -> None:
 
 
 def test_a_format_says_whether_its_first_line_may_name_columns() -> None:
-    assert {format_known.name for format_known in formats() if format_known.header} == {
+    assert {file_format.name for file_format in formats() if file_format.header} == {
         "csv",
         "tsv",
     }

@@ -353,10 +353,10 @@ def option_words(option: Option, row: Row) -> list[str]:
 
 def value(option: Option, row: Row) -> Any:
     """As it must arrive."""
-    value_given = row.data.option_values[option.flag]
+    argument = row.data.option_values[option.flag]
     kinds = {"number": int, "switch": lambda _: True, "names": lambda text: text.split(",")}
     kinds |= {"text": str, "files": lambda text: [text], "fraction": float}
-    return kinds[option.kind](value_given)
+    return kinds[option.kind](argument)
 
 
 def options(row: Row, verb: str) -> list[Option]:
