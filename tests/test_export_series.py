@@ -164,7 +164,8 @@ def test_members_of_the_example_say_the_same(name: str) -> None:
 def test_members_in_javascript_say_the_same(tmp_path: Path) -> None:
     series = [[None if np.isnan(v) else v for v in values] for values in SERIES]
     job = [[(MEMBERS[name].kind, facts(name)) for name in MEMBERS], series, STEP, HORIZON]
-    script = """([members, every, step, horizon]) => members.map(([kind, facts]) => every.map((y) => {
+    script = """([members, every, step, horizon]) => members.map(([kind, facts]) =>
+      every.map((y) => {
         const now = y.length, more = new Array(horizon).fill(null);
         const table = [...y, ...more].map((v) => [v ?? NaN]);
         return MEMBERS[kind](groundOf(table, now, now - 1, 0, step), facts, horizon, 0);
