@@ -93,7 +93,7 @@ def test_a_folder_without_texts_is_told_what_it_must_hold(ensue: Ensue, tmp_path
 
 def test_cells_are_known_whatever_the_case(ensue: Ensue) -> None:
     assert ensue("cell", "show", "lstm") == ensue("cell", "show", "LSTM")
-    assert Classifier(model={"cell": "gru"}).model.cell == "GRU"
+    assert Classifier(model={"cell": "gru"}).settings.cell == "GRU"
     assert "unknown cell 'lsmt'" in ensue("cell", "show", "lsmt")[2]
 
 
