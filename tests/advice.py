@@ -127,7 +127,7 @@ TABLE = [
            }, code=0),
     Advice("the file has a header line already", f"train films.csv {DRY} --header review,stars",
            r"leave (--header) out", f"train films.csv {DRY}"),
-    Advice("if it is one)", f"train semi.csv {DRY} --text review --label stars",
+    Advice("really is one)", f"train semi.csv {DRY} --text review --label stars",
            r"use (--delimiter \S+)", files={"semi.csv": "review;stars\n" + rows(12, ";")}),
     Advice("if quotes have no meaning in this file, use", f"train quotes.csv {DRY}",
            r"use (--no-quote)",

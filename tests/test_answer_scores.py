@@ -55,14 +55,17 @@ def test_the_score_of_what_answers_is_shown_beside_the_network_s(
     code, out, err = ensue("train", "r.csv", "--task", task, "--epochs", "1", "--run", "own")
     assert code == 0, err
     watch = {"regress": "mae"}.get(task, "accuracy")
-    score = rf".*{watch} ([\d.]+).*"
-    match = re.search(rf"best on validation: {score} \(network alone: {score}\)", out)
+    facts = json.loads((tmp_path / "own" / "training.json").read_text())
+    main = {"regress": "rmse"}.get(task, "accuracy")
+    match = re.search(
+        rf"\n  {main} +([\d.]+)  95 % interval .*\n  network alone +([\d.]+)\n", out, re.S
+    )
     assert match is not None, out
     together, alone = map(float, match.groups())
+    assert together == pytest.approx(facts["answer"][main], abs=1e-4)
+    assert alone == pytest.approx(facts["networks"][0]["scores"][main], abs=1e-4)
+    together, alone = facts["answer"][watch], facts["networks"][0]["scores"][watch]
     assert together < alone if task == "regress" else together > alone
-    facts = json.loads((tmp_path / "own" / "training.json").read_text())
-    assert facts["answer"][watch] == pytest.approx(together, abs=1e-4)
-    assert facts["networks"][0]["scores"][watch] == pytest.approx(alone, abs=1e-4)
     run = Run(tmp_path / "own")
     assert run.best == facts["answer"][run.setting("train", "watch")]
     assert "validation, combined model: " in (tmp_path / "own" / "card.md").read_text()

@@ -116,7 +116,11 @@ def test_forecasts_have_times_and_targets(place: Path, ensue: Ensue) -> None:
     [
         (["--out", "a.xlsx"], "--out: expected a file that ends in .csv, .tsv, .jsonl, .parquet"),
         (["--out", "nowhere/a.csv"], "nowhere is not a folder"),
-        (["--keep", "text"], "--keep: it is for the table of --out FILE; add --out answers.csv"),
+        (
+            ["--keep", "text"],
+            "--keep: expected --out FILE, the table that keeps them, got none; "
+            "add --out answers.csv",
+        ),
     ],
 )
 def test_what_cannot_be_written_is_told_first(ensue: Ensue, words: list[str], message: str) -> None:

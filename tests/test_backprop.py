@@ -283,7 +283,7 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["backprop", "--widths", "2,2.5"], "--widths: expected whole numbers with commas between"),
         (["backprop", "--x", "a,b"], "--x: expected numbers with commas between"),
-        (["graph", "x", "--at", "x"], "--at: expected name=number with commas between, got 'x'"),
+        (["graph", "x", "--at", "x"], "--at: expected comma-separated name=number, got 'x'"),
         (["graph", "x", "--at", "x=1,y=2"], "unknown variable 'y'"),
         (["graph", "x", "--at", "x=inf"], "x: expected a finite number, got inf"),
         (["lab", "--rates", "fast"], "--rates: expected numbers with commas between"),

@@ -502,8 +502,8 @@ def test_what_is_not_ours_is_never_replaced(tmp_path: Path, what: str) -> None:
     with pytest.raises(RunError) as caught:
         put(place, FIRST)
     assert str(caught.value) == (
-        f"{place}: not saved: {described} is there, and nothing of it was touched. Name a folder "
-        "that does not exist yet, or move away what is there"
+        f"{place}: not saved: {described} already exists, and was left unchanged. Name a new "
+        "folder, or move it away"
     )
     assert tree(tmp_path) == before
 

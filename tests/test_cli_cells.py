@@ -218,8 +218,8 @@ def test_a_file_finds_the_modules_beside_it(tmp_path: Path) -> None:
         (
             OWN + SECOND,
             ":Other",
-            "{file}: Other cannot be made without rate; make one in the file, "
-            "mine = Other(...), and name it: {file}:mine",
+            "{file}: Other needs arguments: rate; create one in the file, mine = Other(...), "
+            "and name it: {file}:mine",
         ),
         (
             "from ensue.cells import LSTM\nx = 1\n",
@@ -241,7 +241,7 @@ def test_a_file_finds_the_modules_beside_it(tmp_path: Path) -> None:
             "x = 1\ny = x / 0\n",
             "",
             "{file}: importing it failed at line 2\n  ZeroDivisionError: division by zero\n"
-            "  a file of cells is imported: what is to happen only when it is run belongs under "
+            "  importing executes the whole file: put everything except cells under "
             'if __name__ == "__main__"',
         ),
     ],

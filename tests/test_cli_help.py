@@ -107,7 +107,7 @@ def test_every_word_is_explained(path: tuple[str, ...]) -> None:
 
 def test_the_help_of_training_shows_the_settings_that_matter(ensue: Ensue) -> None:
     page = " ".join(ensue("train", "--help")[1].split())
-    assert "--epochs N Most passes over the training part. [10 for " in page
+    assert "--epochs N Maximum number of epochs. [10 for " in page
     assert "--rate, --lr X Learning rate. [0.001; 0.002 for image, caption, table]" in page
     assert "[LSTM; GRU for caption, forecast, translate]" in page
     assert page.index("Settings that matter most") < page.index("Options for forecast")

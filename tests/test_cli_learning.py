@@ -80,13 +80,15 @@ def test_from_a_file_to_answers(ensue: Ensue, tmp_path: Path) -> None:
     write_reviews(tmp_path / "reviews.csv")
     code, out, err = ensue(*TRAIN, *settings())
     assert code == 0
-    assert out.startswith("r1: best on validation: accuracy ")
+    assert out.startswith("r1: validation part, ")
+    assert "\n  accuracy " in out
+    assert "95 % interval" in out
     printed_lines = err.splitlines()
     assert printed_lines[0] == "task: classify (one label for each row)"
     assert (
         printed_lines[1] == "split: 80 % train, 10 % validation, 10 % test, by the hash of each row"
     )
-    assert printed_lines[-1] == "next: ensue evaluate r1    ensue predict r1 FILE"
+    assert printed_lines[-1] == "Next: ensue evaluate r1    scores on unseen rows, and mistakes"
     assert {"config.toml", "history.jsonl", "model", "card.md"} <= set(os.listdir("r1"))
 
     code, out, _ = ensue("evaluate", "r1")
@@ -266,13 +268,11 @@ def test_mistakes_in_files(ensue: Ensue, tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("")
     assert mistaken(ensue, "train", "a.csv") == (
-        f"DataError: 1 problem in {path}\n  {path}:1: the file is empty\n"
-        "No sound row is left to work with.\n"
+        f"DataError: 1 problem in {path}\n  {path}:1: the file is empty\nNo valid row is left.\n"
     )
     path.write_text("text,label\n")
     assert mistaken(ensue, "train", "a.csv") == (
-        f"DataError: 1 problem in {path}\n  {path}:1: the file has no rows\n"
-        "No sound row is left to work with.\n"
+        f"DataError: 1 problem in {path}\n  {path}:1: the file has no rows\nNo valid row is left.\n"
     )
     path.write_text("text,label\n" + "".join(f"text {k},same\n" for k in range(40)))
     assert mistaken(ensue, "train", "a.csv", "--run", "r2", *settings()).endswith(
@@ -460,8 +460,8 @@ def test_findings_of_new_users(ensue: Ensue, tmp_path: Path) -> None:
     table.write_text("\n".join(["area,town,price", *lines]) + "\n")
     message = mistaken(ensue, "train", "table.csv", "--run", "t")
     assert message.startswith(
-        f"DataError: {table}:2: the columns do not tell what is to be learned:\n"
-        "  area: 90 different numbers\n  town: 3 different values\n"
+        f"DataError: {table}:2: the columns do not tell what to learn:\n  area: 90 different "
+        "numbers\n  town: 3 different values\n"
     )
     assert "\n  ensue train table.csv --run t --task table --label price\n" in message
     series = tmp_path / "series.csv"

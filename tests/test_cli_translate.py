@@ -242,11 +242,11 @@ def test_columns_that_are_not_named(ensue: Ensue, walked: Path) -> None:
     path = walked / "dates.tsv"
     command = ("train", str(path), "--task", "translate", "--run", "r")
     assert mistaken(ensue, *command) == (
-        f"DataError: {path}:2: which columns are the text and what it is to become? Name them with "
+        f"DataError: {path}:2: which columns are the source and the target? Name them with "
         "--source and --target. Columns: text, language, iso\n"
     )
     assert mistaken(ensue, *command, "--source", "text").startswith(
-        f"DataError: {path}:2: which columns are the text and what it is to become? Name them with "
+        f"DataError: {path}:2: which columns are the source and the target? Name them with "
         "--target. Columns:"
     )
     assert mistaken(ensue, *command, "--source", "text", "--target", "isso") == (

@@ -153,7 +153,8 @@ def test_lengths_empty_rows_and_lost_letters() -> None:
     assert warned(report, "empty") == [("2 of 104 rows of train have no text", ())]
     assert warned(report, "damage") == [
         (
-            "1 of 104 rows of train hold U+FFFD, the sign of letters lost in an earlier conversion",
+            "1 of 104 rows of train contain U+FFFD, the mark of characters lost in an "
+            "earlier conversion",
             (),
         )
     ]
@@ -442,8 +443,8 @@ def test_another_delimiter_is_suggested(delimiter: str, name: str, option: str) 
     rows = ["text,label", "a, b,x", "c,y"]
     content = "\n".join(delimiter.join(row.rsplit(",", 1)) for row in rows)
     assert refused("a.csv", content, ReadOptions()) == (
-        f"a.csv:1: with a comma between columns there is one, {f'text{delimiter}label'!r}, with a "
-        f"{name} in it: use {option} (--delimiter ',' if it is one)"
+        f"a.csv:1: with a comma as the delimiter there is one column, {f'text{delimiter}label'!r}, "
+        f"with a {name} in it: use {option} (--delimiter ',' if it really is one)"
     )
     bare = content.partition("\n")[2].replace(", ", " ")
     assert f"use {option}" in refused("a.csv", bare, ReadOptions(header=("text", "label")))

@@ -411,8 +411,8 @@ def test_gathering_needs_a_row(tmp_path: Path) -> None:
     with pytest.raises(DataError) as error:
         list(gather([faulty], ReadOptions(), skip_bad=True))
     assert str(error.value) == (
-        f"1 problem in {faulty}\n  {faulty}:2: expected 2 columns, found 1 (missing comma?)\n"
-        "No sound row is left to work with."
+        f"1 problem in {faulty}\n  {faulty}:2: expected 2 columns, found 1 (missing "
+        "comma?)\nNo valid row is left."
     )
 
 

@@ -238,8 +238,8 @@ def test_a_gzip_file_cut_anywhere_is_told(tmp_path: Path) -> None:
         assert texts == lines[: len(texts)]
         line = len(texts) + 1
         assert problems == [
-            f"a.txt.gz:{line}: the gzip data is cut off at byte {end}: the file is not whole, "
-            "copy it again"
+            f"a.txt.gz:{line}: the gzip data is cut off at byte {end}: the file is "
+            "incomplete, copy it again"
         ]
 
 
@@ -257,7 +257,7 @@ def test_damaged_gzip_is_told(tmp_path: Path) -> None:
     texts, problems = outcome(file)
     assert len(texts) == 1000
     assert problems == [
-        f"a.txt.gz:1001: bytes that are no gzip follow the gzip data at byte {len(packed)}"
+        f"a.txt.gz:1001: the gzip data is followed by other bytes at byte {len(packed)}"
     ]
     file.write_bytes(b"plain text\n")
     assert outcome(file)[1] == [

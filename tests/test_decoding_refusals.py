@@ -49,8 +49,8 @@ def test_a_beam_checks_its_options() -> None:
         "unknown length_penalty 'lenght': did you mean 'length'? Known: length, wu"
     )
     assert refused(beam, how=BeamSearch(width=2, alpha=-1.0)) == (
-        "alpha: expected a number ≥ 0, got -1.0; 0 ranks by log-probability, and the greater it "
-        "is, the longer what is found"
+        "alpha: expected a number ≥ 0, got -1.0; 0 ranks by log-probability, greater values "
+        "favour longer sequences"
     )
 
 
@@ -65,8 +65,8 @@ def test_a_step_that_gives_no_log_probabilities_is_refused(search: str) -> None:
             search_function,
             step=lambda tokens, state, v=value: (torch.full((len(tokens), 4), v), state),
         ) == (
-            f"step: expected log-probabilities, which are at most 0, got {name}; "
-            "log_softmax makes them of scores, and a value that is nan comes from the model"
+            f"step: expected log-probabilities, which are at most 0, got {name}; apply "
+            "log_softmax to scores; a value of nan comes from the model"
         )
 
 
@@ -85,7 +85,7 @@ def test_where_nothing_can_follow_it_is_said() -> None:
 
     assert beam(dead, start(2), (), BeamSearch(width=2), end=0, most_steps=3) == [[], []]
     assert refused(exact, step=dead, state=()) == (
-        "exact: no sequence of row 0 is possible; every beginning comes to where the step gives "
+        "exact: no sequence of row 0 is possible; every prefix leads to a step that gives "
         "all words the probability 0"
     )
 

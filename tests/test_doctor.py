@@ -159,8 +159,8 @@ def test_a_cxx_that_is_not_there_is_named(
 def test_a_torch_that_does_not_load_is_no_exception(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("ensue.engine.native", "ensue.engine.native.cache"):
         monkeypatch.setitem(sys.modules, name, None)
-    assert doctor.compiler().value == "not examined: torch does not load"
-    assert doctor.cache().value == "not examined: torch does not load"
+    assert doctor.compiler().value == "not checked: torch does not load"
+    assert doctor.cache().value == "not checked: torch does not load"
 
 
 def test_cxx_may_carry_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

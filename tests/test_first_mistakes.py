@@ -130,7 +130,7 @@ def test_the_next_command_can_be_pasted(ensue: Ensue, tmp_path: Path) -> None:
     train = ("train", "houses.csv", "--target", "price", "--epochs", "1", "--run", "my run")
     code, _, err = ensue(*train)
     assert code == 0
-    assert "next: ensue evaluate 'my run'    ensue predict 'my run' FILE" in err
+    assert "Next: ensue evaluate 'my run'    scores on unseen rows" in err
     assert "`ensue train --run 'my run'`" in ensue(*train, "--epochs", "2", "--seed", "3")[2]
 
 

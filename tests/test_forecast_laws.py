@@ -371,7 +371,7 @@ def test_what_is_computed_after_the_last_update_is_said() -> None:
     first, last = ends
     messages = [row for row in heard[first:last] if isinstance(row, Notice) and row.progress]
     assert messages[0].text == "fitting shares and intervals on the validation part"
-    assert messages[1].text.startswith("training again, with the validation part: ")
+    assert messages[1].text.startswith("retraining with the validation part: ")
     updates = sum(isinstance(row, Update) for row in heard[first:last])
     assert messages[1].text.endswith(f" {updates} updates")
 

@@ -251,7 +251,7 @@ def test_what_is_asked_of_a_model_that_cannot_do_it() -> None:
         ),
         (
             OptionError,
-            "find-rate: model.family = linear is solved and has no learning rate",
+            "find-rate: model.family = linear is fitted in closed form and has no learning rate",
             lambda: plain.find_rate(part_of_table(columns, plain.settings)),
         ),
         (
@@ -359,7 +359,7 @@ def test_a_covariate_that_gives_the_target_away_is_told() -> None:
     assert warnings == [
         "same is declared known ahead, and is nearly the target y itself (at the same step): the "
         "forecasts will be too good. Leave it out, unless you really know it before",
-        "next has y 1 step before it happens: a column that was shifted? Leave it out",
+        "next has y 1 step before it happens: is it a shifted copy? Leave it out",
     ]
     # what comes after the training part is not looked at, for it is not known yet
     assert leaks(series.until(2), settings) == []

@@ -384,8 +384,8 @@ def test_the_names_of_columns_are_never_answered(model: Model[Any, Any, Any]) ->
     )
     frame = pd.DataFrame(reviews())
     assert refused(lambda: model.predict(frame)) == (
-        "predict: which column is to be read? Name it with text=. Columns: id, review, stars, "
-        "points"
+        "predict: which column should be read? Name it with text=. Columns: id, review, "
+        "stars, points"
     )
     assert len(model.predict(frame[["review"]])) == 30, "the only one there is"
     assert len(model.predict(frame["review"])) == 30, "one column is a list of inputs"
@@ -420,12 +420,12 @@ def test_what_is_not_told_and_cannot_be_guessed() -> None:
         "the data frame: no column looks like a label among review; name it with label="
     )
     assert refused(lambda: Matcher().fit(frame)) == (
-        "the data frame: which two columns are to be matched? Name them with text= and second=. "
-        "Columns: id, review, stars, points"
+        "the data frame: which two columns should be matched? Name them with text= and "
+        "second=. Columns: id, review, stars, points"
     )
     assert refused(lambda: Translator().fit(frame)) == (
-        "the data frame: which columns are the text and what it is to become? Name them with "
-        "source= and target=. Columns: id, review, stars, points"
+        "the data frame: which columns are the source and the target? Name them with source= "
+        "and target=. Columns: id, review, stars, points"
     )
     message = refused(lambda: TableModel().fit(frame.rename(columns={"stars": "score"})))
     assert message.startswith("the data frame: the columns do not tell which columns are meant:\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Callable
 from dataclasses import replace
@@ -301,7 +302,7 @@ def test_from_a_folder_to_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         write_image(tmp_path / "shapes" / label / f"{k}.png", picture)
     few = ["--set", "model.blocks='4 max'", "--set", "train.epochs=2", "--quiet"]
     output = ensue("train", "shapes", "--run", "run", *few)
-    assert output.startswith("run: best on validation: accuracy 0.")
+    assert re.match(r"run: validation part, \d+ rows\n  accuracy +0\.", output)
     assert "linear model" in ensue("evaluate", "run")
     lines = ensue("predict", "run", "shapes/bar/0.png", "shapes/ring").splitlines()
     assert lines[0].endswith("\tshapes/bar/0.png")
@@ -320,7 +321,7 @@ def test_from_idx_files_to_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     write_idx(tmp_path / "train-labels-idx1-ubyte", numbers)
     few = ["--set", "model.blocks='4 max'", "--set", "train.epochs=2", "--quiet"]
     output = ensue("train", "train-images-idx3-ubyte", "--run", "run", *few)
-    assert output.startswith("run: best on validation: accuracy 0.")
+    assert re.match(r"run: validation part, \d+ rows\n  accuracy +0\.", output)
     assert len(ensue("predict", "run", "train-images-idx3-ubyte").splitlines()) == 60
     data = DataSettings(train=["train-images-idx3-ubyte"])
     assert TASK.split.line(data, ImageSettings()) == data.split_line("each picture")
@@ -355,7 +356,7 @@ def test_a_table_that_names_pictures_is_read_with_its_columns(
         lines.append(f"{k}.png,{kind}")
     (tmp_path / "photos.csv").write_text("\n".join(lines) + "\n")
     words = ["--image", "photo", "--label", "kind", "--epochs", "1", "--run", "r", "--quiet"]
-    assert "best on validation: accuracy" in ensue("train", "photos.csv", *words)
+    assert "\n  accuracy " in ensue("train", "photos.csv", *words)
 
 
 # --- messages ----------------------------------------------------------------------------------

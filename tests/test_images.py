@@ -336,7 +336,7 @@ IDX_FAULTS: dict[str, tuple[bytes, str]] = {
     "no sizes": (WHOLE[:9], "byte 9: expected 3 sizes, the file ends before"),
     "cut": (
         WHOLE[:-5],
-        "byte 23: expected 12 bytes for 2 × 3 × 2, got 7: the file is not whole, copy it again",
+        "byte 23: expected 12 bytes for 2 × 3 × 2, got 7: the file is incomplete, copy it again",
     ),
     "more": (
         WHOLE + b"xyz",

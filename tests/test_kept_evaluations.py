@@ -300,7 +300,7 @@ def test_what_is_no_run_is_not_listed(ensue: Ensue, folder: Path) -> None:
     (folder / "elsewhere").mkdir()
     (folder / "elsewhere" / "config.toml").write_text("[tool]\n")
     assert len(list_runs(folder).runs) == 3
-    assert ensue("runs", "elsewhere")[1] == "elsewhere: no run in it or below it\n"
+    assert ensue("runs", "elsewhere")[1] == "elsewhere: no run in this folder or below it\n"
     assert ensue("runs", "gone")[2] == "RunError: gone: there is no such folder\n"
 
 
@@ -347,8 +347,8 @@ def test_what_cannot_be_compared(ensue: Ensue, folder: Path) -> None:
     shutil.copytree("b", "c")
     os.unlink("c/evaluation.json")
     assert ensue("compare", "a", "c")[2] == (
-        "RunError: compare: expected the test part of each run evaluated, got none of c. Evaluate "
-        "it first:\n  ensue evaluate c\n"
+        "RunError: compare: expected the test part evaluated for each run, got no evaluation "
+        "of c. Evaluate it first:\n  ensue evaluate c\n"
     )
     reviews(folder / "other.csv", 30, first=500)
     ensue("evaluate", "c", "--test", "other.csv")
@@ -473,8 +473,7 @@ def test_logs_of_something_else_are_left_alone(ensue: Ensue, folder: Path) -> No
     foreign = folder / "logs" / "a" / "events.out.tfevents.1"
     foreign.write_bytes(b"precious")
     assert ensue("runs", "a", "--tensorboard", "logs")[2] == (
-        "RunError: logs/a: it has logs of something else (events.out.tfevents.1); name another "
-        "folder\n"
+        "RunError: logs/a: it has other logs (events.out.tfevents.1); name another folder\n"
     )
     assert foreign.read_bytes() == b"precious"
 

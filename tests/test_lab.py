@@ -51,7 +51,7 @@ def test_descent_is_golden() -> None:
 
 def test_steps_may_be_too_small_or_too_large() -> None:
     endings = [descend(rate).ending for rate in (0.001, 0.02, 0.05, 0.1)]
-    assert endings[0] == "is still on its way"
+    assert endings[0] == "has not arrived yet"
     assert endings[1] == "overshoots, and swings around it"
     assert endings[2] == "diverges: it never comes to rest"
     assert descend(0.01, 3).ending != "diverges: it never comes to rest"

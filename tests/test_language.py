@@ -269,7 +269,8 @@ def test_members_of_counts_are_refused() -> None:
     with pytest.raises(OptionError) as error:
         model.fit(["a b", "b a"], ["a b"])
     assert str(error.value) == (
-        "members: expected 1 with model.family = ngram, which is solved and has no seed, got 3"
+        "members: expected 1 with model.family = ngram, which is fitted in closed form and "
+        "has no seed, got 3"
     )
 
 
@@ -286,7 +287,7 @@ def test_a_counted_model_has_no_network_and_no_learning_rate() -> None:
     with pytest.raises(OptionError) as error:
         model.find_rate(model.reader.labelled(LINES))
     assert str(error.value) == (
-        "find-rate: model.family = ngram is solved and has no learning rate"
+        "find-rate: model.family = ngram is fitted in closed form and has no learning rate"
     )
 
 

@@ -269,6 +269,6 @@ def test_a_text_is_split_in_blocks_and_says_so(tmp_path: Path) -> None:
     path.write_text("".join(f"line {k}\n" for k in range(400)), encoding="utf-8")
     inferred = infer({"train": [str(path)]}, "language", [])
     assert inferred.messages[-1].text == (
-        "split: 80 % train, 10 % validation, 10 % test, by blocks of lines, "
-        "so that what belongs together stays together"
+        "split: 80 % train, 10 % validation, 10 % test, by blocks of lines, so that related "
+        "lines stay together"
     )

@@ -190,7 +190,7 @@ def test_an_evaluation_of_several_labels_shows_mistakes() -> None:
         for answer, (_, gold) in zip(model.predict([text for text, _ in rows]), rows, strict=True)
     )
     assert len(evaluation.worst) == min(wrong, 10)
-    assert "surest mistakes, gold → predicted" in evaluation.as_text()
+    assert "most confident mistakes, gold → predicted" in evaluation.as_text()
 
 
 def test_a_share_without_n_grams_is_refused() -> None:

@@ -378,7 +378,7 @@ def test_an_evaluation_of_texts_has_its_buckets() -> None:
     evaluation_of_pairs = PairEvaluation(**facts, buckets=[Bucket("1–5", 7, 0.25)])
     page_words = words(check_page(evaluation_of_pairs._repr_html_()))
     assert "1–5 7 0.2500" in page_words
-    assert "furthest from what was expected" in page_words
+    assert "worst answers" in page_words
     assert "row:1 (0.10) source the dog expected le chien got" in page_words
 
 

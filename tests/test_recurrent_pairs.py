@@ -527,8 +527,8 @@ REFUSED = {
     ),
     "feeding": (
         {"input_feeding": True},
-        "input_feeding: expected false with attention 'additive'; it is for dot, general, concat, "
-        "whose steps would not know otherwise where the ones before looked",
+        "input_feeding: expected false with attention 'additive'; it is for dot, general, "
+        "concat, whose steps do not see earlier attention otherwise",
     ),
     "context": (
         {"attend_output": "context"},

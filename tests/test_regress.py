@@ -133,9 +133,7 @@ def test_a_mixture_says_its_mean() -> None:
 def test_what_is_no_number_is_named() -> None:
     with pytest.raises(DataError) as caught:
         Regressor(train={"epochs": 1}).fit([("a", 1.0), ("b", "dear")], [("c", 2)])
-    assert str(caught.value) == (
-        "row:2: what is to be predicted: expected a finite number, got 'dear'"
-    )
+    assert str(caught.value) == ("row:2: the target: expected a finite number, got 'dear'")
 
 
 def test_numbers_that_training_has_not_are_no_fault() -> None:

@@ -114,8 +114,8 @@ def test_a_saved_model_destroys_nothing(tmp_path: Path) -> None:
         (home / "thesis.txt", "a file"),
     ):
         assert refused(lambda place=place: model.save(place)) == (
-            f"{place}: not saved: {name} is there, and nothing of it was touched. Name a folder "
-            "that does not exist yet, or move away what is there"
+            f"{place}: not saved: {name} already exists, and was left unchanged. Name a new "
+            "folder, or move it away"
         )
     assert os.listdir(home) == ["thesis.txt"]
     assert (home / "thesis.txt").read_text() == "years of work"
@@ -199,14 +199,14 @@ def test_lines_that_moved_are_not_tested_on(tmp_path: Path) -> None:
     corpus(path, [*(line.upper() for line in TEXT[:25]), *TEXT])
     for part in ("test", "validation"):
         assert refused(lambda part=part: evaluate_run(folder, [], part)) == (
-            f"{path}: changed since {folder.path} was trained on it: parts are split by place, so "
-            "that rows that were trained on may now be among those to test on. Put the file back, "
-            "give others with --test, or train another run"
+            f"{path}: changed since {folder.path} was trained on it: parts are split by "
+            "position, so rows that were trained on may now be in the test part. Put the "
+            "file back, give others with --test, or train another run"
         )
     model = (folder.model / "model.json").read_bytes()
     assert refused(lambda: train_run(config, folder)) == (
-        f"{path}: changed since {folder.path} was trained on it\n"
-        "Next: name another run for the new data, put the old back, or say --allow data"
+        f"{path}: changed since {folder.path} was trained on it\nNext: name another run for "
+        "the new data, restore the old data, or add --allow data"
     )
     assert (folder.model / "model.json").read_bytes() == model
     train_run(config, folder, allow=["data"])
@@ -221,8 +221,8 @@ def test_rows_split_by_their_hash_keep_their_parts(tmp_path: Path) -> None:
     messages: list[str] = []
     evaluate_run(folder, [], say=messages.append)
     assert messages == [
-        f"{path}: changed since {folder.path} was trained on it: rows keep their parts, but these "
-        "are not all the rows of that time"
+        f"{path}: changed since {folder.path} was trained on it: rows keep their parts, but "
+        "the files no longer have the same rows"
     ]
 
 

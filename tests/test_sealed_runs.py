@@ -180,7 +180,9 @@ def test_an_edit_while_a_run_is_at_work_changes_nothing_and_is_noticed(
         at_update(2, change, patch)
         code, _, err = ensue(*TRAIN, "--run", "b", *SET)
     assert code == 0
-    assert err.startswith("the run went on as it began, but its file was changed meanwhile. ")
+    assert err.startswith(
+        "the run finished with its original settings, but the file was changed meanwhile. "
+    )
     assert "data.split_seed: was 0, now 9\nNext: put it back (b/model/config.toml" in err
     assert digests(folder / "b" / "model") == digests(folder / "a" / "model")
     assert "data.split_seed" in ensue("evaluate", "b")[2]
@@ -248,7 +250,10 @@ def test_a_torn_line_of_openings_is_named_and_blocks_nobody(folder: Path, ensue:
     place.write_bytes(place.read_bytes() + b'{"test": "0123')
     for _ in range(2):
         code, out, err = ensue("evaluate", "a")
-        assert (code, err) == (0, f"{place}:2: cut off by a kill, and not counted\n")
+        assert (code, err) == (
+            0,
+            f"{place}:2: incomplete because the process was killed, and not counted\n",
+        )
     assert "opened 3 times" in out
     assert ensue(*TRAIN, "--run", "b", *SET)[0] == 0
     assert ensue("evaluate", "b")[0] == 0

@@ -374,9 +374,9 @@ def test_trials_that_were_proposed_otherwise_are_refused(
         with pytest.raises(RunError) as caught:
             search(tables, place, SearchRequest(1))
         assert str(caught.value) == (
-            f"{place / 'selection.json'}: trial 0 has other settings than those that are proposed "
-            "now, as by another version of Ensue or of Optuna; name another --run, or go on with "
-            "that version"
+            f"{place / 'selection.json'}: trial 0 has other settings than those that are "
+            "proposed now, perhaps by another version of Ensue or Optuna; name another "
+            "--run, or continue with that version"
         )
     assert search(tables, place, SearchRequest(1)).winner is not None
 
@@ -388,8 +388,8 @@ def test_trials_follow_from_the_same_seed_and_space(tables: RunConfig, tmp_path:
     with pytest.raises(RunError) as caught:
         search(other, place, SearchRequest(1))
     assert str(caught.value) == (
-        f"{place / 'selection.json'}: this selection was begun with seed 1, now 2; trials must "
-        "follow from the same: undo the change, or name another --run"
+        f"{place / 'selection.json'}: this selection was begun with seed 1, now 2; all trials "
+        "must share the same settings: undo the change, or name another --run"
     )
     longer = tables.train.model_copy(update={"epochs": tables.train.epochs + 1})
     with pytest.raises(RunError) as caught:

@@ -129,7 +129,7 @@ def test_rows_are_sorted_and_gaps_are_missing_values() -> None:
     np.testing.assert_array_equal(part.values[:, 0], [1, np.nan, 3, np.nan, np.nan, 6])
     assert part.series.times[1] == "2021-01-02"
     assert part.notes == (
-        "rows sorted by t: 1 stood before an earlier one",
+        "rows sorted by t: 1 out of order",
         "3 steps missing between others (a step is a day): read as missing values",
     )
     assert part.names[0] == "row:2"
@@ -139,7 +139,7 @@ def test_copies_of_rows_are_left_out() -> None:
     table = {"t": ["2021-01-01", "2021-01-02", "2021-01-02"], "y": [1.0, 2.0, 2.0]}
     part = part_of_table(table, settings_of())
     np.testing.assert_array_equal(part.values[:, 0], [1, 2])
-    assert part.notes == ("1 row left out: copies of others",)
+    assert part.notes == ("1 row left out: duplicates of others",)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_too_many_spellings_are_no_dates() -> None:
 def test_steps_that_are_not_even_count_as_they_come() -> None:
     table = {"t": ["2021-01-01 00:00:01", "2021-01-01 07:13:00", "2021-03-01 07:00:00"]}
     part = part_of_table({**table, "y": [1, 2, 3]}, settings_of())
-    assert part.notes == ("t is not evenly spaced: rows count as steps",)
+    assert part.notes == ("t is not evenly spaced: each row is one step",)
     assert part.series.times_after(0, 2) == ["+1", "+2"]
 
 
@@ -300,7 +300,7 @@ def test_a_check_knows_series(tmp_path: Path) -> None:
     assert report.warnings == []
     assert report.as_json()["series"] == [
         "date: a series of 40 steps, a step each day, from 2021-01-01 to 2021-02-09",
-        "rows sorted by date: 36 stood before an earlier one",
+        "rows sorted by date: 36 out of order",
         "3 steps missing between others (a step is a day): read as missing values",
         "1 empty cell in y",
     ]

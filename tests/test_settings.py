@@ -265,7 +265,7 @@ def test_one_setting_with_the_ways_to_change_it(ensue: Ensue) -> None:
     code, out, _ = ensue("settings", "forecast", "batch_windows")
     assert code == 0
     flat = " ".join(out.split())
-    for text in ("model.batch_windows of forecast", "Windows of a batch.", "default 32",
+    for text in ("model.batch_windows of forecast", "Batch size, in windows.", "default 32",
                  "--batch-size … or --set model.batch_windows=…", "under [model]"):  # fmt: skip
         assert text in flat
     assert "above all tables" in ensue("settings", "forecast", "members")[1]

@@ -299,7 +299,7 @@ def test_ctrl_c_keeps_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
     report = study_memory(["adding"], {"GRU": GRU(), "S": GRU()}, [12], SMALL, messages.append)
     assert not report.finished
     assert [trial.cell for trial in report.trials] == ["GRU"]
-    assert messages == ["stopped: what follows is not complete"]
+    assert messages == ["stopped: the results are incomplete"]
 
 
 def test_a_length_that_a_task_cannot_have_is_refused_before_training() -> None:

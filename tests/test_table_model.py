@@ -576,7 +576,7 @@ def test_a_table_of_numbers_is_trained_tested_and_used(
     assert code == 0, err
     assert "task: table (price from 3 columns)" in err
     assert "model.target: number" in err
-    assert "best on validation: cost" in out
+    assert "further scores: cost" in out
     assert ensue(capsys, *command)[0] == 0  # the same command finds the run at its end
     code, out, _ = ensue(capsys, "evaluate", "r1")
     assert code == 0

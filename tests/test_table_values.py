@@ -61,7 +61,7 @@ def test_labels_are_numbers_row_by_row() -> None:
         ([["1"], [], ["2", "3"]], "houses.csv:2: expected one number, got 0"),
         (
             [["1"], ["2"], ["dear"], ["inf"]],
-            "houses.csv:3: what is to be predicted: expected a finite number, got 'dear'",
+            "houses.csv:3: the target: expected a finite number, got 'dear'",
         ),
     ],
 )

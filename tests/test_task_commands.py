@@ -563,7 +563,7 @@ def test_a_task_from_outside_is_recognised_trained_continued_selected(tmp_path: 
 
 def test_a_task_goes_as_it_came() -> None:
     task = TASKS["tally"]
-    with pytest.raises(OptionError, match="tally: there is one of this name already"):
+    with pytest.raises(OptionError, match="tally: this name is taken"):
         TASKS.register(task)
     other = type("Other", (type(task),), {"name": "other"})()
     other.options = (replace(task.options[0], help="Something else."),)

@@ -431,7 +431,7 @@ def test_an_evaluation_says_all_there_is(fitted: Callable[[str], Translator]) ->
     assert evaluation.buckets[0].score == pytest.approx(theirs.score)
     text = evaluation.as_text()
     assert "BLEU nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:" in text
-    assert "\nfurthest from what was expected\n" in text
+    assert "\nworst answers\n" in text
     assert f"    expected  {evaluation.worst[0].gold}\n" in text
     assert evaluation.as_json()["buckets"][0]["rows"] == 30
 

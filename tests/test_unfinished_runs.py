@@ -297,7 +297,8 @@ def test_a_refused_resume_is_no_failure(ensue: Ensue, monkeypatch: pytest.Monkey
 
 
 def test_the_next_command_is_one_that_works(ensue: Ensue, tmp_path: Path) -> None:
-    assert ensue(*TRAIN, *SET)[2].endswith("next: ensue evaluate run    ensue predict run FILE\n")
+    what = "scores on unseen rows, and mistakes\n"
+    assert ensue(*TRAIN, *SET)[2].endswith(f"Next: ensue evaluate run    {what}")
     reviews(tmp_path / "v.csv", 20, first=100)
     err = ensue(*TRAIN[:-1], "other", "--validation", "v.csv", *SET)[2]
-    assert err.endswith("next: ensue evaluate other --test FILE    ensue predict other FILE\n")
+    assert err.endswith(f"Next: ensue evaluate other --test FILE    {what}")

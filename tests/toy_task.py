@@ -70,7 +70,7 @@ class TallySettings(Table):
     at_most: Annotated[int, Field(ge=0)] = Field(
         1000, description="Larger counts are not answered."
     )
-    batch_rows: Size = Field(16, description="Rows of a batch.")
+    batch_rows: Size = Field(16, description="Batch size, in rows.")
 
 
 @dataclass(frozen=True)

@@ -263,7 +263,7 @@ def of_your_own(noun: str) -> str:
     """What to do where a name is that of a row of your own; "" for no noun."""
     if not noun:
         return ""
-    return f"; a {noun} of your own is imported first, by a script that then calls ensue.cli.main()"
+    return f"; a {noun} of your own is imported first, in a script that then calls ensue.cli.main()"
 
 
 def one_of(known: Iterable[str], got: object) -> str:

@@ -148,8 +148,8 @@ class Request(TolerantOptions):
         list[str] | None,
         option(
             "--base RUN",
-            "Begin from a trained run or model, word vectors or weights; twice: a forward and "
-            "a backward language model.",
+            "Start from a trained run or model, word vectors or weights; repeat it for a "
+            "forward and a backward language model.",
         ),
     ] = None
     run: Annotated[Path, option("--run, --out, --output FOLDER", "Run folder.")] = Path("run")
@@ -158,7 +158,8 @@ class Request(TolerantOptions):
         bool,
         option(
             "--best",
-            "Train for hours: several networks, longer. `ensue settings TASK` shows what both set.",
+            "Train for hours: several networks, more epochs. `ensue settings TASK` lists "
+            "what --quick and --best set.",
             SETTINGS,
         ),
     ] = False
@@ -174,7 +175,7 @@ class Request(TolerantOptions):
         str,
         option(
             "--device NAME",
-            "Where to compute: auto (a GPU if there is one), cpu or cuda. [auto]",
+            "Device: auto (a GPU if there is one), cpu or cuda. [auto]",
             SETTINGS,
         ),
     ] = ""
@@ -306,8 +307,8 @@ def configured(
         if implied:
             add_note(
                 problem,
-                f"{flags}: an option of {task} alone, so these files were read for that task; "
-                "without it the task is inferred",
+                f"{flags}: only {task} has this option, so the task is {task}; leave it out "
+                "to infer the task",
             )
         raise
     check_owned(further.options, TRAIN, config.task, f"one to {config.task}")

@@ -17,8 +17,7 @@ TrustCell = Annotated[
     typer.Option(
         OPTION,
         metavar="[SHA256,…]",
-        help="Allow the run's own cells, Python files, to be executed: those with these sha256, or "
-        "every one.",
+        help="Execute the run's own cells (Python files): those with these sha256, or all.",
     ),
 ]
 

@@ -128,7 +128,7 @@ class Gathered:
         if self.count and not self._skip_bad and (self.accepted or self.rejected):
             raise DataError(self._message(self._mend))
         if not self.accepted:
-            raise DataError(self._message("No sound row is left to work with."))
+            raise DataError(self._message("No valid row is left."))
 
     def _add(self, problem: Problem) -> None:
         self._problems.add(problem)

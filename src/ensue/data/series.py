@@ -199,8 +199,8 @@ class SeriesCollector:
             if name in self._begun:
                 self._fault(
                     row.place,
-                    f"sequence {name!r} has begun on line {self._begun[name]} and ended: "
-                    "the lines of a sequence must be consecutive",
+                    f"sequence {name!r} began on line {self._begun[name]} and has ended: the "
+                    "lines of a sequence must be consecutive",
                 )
             self._begun.setdefault(name, row.place.line)
         self._current.faulty = self._current.faulty or self._lost

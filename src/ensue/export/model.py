@@ -407,8 +407,8 @@ def _written(
     foreign = [name for name in ours if _of_somebody_else(folder / name, files[name])]
     if foreign:
         raise OptionError(
-            f"{folder / foreign[0]} is there already, and no export wrote it: not exported, for it "
-            "would be lost. Give a path in another folder, or move that file"
+            f"{folder / foreign[0]} already exists, and no export wrote it; it would be lost, "
+            "so nothing was exported. Name a path in another folder, or move that file"
         )
     for name, content in files.items():
         write_whole(folder / name, content)

@@ -414,7 +414,7 @@ class _NamedFile(CellFile):
         if self.verified:
             return super().line()
         if not self.expected:
-            return f"{super().line()}; the run keeps no copy of its own to compare it with"
+            return f"{super().line()}; the run has no copy to compare it with"
         return f"{super().line()}; the run was trained with sha256 {self.expected}"
 
 
@@ -444,7 +444,8 @@ def _untrusted(folder: RunFolder, files: Mapping[str, CellFile], trust: Trust) -
     named = (f"{key}={file.path}:{file.name}" for key, file in files.items())
     again = " ".join(f"--set {in_shell(setting)}" for setting in named)
     return RunError(
-        f"{folder.path}: going on with this run would run the files of its cells:{lines}\nNothing "
-        f"was run. Read them first; to allow them: {trust.command or 'trust'}={digests}, or name "
-        f"the cells again with the files of the training: {again}"
+        f"{folder.path}: resuming this run would execute the files of its "
+        f"cells:{lines}\nNothing was run. Read them first; to allow them: "
+        f"{trust.command or 'trust'}={digests}, or name the cells again with the files of the "
+        f"training: {again}"
     )

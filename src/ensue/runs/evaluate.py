@@ -85,7 +85,7 @@ def evaluate_run(
     evaluation = model.evaluate_part(part, request.options)
     svg = ""
     if part_name == "validation" and (what := model.knows_validation()):
-        note = f"At the end {what} learned from these rows, too: they are no test of the whole."
+        note = f"These rows are no test: {what} also learned from them at the end of training."
         evaluation = replace(evaluation, notes=(*evaluation.notes, note))
     if request.picture and draws is not None:
         svg = draws.evaluated(model, part)
@@ -168,7 +168,7 @@ def _keep(folder: RunFolder, evaluated: Evaluated, say: MessageCallback) -> Ensu
     tried = [decision.flag for decision in DECISIONS if decision.key in evaluated.options]
     if tried:
         by = " and ".join(tried)
-        say(Message(f"not kept in {folder.path.name}: scores by {by} hold for this call only"))
+        say(Message(f"not saved in {folder.path.name}: scores with {by} hold for this call only"))
         return None
     try:
         keep_evaluation(folder, evaluated)

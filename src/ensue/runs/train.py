@@ -25,6 +25,7 @@ from ensue.runs.config import RunConfig
 from ensue.runs.data_files import data_facts, refuse_changed_files
 from ensue.runs.messages import Message, MessageCallback, nobody, rejected_message
 from ensue.tasks.any_model import AnyModel
+from ensue.tasks.evaluation.summary import Summary, summary_lines
 from ensue.tasks.fitting import Fitting, holding
 from ensue.tasks.model_settings import Tables, adapt
 from ensue.tasks.rows.unlabelled import unlabelled_in_files
@@ -88,28 +89,23 @@ ELSEWHERE = "train.device"  # a run may continue on another device
 @dataclass(frozen=True)
 class Trained:
     """outcomes: of each network; rows: numbers of training, validation and unlabelled rows; answer:
-    validation scores of the combined model; empty for a single network."""
+    validation scores of the combined model, empty for a single network; summary: its main score
+    next to the strongest baseline, if it was wanted and is known."""
 
     config: RunConfig
     model: AnyModel
     outcomes: Sequence[Outcome]
     rows: dict[str, int]
     answer: Mapping[str, float] = field(default_factory=dict)
+    summary: Summary | None = None
 
     def best(self) -> str:
-        """The validation scores of the combined model, and of the networks alone."""
-        alone = _listed([outcome.scores or {} for outcome in self.outcomes])
-        if not self.answer:
-            return f"best on validation: {alone}"
-        networks = f"network{'s' * (len(self.outcomes) > 1)}"
-        return f"best on validation: {_listed([self.answer])} ({networks} alone: {alone})"
-
-
-def _listed(scores: Sequence[Mapping[str, float]]) -> str:
-    """Names with the values of each."""
-    names = sorted({name for score in scores for name in score})
-    by_name = {name: [f"{score[name]:.4f}" for score in scores] for name in names}
-    return ", ".join(f"{name} {' '.join(values)}" for name, values in by_name.items())
+        """The validation score, the strongest baseline and their difference, a line each; the
+        networks alone, and further scores."""
+        rows = self.rows["validation"]
+        networks = [outcome.scores or {} for outcome in self.outcomes]
+        lines = summary_lines(self.summary, self.config.train.watch, networks, self.answer)
+        return "\n  ".join([f"validation part, {rows:,} row{'s' * (rows != 1)}", *lines])
 
 
 # --- the configuration -------------------------------------------------------------------------
@@ -250,9 +246,10 @@ def train_run(
     allow: Collection[str] = (),
     members_first: Callable[[int], None] | None = None,
     outputs: bool = False,
+    summary: bool = False,
 ) -> Trained:
     """Settles the configuration, reads the data, trains or resumes, and writes the model.
-    members_first, outputs: as of `Fitting`."""
+    members_first, outputs, summary: as of `Fitting`."""
     device_of(config.train.device)  # told before any data is read
     _refuse_ensemble(folder)
     first = processes.team().first
@@ -273,13 +270,16 @@ def train_run(
         say(Message(f"{many} to train on, {len(validation):,} to validate on"))
         more = read_unlabelled(config, model, train, say)
         rows |= {} if more is None else {"unlabelled": len(more)}
-        how = Fitting(folder, watchers, config.flat(), allow, seal, members_first, outputs, more)
+        how = Fitting(
+            folder, watchers, config.flat(), allow, seal, members_first, outputs, more, summary
+        )
         outcomes = model.fit_parts(train, validation, how)
         if any(map(_still_improving, outcomes)):
             more = f"--epochs {2 * config.train.epochs} --allow train.epochs"
             say(Message(f"the validation score was still improving: more epochs may help ({more})"))
         refuse_changed_files(folder, config, allow)
-        trained = Trained(config, model, outcomes, rows, model.answered.scores)
+        answered = model.answered
+        trained = Trained(config, model, outcomes, rows, answered.scores, answered.summary)
         if first:
             _write(folder, trained, seal, say)
     return trained
@@ -296,9 +296,9 @@ def _refuse_ensemble(folder: RunFolder) -> None:
     """An ensemble is not trained; its models are."""
     if any(folder.model.glob(f"{MEMBER}*")):
         raise RunError(
-            f"{folder.path}: this folder holds an ensemble, which is not trained: its models were, "
-            f"each in a folder of its own; `ensue predict {in_shell(folder.path)} FILE` asks it. "
-            "Name another --run"
+            f"{folder.path}: this folder holds an ensemble, which is not trained: its models "
+            f"were, each in a separate folder; `ensue predict {in_shell(folder.path)} FILE` "
+            "uses it. Name another --run"
         )
 
 
@@ -325,7 +325,10 @@ def _write(folder: RunFolder, trained: Trained, seal: Seal, say: MessageCallback
     try:
         _, config_text = sealed_config(folder, folder.model, seal)
     except (OSError, RunError) as error:
-        config_text = f"the run went on as it began, but its file was changed meanwhile. {error}"
+        config_text = (
+            "the run finished with its original settings, but the file was changed "
+            f"meanwhile. {error}"
+        )
     if config_text:
         say(Message(config_text, warning=True))
 
@@ -354,7 +357,7 @@ def _adapted(config: RunConfig, say: MessageCallback) -> tuple[AnyModel, Any, Ta
 def suggest_rate(config: RunConfig, say: MessageCallback = nobody) -> str:
     """A learning rate for this model and data, with the curve it comes from."""
     model, train, _ = _adapted(config, say)
-    say(Message(f"{len(train):,} rows; trying rates"))
+    say(Message(f"{len(train):,} rows: trying learning rates"))
     curve = model.find_rate(train)
     points = list(zip(curve.rates, curve.smoothed, strict=True))[::POINTS]
     lines = [f"{rate:10.2e}  {cost:.4f}" for rate, cost in points]

@@ -22,6 +22,7 @@ from ensue.tasks.search.ranges import Space
 if TYPE_CHECKING:
     from ensue.drawing.document import Document
     from ensue.tasks.evaluation.report import Evaluation
+    from ensue.tasks.evaluation.summary import Summary
     from ensue.tasks.reader import QuestionFiles, Questions
 
 RequestOptions = Mapping[str, Any]  # options of a request: beam, n_best, future, …
@@ -108,6 +109,15 @@ class Averages(ABC):
     def knows_validation(self, model: Any) -> str:
         """What of the model has learned from the validation rows too; "" for nothing."""
         return ""
+
+    def summary(self, validation: Any, model: Any) -> Summary | None:
+        """Of the validation part, as training ends: by linear models that had not learned from it.
+        None without them."""
+        from ensue.tasks.evaluation.summary import summary_of  # most commands need no evaluation
+
+        if self.knows_validation(model):
+            return None
+        return summary_of(model.task.evaluate(validation, model, NOTHING))
 
     @abstractmethod
     def scores(self, outputs: Outputs, validation: Any, model: Any) -> dict[str, float]:

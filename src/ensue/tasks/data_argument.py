@@ -295,7 +295,7 @@ def question_roles(
         return {**roles, missing[0]: names[0]}
     words = " and ".join(table.origin.word(key) for key in missing)
     raise OptionError(
-        f"predict: which column is to be read? Name it with {words}. Columns: {', '.join(names)}"
+        f"predict: which column should be read? Name it with {words}. Columns: {', '.join(names)}"
     )
 
 

@@ -30,8 +30,9 @@ def answers_of(model: AnyModel, part: Any, options: RequestOptions) -> Sequence[
         if not all_finite(answer):
             name = f"{part.names[k]}: " if len(answers) == len(part) else ""
             raise DataError(
-                f"{name}answer {k + 1} holds a number that is not finite: the input is too far "
-                "from what the model was trained with. Look for a number out of range in it"
+                f"{name}answer {k + 1} holds a number that is not finite: the input is too "
+                "far from what the model was trained with. Check that input for numbers out "
+                "of range"
             )
     return answers
 

@@ -343,7 +343,8 @@ class Model(Generic[S, P, L, A]):
         """Tries ever higher learning rates on a fresh network, and suggests one."""
         if is_solved(self.task, self.settings):
             raise OptionError(
-                f"find-rate: model.family = {self.family_name} is solved and has no learning rate"
+                f"find-rate: model.family = {self.family_name} is fitted in closed form and "
+                "has no learning rate"
             )
         self.reader.check(train, "training")
         self._learned = self.task.learn(train, train, self)
@@ -394,7 +395,7 @@ class Model(Generic[S, P, L, A]):
 
     def _ability(self, ability: Explains | None, verb: str) -> Explains:
         if ability is None:
-            raise OptionError(f"{verb}: a {self.task.name} model does not offer it")
+            raise OptionError(f"{verb}: not available for a {self.task.name} model")
         return ability
 
     def evaluate_part(self, part: P, options: RequestOptions) -> Evaluation:

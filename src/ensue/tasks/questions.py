@@ -22,7 +22,7 @@ Reading = tuple["Task[Any, Any, Any]", Guess]
 def undecided(sample: Sample, readings: Sequence[Reading], named: bool = False) -> Undecided:
     """named: the task was, so that only its columns are in question."""
     several = len({task.name for task, _ in readings}) > 1
-    what = "what is to be learned" if several or not named else "which columns are meant"
+    what = "what to learn" if several or not named else "which columns are meant"
     lines = [f"{sample.place}: the columns do not tell {what}:"]
     lines += [f"  ({note})" for note in sample.notes]
     lines += [f"  {kind.name}: {kind.summary}" for kind in sample.kinds.values()]

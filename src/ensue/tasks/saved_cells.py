@@ -107,14 +107,11 @@ class Trust:
         if self.command:
             return f"{self.command}={','.join(digests)}"
         spelt = f'"{digests[0]}"' if len(digests) == 1 else str(digests)
-        return (
-            f"load(folder, trust={spelt}), or hand over a class of your own: "
-            "load(folder, cell=MyCell)"
-        )
+        return f"load(folder, trust={spelt}), or pass your own class: load(folder, cell=MyCell)"
 
     def handed(self, name: str) -> str:
         """How to pass the class of a cell that has no file, for messages."""
-        return self.instead or f"hand the class over: load(folder, cell={name})"
+        return self.instead or f"pass the class: load(folder, cell={name})"
 
 
 NO_TRUST = Trust()

@@ -88,8 +88,9 @@ def _refuse_delimiter(line: str, delimiter: str, place: Place) -> None:
     if other in line:
         name, quoted = DELIMITERS[delimiter], "$'\\t'" if delimiter == "\t" else f"'{delimiter}'"
         raise DataError(
-            f"{place}: with a {name} between columns there is one, {cut(line, SHOWN)!r}, with a "
-            f"{DELIMITERS[other]} in it: use {_option(other)} (--delimiter {quoted} if it is one)"
+            f"{place}: with a {name} as the delimiter there is one column, {cut(line, SHOWN)!r}, "
+            f"with a {DELIMITERS[other]} in it: use {_option(other)} (--delimiter {quoted} if it "
+            "really is one)"
         )
 
 

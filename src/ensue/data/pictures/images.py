@@ -63,7 +63,7 @@ def read_idx(path: Path, axes: int) -> NDArray[np.uint8]:
     expected, got = prod(shape), len(data) - begin
     if got != expected:
         message = (
-            "the file is not whole, copy it again" if got < expected else "what follows is unknown"
+            "the file is incomplete, copy it again" if got < expected else "what follows is unknown"
         )
         raise DataError(
             f"{path}: byte {begin + min(got, expected)}: expected {expected:,} bytes for "

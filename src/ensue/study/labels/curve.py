@@ -193,8 +193,8 @@ def _with_base(folder: RunFolder) -> RunConfig:
         )
     if gone := [path for path in config.base.path if not Path(path).exists()]:
         raise RunError(
-            f"{folder.path}: its base {gone[0]} is not there any more, and other runs must begin "
-            "from it; put it back"
+            f"{folder.path}: its base {gone[0]} is missing, and other runs must start from "
+            "it; put it back"
         )
     return config
 

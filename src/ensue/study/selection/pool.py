@@ -30,7 +30,7 @@ from ensue.study.selection.outputs import write_outputs
 from ensue.training import Began, Row, RunFolder, Stopped, Update, Validated, Watcher
 
 ENDED = "train.most_updates"  # what a training that is over because of the time has otherwise
-OUT_OF_TIME = "the time was over"
+OUT_OF_TIME = "out of time"
 PATIENCE, PAUSE = 90.0, 0.1  # seconds that another process has to leave a folder, and between looks
 
 

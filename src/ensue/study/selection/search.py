@@ -158,8 +158,9 @@ class Search:
             if was != now:
                 message = "models that were named" if was is None else self._changed(name, was)
                 raise RunError(
-                    f"{self.place / FILE}: this selection was begun with {message}; trials must "
-                    "follow from the same: undo the change, or name another --run"
+                    f"{self.place / FILE}: this selection was begun with {message}; all "
+                    "trials must share the same settings: undo the change, or name another "
+                    "--run"
                 )
         return before
 
@@ -333,8 +334,8 @@ def _refuse_others(search: Search, number: int, settings: Settings) -> None:
     if dict(search.entries[number].settings) != dict(settings):
         raise RunError(
             f"{search.place / FILE}: trial {number} has other settings than those that are "
-            "proposed now, as by another version of Ensue or of Optuna; name another --run, or go "
-            "on with that version"
+            "proposed now, perhaps by another version of Ensue or Optuna; name another "
+            "--run, or continue with that version"
         )
 
 

@@ -265,11 +265,11 @@ def _check(attention: str, input_feeding: bool, attend_output: str) -> None:
     luong = ", ".join(LUONG)
     if input_feeding and attention not in LUONG:
         raise OptionError(
-            f"input_feeding: expected false with attention {attention!r}; it is for {luong}, whose "
-            "steps would not know otherwise where the ones before looked"
+            f"input_feeding: expected false with attention {attention!r}; it is for {luong}, "
+            "whose steps do not see earlier attention otherwise"
         )
     if attend_output == "context" and attention not in LUONG:
         raise OptionError(
-            f"attend_output: expected 'combined' with attention {attention!r}; the context alone "
-            f"knows the word before with {luong} only"
+            f"attend_output: expected 'combined' with attention {attention!r}; only with "
+            f"{luong} does the context know the previous word"
         )

@@ -247,5 +247,5 @@ class EnsembleModel(Model[Any, Any, Any, Any]):
 def cannot_be_averaged(task: str) -> OptionError:
     known = ", ".join(name for name in TASKS if TASKS[name].averages is not None)
     return OptionError(
-        f"--together: answers of models to {task} have no mean; it is for {known}. Leave it out"
+        f"--together: models to {task} cannot be averaged; expected {known}. Leave it out"
     )

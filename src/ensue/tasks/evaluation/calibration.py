@@ -72,7 +72,7 @@ def coverage_of(
 
 def coverage_lines(coverages: Sequence[Coverage]) -> list[str]:
     return [
-        "intervals  should hold    do hold  mean width",
+        "intervals      nominal   observed  mean width",
         *(
             f"  {'':9}{100 * coverage.claimed:9.0f} %{100 * coverage.covered:9.1f} "
             f"%{coverage.width:12.4g}"

@@ -95,7 +95,7 @@ def record_opening(
 def _doubts(place: Path, lines: Lines, lost: Collection[str]) -> Iterator[str]:
     """Problems of the file. They change no score, and all of them are reported."""
     doubts = {
-        "cut off by a kill, and not counted": lines.torn,
+        "incomplete because the process was killed, and not counted": lines.torn,
         "not as written: changed, or lines before it are missing; the count may be too low": (
             lines.wrong
         ),

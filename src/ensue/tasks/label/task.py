@@ -256,8 +256,8 @@ def label_recipe(train: Part, settings: LabellerSettings, explicit: frozenset[st
         model["linear_share"] = "fitted"
         if "linear_share" not in explicit:
             mixed = settings.search == "exact"  # a beam has no chain to be mixed
-            beside = "mixed with a linear chain" if mixed else "with, as a baseline, a linear chain"
-            why.append(f"{beside} of word features")
+            beside = "mixed" if mixed else "compared"
+            why.append(f"{beside} with a linear chain of word features")
     many = f"{len(train):,} row{'s' * (len(train) != 1)} to learn from"
     return Recipe({"model": model, "train": training}, f"{many}: {'; '.join(why)}" if why else "")
 

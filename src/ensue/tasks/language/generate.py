@@ -126,8 +126,8 @@ class Writer:
         """whole: the prompt ends with a whole word; else its last one is only begun."""
         if model.settings.direction == "backward":
             raise OptionError(
-                "a backward language model reads from the right and cannot go on from a prompt: "
-                "expected model.direction = forward"
+                "a backward language model reads from the right and cannot continue a "
+                "prompt: expected model.direction = forward"
             )
         self._ensemble = ensemble_of(model)
         self._words, self._tokeniser = model.learned.words, model.learned.tokeniser

@@ -132,8 +132,8 @@ def _refuse_texts_alone(path: str, data: DataSettings, is_label: Callable[[str],
     if words and len(foreign) > FOREIGN * len(words):
         listed = ", ".join(map(repr, foreign[:SHOWN]))
         raise DataError(
-            f"{path}: read as in training, a line begins with a label; the first words here are "
-            f"no labels of this model: {listed}, …; if the lines are texts alone, use --format text"
+            f"{path}: expected a label of this model at the start of each line, as in "
+            f"training, got {listed}, …; if the lines are texts alone, use --format text"
         )
 
 

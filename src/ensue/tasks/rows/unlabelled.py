@@ -143,7 +143,7 @@ def _able(model: AnyModel, what: str) -> RowReader[Any]:
     """What reads the rows, if the model can learn from such rows with these settings."""
     ability = model.task.unlabelled
     if ability is None:
-        raise OptionError(f"{what}: a {model.task.name} model learns from rows with labels alone")
+        raise OptionError(f"{what}: a {model.task.name} model learns only from rows with labels")
     if why := ability.refused(model):
         raise OptionError(f"{what}: {why}")
     return cast("RowReader[Any]", model.reader)

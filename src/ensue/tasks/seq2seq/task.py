@@ -181,8 +181,8 @@ class Seq2Seq(RowTask[S, LearnedPairs]):
         if not model.settings.attends:
             other = ", or with model.family=transformer" if self.families else ""
             raise OptionError(
-                f"this model has no attention, so that nothing shows {self.where_words}; train one "
-                f"with --set model.attention=additive (dot, general, concat){other}"
+                f"this model has no attention to show {self.where_words}; train one with "
+                f"--set model.attention=additive (dot, general, concat){other}"
             )
 
     # ------------------------------------------------------------- evaluated

@@ -20,6 +20,7 @@ from ensue.tasks.baselines.mixture import FEW_TEXTS, FIRST
 from ensue.tasks.baselines.regression import Regression
 from ensue.tasks.codec import Packed, unpacked
 from ensue.tasks.evaluation.report import Evaluation
+from ensue.tasks.evaluation.summary import NETWORK_ALONE, Summary, summary_of
 from ensue.tasks.exported import Exported, Graph, refuse
 from ensue.tasks.model import Model
 from ensue.tasks.reader import DatasetReader
@@ -138,7 +139,6 @@ def exported(task: Supervised[Any], model: SupervisedModel) -> Exported:
 
 
 AUTO = "auto"
-NETWORK_ALONE = "network alone"  # a baseline of answers that a linear model takes part in
 
 
 class RowAverages(Averages):
@@ -158,6 +158,12 @@ class RowAverages(Averages):
     def knows_validation(self, model: SupervisedModel) -> str:
         linear = model.learned.linear
         return "the linear model" if linear is not None and linear.knows_validation else ""
+
+    def summary(self, validation: Any, model: SupervisedModel) -> Summary | None:
+        if model.learned.out_of_sample is None:
+            return super().summary(validation, model)
+        outputs = tensors_of(self.out_of_sample(validation, model))
+        return summary_of(evaluated(outputs, validation, model, NOTHING, held_out=True))
 
     def scores(self, outputs: Outputs, validation: Any, model: SupervisedModel) -> dict[str, float]:
         target = model.learned.target
@@ -420,10 +426,17 @@ def evaluated(
     model: SupervisedModel,
     options: RequestOptions,
     others: Mapping[str, Sequence[Tensor]] | None = None,
+    held_out: bool = False,
 ) -> Evaluation:
-    """outputs: of the combined model; others: z of other networks by name, to compare with."""
+    """outputs: of the combined model; others: z of other networks by name, to compare with;
+    held_out: the part is that of validation, which the linear model has learned from: its scores
+    are of models that had not."""
     learned = model.learned
-    baselines = {} if learned.linear is None else {learned.linear.name: learned.linear.scores(part)}
+    baselines = dict[str, Tensor]()
+    if learned.linear is not None:
+        linear = learned.out_of_sample if held_out else None
+        scores = learned.linear.scores(part) if linear is None else linear
+        baselines[learned.linear.name] = scores
     for name, several in (others or {}).items():
         baselines[name] = learned.target.mean_of(several)
     show_row: Callable[[int], tuple[str, str]] = learned.input.row_texts(part)

@@ -214,13 +214,12 @@ class ClassTarget(LabelTarget):
         guess = decision.classes(p, self.decided(p))
         sure = p[np.arange(len(p)), guess]
         counts = metrics.row_counts(gold, guess, len(names))
-        right = np.stack([gold == guess, np.ones(len(gold))], 1)
         others = log_loss_of_known(gold, p)
         others["Brier"] = metrics.brier(gold, p)
         if len(names) == 2 and len(set(gold.tolist())) == 2:
             others["AUC"] = metrics.roc_auc(gold, p[:, 1])
         others["calibration error"] = metrics.calibration_error(gold, p)
-        sums = _sums(right, counts)
+        sums = _sums(gold == guess, counts)
         others |= further_scores(self.metrics, known_answers(gold, guess, p), sums)
         others |= decision.scores(gold == guess, decision.answered(p, guess, self._thresholds))
         lines = [*([] if decision.thresholds else self._threshold_lines()), *decision.lines()]
@@ -233,6 +232,7 @@ class ClassTarget(LabelTarget):
             scores=intervals(sums, outputs.seed),
             others=others,
             baselines={name: metrics.accuracy(gold, labels) for name, labels in baselines.items()},
+            baseline_sums={name: right_sums(gold == labels) for name, labels in baselines.items()},
             classes=class_rows(names, counts.sum(0)),
             confusion=metrics.confusion(gold, guess, len(names)).tolist(),
             worst=surest_mistakes(gold, guess, p, names, outputs.row_text),
@@ -308,13 +308,12 @@ class SeveralTarget(LabelTarget):
         p = np.pad(self.probabilities(outputs.outputs), ((0, 0), (0, len(names) - known)))
         guess = decision.marks(p, THRESHOLD)
         counts = metrics.row_counts(gold, guess, len(names))
-        right = np.stack([(gold == guess).all(1), np.ones(len(gold))], 1)
         baselines = {"no label": np.zeros_like(gold)}
         for name, z in outputs.baselines.items():
             baselines[name] = np.zeros_like(gold)
             baselines[name][:, :known] = z.numpy() > 0
         sure = np.where(guess > 0, p, 1 - p)
-        sums = _sums(right, counts)
+        sums = _sums((gold == guess).all(1), counts)
         others = {"log loss": metrics.log_loss(gold[:, :known], p[:, :known])}
         others |= further_scores(self.metrics, known_answers(gold, guess, p[:, :known]), sums)
         return Evaluation(
@@ -323,6 +322,9 @@ class SeveralTarget(LabelTarget):
             scores=intervals(sums, outputs.seed),
             others=others,
             baselines={name: metrics.accuracy(gold, labels) for name, labels in baselines.items()},
+            baseline_sums={
+                name: right_sums((gold == labels).all(1)) for name, labels in baselines.items()
+            },
             classes=class_rows(names, counts.sum(0)),
             confusion=(),
             worst=surest_mistaken_sets(gold, guess, p, names, outputs.row_text),
@@ -345,9 +347,14 @@ def _logs(p: Floats) -> Tensor:
     return torch.from_numpy(np.log(np.maximum(p, np.finfo(np.float64).tiny)))
 
 
-def _sums(right: NDArray[Any], counts: NDArray[np.int64]) -> dict[str, RowSums]:
-    """right (rows, 2): whether a row is right, and 1; counts (rows, 3, classes)."""
-    return {"accuracy": RowSums("ratio", right), "macro_f1": RowSums("macro_f1", counts)}
+def _sums(right: NDArray[np.bool_], counts: NDArray[np.int64]) -> dict[str, RowSums]:
+    """right (rows,): whether a row is right; counts (rows, 3, classes)."""
+    return {"accuracy": right_sums(right), "macro_f1": RowSums("macro_f1", counts)}
+
+
+def right_sums(right: NDArray[np.bool_]) -> RowSums:
+    """The accuracy of rows; right (rows,)."""
+    return RowSums("ratio", np.stack([right, np.ones(len(right))], 1))
 
 
 def classes_of(part: LabelledPart, labels: Sequence[str]) -> NDArray[np.int64]:

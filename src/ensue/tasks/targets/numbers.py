@@ -154,7 +154,7 @@ class NumberTarget(Target):
         wrong = guess - gold
         ones = np.ones(len(gold))
         sums = {
-            "rmse": RowSums("root_ratio", np.stack([wrong**2, ones], 1)),
+            "rmse": square_sums(wrong),
             "mae": RowSums("ratio", np.stack([abs(wrong), ones], 1)),
         }
         y = torch.from_numpy((gold - self.mean) / self.spread)[:, None]
@@ -178,6 +178,7 @@ class NumberTarget(Target):
                 name: float(((values - gold) ** 2).mean() ** 0.5)
                 for name, values in baselines.items()
             },
+            baseline_sums={name: square_sums(values - gold) for name, values in baselines.items()},
             classes=(),
             confusion=(),
             worst=(),
@@ -202,6 +203,11 @@ class NumberTarget(Target):
         return f"a number, {self.distribution.name}"
 
 
+def square_sums(wrong: NDArray[np.float64]) -> RowSums:
+    """The root of the mean squared error; wrong (rows,)."""
+    return RowSums("root_ratio", np.stack([wrong**2, np.ones(len(wrong))], 1))
+
+
 def label_values(part: LabelledPart) -> NDArray[np.float64]:
     """(rows,): each row's label as a number."""
     assert part.labels is not None
@@ -215,7 +221,7 @@ def label_values(part: LabelledPart) -> NDArray[np.float64]:
         row = int(wrong[0])
         text = texts[part.labels.values[row]]
         raise DataError(
-            f"{part.names[row]}: what is to be predicted: expected a finite number, got {text!r}"
-            f"{number_hint(text)}"
+            f"{part.names[row]}: the target: expected a finite number, got "
+            f"{text!r}{number_hint(text)}"
         )
     return np.asarray(values, np.float64)

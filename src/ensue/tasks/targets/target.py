@@ -156,9 +156,9 @@ class NumberSettings(Table):
     distribution: Literal["gaussian", "mixture"] = Field(
         "gaussian", description="Distribution of a predicted number: a Gaussian, or several."
     )
-    components: Width = Field(3, description="Gaussians of a mixture.")
+    components: Width = Field(3, description="Number of Gaussians in a mixture.")
     interval: Annotated[float, Field(gt=0, lt=1)] = Field(
-        0.9, description="Probability that the interval of an answer should have."
+        0.9, description="Nominal coverage of the interval of an answer."
     )
 
 
@@ -171,9 +171,10 @@ class ThresholdSettings(Table):
         Expected("auto, a number > 0 and < 1, or off"),
     ] = Field(
         None,
-        description="Lowest probability for predicting the minority class of two; auto: "
-        "that of the highest macro-F1 on the validation part, or for a small table by "
-        "cross-validation of a linear model; off: predict the more probable class.",
+        description="Minimum probability for predicting the minority class of two; auto: "
+        "that of the highest macro-F1 on the validation part, or for a small "
+        "table by cross-validation of a linear model; off: predict the more "
+        "probable class.",
     )
 
 

@@ -122,8 +122,8 @@ def taken_over(model: AnyModel, rows: int) -> dict[str, dict[str, Any]]:
     if wrong:
         many = "1 setting does" if len(wrong) == 1 else f"{len(wrong)} settings do"
         raise OptionError(
-            f"{pretrained.called}: {many} not fit this base; leave out what follows from it\n  "
-            + "\n  ".join(wrong)
+            f"{pretrained.called}: {many} not fit this base; leave out the settings that "
+            "follow from it\n  " + "\n  ".join(wrong)
         )
     recipe = model.task.transfers.recipe(pretrained, model, rows)
     explicit = {**model.explicit, "base": explicit_of_base(model)}

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ensue.tasks.abilities import Outputs, RequestOptions
+from ensue.tasks.abilities import NOTHING, Outputs, RequestOptions
 from ensue.tasks.evaluation.report import Evaluation
+from ensue.tasks.evaluation.summary import Summary, summary_of
 from ensue.tasks.rows.labels import with_unknown
 from ensue.tasks.rows.part import Part
 from ensue.tasks.supervised.inputs.tree import LearnedTree
@@ -39,6 +40,11 @@ class TreeAverages(RowAverages):
         if model.learned.input.whole:
             return super().out_of_sample(validation, model)
         return self.outputs(validation, model)
+
+    def summary(self, validation: Part, model: SupervisedModel) -> Summary | None:
+        """Of whole trees."""
+        rows = _rows(self.out_of_sample(validation, model), validation, model)
+        return summary_of(evaluated(tensors_of(rows), validation, model, NOTHING, held_out=True))
 
     def scores(
         self, outputs: Outputs, validation: Part, model: SupervisedModel

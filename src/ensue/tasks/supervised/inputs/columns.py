@@ -92,24 +92,25 @@ class ColumnsReaderSettings(Table):
     categorical: list[str] = Field(
         [], description="Columns to read as categories, even if they hold numbers."
     )
-    leave_out: list[str] = Field([], description="Columns that are not read.")
+    leave_out: list[str] = Field([], description="Columns to ignore.")
     features: Annotated[list[str], Expected(f"a list of features, {FEATURE_EXAMPLE}")] = Field(
         [],
-        description="Features of columns, which are then read by them alone: "
-        f"{', '.join(FEATURES)}.",
+        description=f"Features computed from columns, which they replace: {', '.join(FEATURES)}.",
     )
     missing: Literal["error", "indicator"] = Field(
         "error",
-        description="Empty cells: an error, or the column's mean and a column that marks them.",
+        description="Empty cells: an error, or the column's mean and an indicator column.",
     )
     categories: Literal["embedding", "one-hot"] = Field(
-        "embedding", description="How a category is read."
+        "embedding", description="Encoding of categories."
     )
     embedding_size: Annotated[Width | None, OFF] = Field(
-        None, description="Size of a category's vector; off: by the number of categories."
+        None, description="Embedding size of a category; off: by the number of categories."
     )
     min_count: Size = Field(
-        2, description="Categories that are rarer in the training part are read as unknown."
+        2,
+        description="Minimum count of a category in the training part; rarer categories "
+        "are unknown.",
     )
     hidden: list[Width] = Field(
         [64, 64], description="Units of each hidden layer; [] is a linear model."
@@ -160,7 +161,7 @@ class ColumnsSettings(ColumnsReaderSettings, ShareSettings):
     """What a row is read as, and the layers that read it."""
 
     batch_rows: Annotated[Size | None, OFF] = Field(
-        64, description="Rows of a batch; off takes all of them at once."
+        64, description="Batch size, in rows; off: all rows at once."
     )
 
 

@@ -116,7 +116,7 @@ class PairInputSettings(PooledSettings, ShareSettings):
 
     compare: Literal["vectors", "attention"] = Field(
         "vectors",
-        description="How the two sides are compared: as vectors, or every step of one with the "
+        description="Comparison of the two sides: as vectors, or each step of one with the "
         "steps of the other.",
     )
     compared_size: Width = Field(64, description="Width of the layer above the comparison.")

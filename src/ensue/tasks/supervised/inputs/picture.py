@@ -105,23 +105,21 @@ class PictureReaderSettings(PictureSettings):
     hidden: list[Width] = Field([64], description="Units of each layer after the convolutions.")
     dropout_layers: Rate = Field(0.2, description="Dropout of the layers after the convolutions.")
     shift: Rate = Field(
-        0.07, description="Largest random shift in training, as a share of height and width."
+        0.07, description="Maximum random shift in training, as a share of height and width."
     )
     rotate: Annotated[float, Field(ge=0, le=180)] = Field(
-        15.0, description="Largest random rotation in training, in degrees."
+        15.0, description="Maximum random rotation in training, in degrees."
     )
     zoom: Rate = Field(
-        0.1, description="Largest random change of size in training, as a share of it."
+        0.1, description="Maximum random scaling in training, as a share of the size."
     )
-    flip: bool = Field(
-        False, description="Half of the pictures are seen left to right in training."
-    )
+    flip: bool = Field(False, description="Flip half of the pictures horizontally in training.")
 
 
 class PictureInputSettings(PictureReaderSettings, ShareSettings):
     """The convolutions, the layers on top of them, and how training disturbs pictures."""
 
-    batch_rows: Size = Field(64, description="Pictures of a batch.")
+    batch_rows: Size = Field(64, description="Batch size, in pictures.")
 
 
 # --- learned -------------------------------------------------------------------------------------

@@ -91,8 +91,10 @@ class TreeInputSettings(TreeReaderSettings, ShareSettings):
         "dropout": ("dropout_input", "dropout_output"),
     }
 
-    batch_nodes: Size = Field(8000, description="Most nodes of a batch.")
-    batch_rows: Annotated[Size | None, OFF] = Field(32, description="Most trees of a batch.")
+    batch_nodes: Size = Field(8000, description="Maximum number of nodes in a batch.")
+    batch_rows: Annotated[Size | None, OFF] = Field(
+        32, description="Maximum number of trees in a batch."
+    )
 
 
 # --- learned -------------------------------------------------------------------------------------
