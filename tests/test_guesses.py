@@ -500,7 +500,7 @@ def test_what_columns_do_not_tell_is_asked(case: Question, tmp_path: Path) -> No
     with pytest.raises(Undecided) as error:
         infer({"train": [path], **case.options}, None, [])
     assert {*error.value.choices.values()} == case.answers
-    assert str(error.value).startswith(f"{path}:2: the columns do not tell what  to learn:")
+    assert str(error.value).startswith(f"{path}:2: the columns do not tell what to learn:")
 
 
 @pytest.fixture
