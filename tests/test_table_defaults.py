@@ -175,7 +175,7 @@ def test_empty_cells_are_learned_with_and_said() -> None:
         target="churn",
         watchers=[lambda event: heard.append(event.text) if isinstance(event, Notice) else None],
     )
-    assert "empty cells in a (19), b (19), plan (19): numbers as their" in "\n".join(heard)
+    assert "empty cells in a (19), b (19), plan (19): numbers become" in "\n".join(heard)
     assert {number.name for number in model.learned.input.columns.numbers if number.indicator} == {
         "a",
         "b",
@@ -191,4 +191,4 @@ def test_empty_cells_are_learned_with_and_said() -> None:
                 lambda event: heard.append(event.text) if isinstance(event, Notice) else None
             ],
         )
-    assert not any("with a mark" in text for text in heard)
+    assert not any("with an indicator" in text for text in heard)

@@ -183,7 +183,7 @@ def test_bad_rows_are_named(row: Row, trained: Trained) -> None:
 
 
 @law(filed)
-def test_bad_rows_are_left_out_alike_by_every_command(row: Row, trained: Trained) -> None:
+def test_every_command_leaves_out_the_same_bad_rows(row: Row, trained: Trained) -> None:
     folder = trained(row)
     words = ["--validation", f"validation{row.data.suffix}", *row.train_options(), "--run", "again"]
     file, _ = spoiled(folder, row, "train")
@@ -262,7 +262,7 @@ def test_members_of_other_processes_are_the_same(
 
 
 @law(filed)
-def test_reading_options_are_honoured_alike_by_every_command(row: Row, trained: Trained) -> None:
+def test_every_command_honours_the_reading_options(row: Row, trained: Trained) -> None:
     folder = trained(row)
     names, suffix = row.data.names, row.data.suffix
     tested = scores(done(folder, "evaluate", "run", "--json"))

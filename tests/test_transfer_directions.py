@@ -114,8 +114,8 @@ def test_each_direction_begins_from_its_language_model(
         left, _ = ahead.states(tokens, {})
         right, _ = back.states(tokens.flip(0), {})
     assert torch.allclose(y, torch.cat([left, right.flip(0)], -1), atol=1e-6)
-    assert two_way.model.directions == "apart"
-    assert two_way.model.embedding_size == 2 * SMALL["embedding_size"]
+    assert two_way.settings.directions == "apart"
+    assert two_way.settings.embedding_size == 2 * SMALL["embedding_size"]
     assert "two-way" in two_way.task.describe(two_way)
 
 
