@@ -108,7 +108,7 @@ def main() -> None:
             seconds, peak = trained(folder)
             printed = evaluated(folder)["baselines"]
             model = ensue.load(folder / "run")
-            horizon, parts = model.model.horizon, model.model.split
+            horizon, parts = model.settings.horizon, model.settings.split
             begin = int(parts[0] + parts[1])
             origins = range(begin, STEPS - horizon + 1)
             told = model.backtest(columns(values))

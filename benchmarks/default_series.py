@@ -289,8 +289,8 @@ def _measured(name: str, table: Table) -> None:
         model = package.load(folder / "run")
         columns = dict(zip(table.header, zip(*table.rows, strict=True), strict=True))
         values = np.stack([np.array(columns[own], float) for own in table.targets], 1)
-        horizon = model.model.horizon
-        begin = _begin(len(values), model.model.split)
+        horizon = model.settings.horizon
+        begin = _begin(len(values), model.settings.split)
         given = {own: list(column) for own, column in columns.items()}
         for own in table.targets:
             given[own] = [float(cell) for cell in given[own]]

@@ -136,7 +136,7 @@ def sentences_of(path: Path, count: int) -> list[str]:
 def network_of(model: Translator) -> RecurrentPairs:
     network = pair_networks(model)[0]
     assert isinstance(network, RecurrentPairs), "a recurrent translator is expected"
-    settings = model.model
+    settings = model.settings
     built = (settings.cell, settings.layers, settings.attention)
     assert built == ("GRU", 1, "additive"), "see --help"
     return network
@@ -153,7 +153,7 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     model = load_run(RunFolder(options.run))[1]
     assert isinstance(model, Translator)
-    network, how = network_of(model), Search(width=options.beam, alpha=model.model.alpha)
+    network, how = network_of(model), Search(width=options.beam, alpha=model.settings.alpha)
     part = model.reader.questions(sentences_of(options.source, options.sentences))
     rows = model.learned.source.encode(part)
     plain = Plain(network).eval()

@@ -100,7 +100,7 @@ ELSEWHERE: dict[str, str] = {
     "there is not enough memory": "needs a machine without memory: test_memory_errors.py",
     "Next: lower the rate, set train.clip": "needs an infinite gradient: test_training.py",
     "did not improve for as long as train.patience allows": "says why a training ended",
-    "which is fitted in closed form and has no seed": "names what the model is, and advises nothing",
+    "which is fitted in closed form and has no seed": "names what the model is: no advice",
     "model.output = {}": "names what the model is: test_label_task.py",
     "model.split names {} steps": "names the setting that decides: test_forecast_parts.py",
     "for model.transform {}": "names the setting that decides: test_forecast_parts.py",

@@ -11,7 +11,7 @@ from numpy.random import Generator
 
 
 @dataclass(frozen=True)
-class Asked:
+class Questions:
     """chosen: questions of many kinds; drawn: another one by chance."""
 
     chosen: Sequence[Any]
@@ -53,14 +53,14 @@ def _text(random: Generator) -> str:
     return " ".join(_some(random, known, 25))
 
 
-WORDS = Asked([*TEXTS, *STRANGE], _text)
+WORDS = Questions([*TEXTS, *STRANGE], _text)
 
 PAIRS = [
     (f"{a} {b} {c}", f"{c.upper()} {a.upper()}") for a in "xyz" for b in "pq" for c in "klm"
 ] * 2
 SIDES = [(("it rains", "it is wet"), "yes"), (("it rains now", "it is dry"), "no")] * 10
 LINES = [f"the {who} {does}" for who in ("cat", "dog", "old cat") for does in ("sees", "runs")]
-SAID = Asked(
+SAID = Questions(
     [*(source for source, _ in PAIRS[:8]), "", "x", "k k k k unknown q", MARKUP],
     lambda random: " ".join(_some(random, [*"xyzpqklm", "unknown"], 6)),
 )
@@ -71,10 +71,10 @@ def _two_texts(random: Generator) -> tuple[str, str]:
     return " ".join(_some(random, known, 8)), " ".join(_some(random, known, 8))
 
 
-MATCHED = Asked(
+MATCHED = Questions(
     [("it rains", "is it dry?"), ("", "rains"), ("wet it is", ""), (MARKUP, MARKUP)], _two_texts
 )
-SPOKEN = Asked(
+SPOKEN = Questions(
     ["the dog runs", "", "cat the old unknown", MARKUP],
     lambda random: " ".join(
         _some(random, ["the", "cat", "dog", "old", "sees", "runs", "unknown"], 15)
@@ -106,7 +106,7 @@ def _sentence(random: Generator) -> list[str]:
     return _some(random, [*(word for words, _ in SENTENCES for word in words), *STRANGE_WORDS], 30)
 
 
-ASKED = Asked([*(words for words, _ in SENTENCES[:12]), [], STRANGE_WORDS], _sentence)
+ASKED = Questions([*(words for words, _ in SENTENCES[:12]), [], STRANGE_WORDS], _sentence)
 
 
 def _vectors() -> list[tuple[Any, str]]:
@@ -124,7 +124,7 @@ def _steps(random: Generator) -> Any:
     return random.normal(size=(random.integers(1, 20), 3)).astype(np.float32)
 
 
-STEPS = Asked([own for own, _ in VECTORS[:5]], _steps)
+STEPS = Questions([own for own, _ in VECTORS[:5]], _steps)
 
 
 def _row(random: Generator) -> dict[str, Any]:
@@ -132,7 +132,7 @@ def _row(random: Generator) -> dict[str, Any]:
     return {"area": "" if random.random() < 0.1 else float(area), "town": str(town)}
 
 
-TABLE = Asked(
+TABLE = Questions(
     [
         {"area": 50.0, "town": "Delft"},
         {"area": "", "town": "Rome"},
@@ -153,7 +153,7 @@ def _brackets(random: Generator, depth: int = 4) -> str:
     return f"({random.choice(['', '0 ', '1 '])}{' '.join(below)})"
 
 
-FOREST = Asked(
+FOREST = Questions(
     [*TREES, "((not) (bad))", "(good)", "((0 not (1 (0 so) bad)))", "(0 <b> (1 <script>))"],
     lambda random: f"(1 {_brackets(random)} {_brackets(random)})",
 )
@@ -165,7 +165,7 @@ def _sale(random: Generator) -> dict[str, Any]:
     return {**_row(random), "sold": "" if random.random() < 0.1 else str(day)}
 
 
-SALE = Asked(
+SALE = Questions(
     [
         *({"area": 60.0, "town": "Gouda", "sold": own} for own in SOLD),
         {**TABLE.chosen[1], "sold": ""},
@@ -180,7 +180,7 @@ def _review(random: Generator) -> dict[str, Any]:
     return {"review": _text(random), "price": price, "country": country}
 
 
-REVIEWS = Asked(
+REVIEWS = Questions(
     [{"review": own, "price": 12.5, "country": "nl"} for own in (*TEXTS[:2], "", MARKUP)],
     _review,
 )
@@ -202,7 +202,7 @@ def _picture(random: Generator) -> Any:
     return random.integers(0, random.integers(2, 256), size, np.uint8)
 
 
-SHOWN = Asked([*(own for own, _ in PICTURES[:3]), np.full((3, 13, 9), 77, np.uint8)], _picture)
+SHOWN = Questions([*(own for own, _ in PICTURES[:3]), np.full((3, 13, 9), 77, np.uint8)], _picture)
 SALES = [10 + 3 * np.sin(t / 3) + 0.05 * t + t * 7919 % 13 / 20 for t in range(150)]
 
 
@@ -212,7 +212,7 @@ def _series(random: Generator) -> dict[str, list[float]]:
     return {"sales": [float(v) for v in wave + random.normal(0, 0.5, steps)]}
 
 
-SERIES = Asked([{"sales": [float(v) for v in SALES[:n]]} for n in (40, 150)], _series)
+SERIES = Questions([{"sales": [float(v) for v in SALES[:n]]} for n in (40, 150)], _series)
 
 
 # --- series with times, and a panel --------------------------------------------------------------
@@ -237,7 +237,7 @@ def dated(values: Sequence[Any], random: Generator | None = None) -> dict[str, l
     }
 
 
-DATED = Asked(
+DATED = Questions(
     [dated(SALES[:n]) for n in (150, 40, 3, 2)],
     lambda random: dated(_series(random)["sales"], random),
 )
@@ -293,4 +293,4 @@ def _shop(random: Generator) -> dict[str, Any]:
     return own
 
 
-PANEL = Asked([shop("a", 30, np.random.default_rng(9))], _shop)
+PANEL = Questions([shop("a", 30, np.random.default_rng(9))], _shop)

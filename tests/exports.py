@@ -37,7 +37,7 @@ from export_questions import (
     TREES,
     VECTORS,
     WORDS,
-    Asked,
+    Questions,
     dated,
     shop_rows,
 )
@@ -78,7 +78,7 @@ class Row:
     one by one."""
 
     make: Callable[[], Any]
-    asked: Asked
+    asked: Questions
     answered: Callable[[Any], dict[str, Any]]
     slow: bool = True
     ask: Callable[[Any, Any], list[Any]] = lambda model, questions: model.predict(list(questions))

@@ -40,7 +40,7 @@ def turned(v: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Given:
+class KernelInputs:
     """What a cell runs on: float64 tensors, x (time, batch, input)."""
 
     cell: Cell
@@ -53,11 +53,13 @@ class Given:
     layout: Callable[[Tensor], Tensor] = field(default=as_it_is)
 
     @staticmethod
-    def of(cell: Cell, input_size: int, hidden: int, time: int, batch: int, seed: int = 1) -> Given:
+    def of(
+        cell: Cell, input_size: int, hidden: int, time: int, batch: int, seed: int = 1
+    ) -> KernelInputs:
         data = random_data(cell, input_size, hidden, time, batch, seed)
         parameters = {name: p.detach() for name, p in data.parameters.items()}
         state = tuple(s.detach() for s in data.state)
-        return Given(cell, parameters, data.x.detach(), state, data.masks or None)
+        return KernelInputs(cell, parameters, data.x.detach(), state, data.masks or None)
 
     def outcome(
         self, engine: str, dtype: torch.dtype = torch.float64, ask: Iterable[str] | None = None
@@ -115,7 +117,7 @@ def distance(found: Tensor, exact: Tensor, dtype: torch.dtype) -> float:
     return float((found - exact).norm() / ulp) if exact.numel() else 0.0
 
 
-def distances(draw: Given, dtype: torch.dtype) -> dict[str, tuple[float, float]]:
+def distances(draw: KernelInputs, dtype: torch.dtype) -> dict[str, tuple[float, float]]:
     """For each output and gradient: native's distance from a float64 run, and eager's."""
     exact = draw.outcome("eager")
     eager, native = draw.outcome("eager", dtype), draw.outcome("native", dtype)
@@ -130,7 +132,7 @@ def distances(draw: Given, dtype: torch.dtype) -> dict[str, tuple[float, float]]
 
 
 def assert_as_close_as_eager(
-    draw: Callable[[int], Given], dtype: torch.dtype = torch.float32
+    draw: Callable[[int], KernelInputs], dtype: torch.dtype = torch.float32
 ) -> None:
     """Native is no further from a float64 run than twice eager's own distance plus FLOOR ulps,
     for every output and gradient, in the median over draws of numbers: over more if few do not

@@ -177,7 +177,7 @@ def test_a_large_vocabulary_is_scored_in_clusters(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(language_task, "MANY", 10)
     own = {**MODEL, "family": "recurrent"}
     model = ensue.LanguageModel(model=own, train={"epochs": 1}).fit(TEXTS, TEXTS[:9])
-    assert model.model.softmax == "adaptive"
-    assert model.model.softmax_cuts == [4], "a saved model keeps its own, whatever the default"
+    assert model.settings.softmax == "adaptive"
+    assert model.settings.softmax_cuts == [4], "a saved model keeps its own, whatever the default"
     full = ensue.LanguageModel(model={**own, "softmax": "full"}, train={"epochs": 1})
     assert full.fit(TEXTS, TEXTS[:9]).model.softmax == "full"

@@ -28,10 +28,10 @@ class Mine(Cell):
     def step(self, x, h):
         return tanh(self.W @ x + self.U @ h)
 """
-Told = tuple[int, str]
+ExplicitKeys = tuple[int, str]
 
 
-def said(words: str) -> Told:
+def said(words: str) -> ExplicitKeys:
     """Exit code of a command, and all that it printed."""
     out, err = io.StringIO(), io.StringIO()
     with (

@@ -29,6 +29,7 @@ BENCHMARKS = ROOT / "benchmarks"
 PARTS = [
     "escape",
     "errors",
+    "renamed",
     "signals",
     "files",
     "settings",

@@ -184,7 +184,7 @@ def test_the_n_best_fall_and_their_scores_are_those_of_their_words(
         target = Ragged.of([model.learned.target.words.ids(own.tokens)], np.int32)
         batch = PairColumns(lines.take([row]), target).batch([0])
         logs = SearchEnsemble(pair_networks(model)).log_probabilities(batch)
-        cut = len(own.tokens) == model.model.longest + 1  # the end was not predicted
+        cut = len(own.tokens) == model.settings.longest + 1  # the end was not predicted
         assert own.score == pytest.approx(float(logs[: len(logs) - cut].sum()), abs=1e-4)
 
 

@@ -25,7 +25,7 @@ from ensue.files.atomic_folder import MANIFEST, Damaged, canonical, with_manifes
 from ensue.files.chain import present
 from ensue.files.disk import sweep
 from ensue.files.opening import append_to, write_all
-from ensue.training import RunFolder, Said, TrainSettings, checkpoint, fit
+from ensue.training import Notice, RunFolder, TrainSettings, checkpoint, fit
 from ensue.training.rows import Row
 
 PLAN = {"epochs": 3, "rate": 0.02, "checkpoint_updates": 5}
@@ -292,7 +292,7 @@ def test_a_checkpoint_without_a_state_is_set_aside(
     rewritten(place, NO_STATE[what])
     rows: list[Row] = []
     fitted(tmp_path / "run", [rows.append], most_updates=12)
-    (line,) = [own.text for own in rows if isinstance(own, Said) and "damaged" in own.text]
+    (line,) = [own.text for own in rows if isinstance(own, Notice) and "damaged" in own.text]
     assert line.startswith(f"{place.name} is damaged: it is not what Ensue writes (")
 
 
@@ -320,7 +320,7 @@ def test_another_optimisation_level_or_engine_is_not_bit_exact(
             now = {**machine.machine_facts(), **facts}
             patch.setattr("ensue.training.facts.machine_facts", lambda: now)
             fitted(tmp_path / "run", [rows.append], most_updates=12)
-        return [own.text for own in rows if isinstance(own, Said) and not own.progress]
+        return [own.text for own in rows if isinstance(own, Notice) and not own.progress]
 
     was = machine.machine_facts()
     assert lines() == []

@@ -27,8 +27,8 @@ from ensue.tasks.declarations import (
     RISING,
     Arrays,
     Axis,
+    Derived,
     Equal,
-    Given,
     Keys,
     Kinds,
     Labels,
@@ -104,7 +104,7 @@ class Everything:
     either: Annotated[Two | Circle | None, OfClass("either_class")]
     count: Annotated[int, Range(high="most")]
     flag: Annotated[bool, AS_ARRAY]
-    most: Annotated[int, Given("most")]
+    most: Annotated[int, Derived("most")]
     ids: Annotated[tuple[str, ...], OMITTED] = ()
     maybe: Two | None = None
     start: Annotated[Floats | None, NOT_SAVED] = None

@@ -24,7 +24,7 @@ from ensue.errors import ConfigError, OptionError
 from ensue.layers import Recurrent
 from ensue.tasks import TASKS
 from ensue.tasks.abilities import Choice
-from ensue.training import Said, Stopped, TrainSettings, Validated, checkpoint, train
+from ensue.training import Notice, Stopped, TrainSettings, Validated, checkpoint, train
 from ensue.training.facts import check_same, facts
 from ensue.training.gradients import not_finite_cost
 from ensue.training.processes import Team, device_of, device_of_weights, moved
@@ -74,7 +74,7 @@ def asked(model: AnyModel, row: Row) -> list[Any]:
     found = [asdict(answer) for answer in model.predict(questions)]
     found.append({name: score.value for name, score in evaluation.scores.items()})
     explains, generates = model.task.explains, model.task.generates
-    if explains is not None and getattr(model.model, "attention", "") != "none":
+    if explains is not None and getattr(model.settings, "attention", "") != "none":
         found.append(asdict(explains.explain(model, questions[0]).result))
     if generates is not None:
         writer = generates.writer(model, "", whole=False)
@@ -188,13 +188,13 @@ LONGER = {"epochs": 2, "averaging": 0.9, "check_every": 2, "checkpoint_updates":
 
 def continued(row: Row, folder: Path, first: str, then: str, said: list[str]) -> AnyModel:
     """A run that is stopped after its third update, and continues elsewhere."""
-    known = type(row.new().model).model_fields
+    known = type(row.new().settings).model_fields
     changed = {key: value for key, value in SAME.items() if key in known}
     with stand_in_gpu(), pytest.raises(Stopped):
         row.fitted(folder, [Stop(3)], model=row.new(changed, device=first, **LONGER))
 
     def watch(own: Any) -> None:
-        if isinstance(own, Said):
+        if isinstance(own, Notice):
             said.append(own.text)
 
     with stand_in_gpu():

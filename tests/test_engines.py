@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 from laws import OneNumber, Reading, Sizes
-from parity import Given, needs_native
+from parity import KernelInputs, needs_native
 from torch import Tensor, nn
 from torch.testing import assert_close
 
@@ -127,7 +127,7 @@ def test_an_unknown_engine_gets_a_suggestion(wrong: str, meant: str) -> None:
     "cell", [SimpleRNN("tanh"), SimpleRNN("relu"), GRU(), LSTM()], ids=lambda c: type(c).__name__
 )
 def test_the_torch_engine_is_the_eager_one(cell: Cell, reverse: bool) -> None:
-    one = replace(Given.of(cell, 3, 5, 6, 4), reverse=reverse)
+    one = replace(KernelInputs.of(cell, 3, 5, 6, 4), reverse=reverse)
     assert_close(one.outcome("torch"), one.outcome("eager"), rtol=1e-9, atol=1e-10)
 
 
@@ -409,8 +409,8 @@ STEPPED: dict[str, Cell] = {
 }
 
 
-def stepped(cell: Cell, batch: int = 3) -> tuple[Given, NativeStep]:
-    one = replace(Given.of(cell, 5, 5, 6, batch), masks=None)
+def stepped(cell: Cell, batch: int = 3) -> tuple[KernelInputs, NativeStep]:
+    one = replace(KernelInputs.of(cell, 5, 5, 6, batch), masks=None)
     return one, NativeStep(cell, one.parameters, 5, batch)
 
 

@@ -20,7 +20,7 @@ from ensue.data.vocabulary import Vocabulary
 from ensue.errors import DataError, OptionError, RunError
 from ensue.tasks.rows.batch import collate
 from ensue.tasks.rows.inputs import LearnedInputs
-from ensue.training import Said, Stopped, Update
+from ensue.training import Notice, Stopped, Update
 
 GOOD = ["good", "fine", "great", "lovely", "superb"]
 BAD = ["bad", "dull", "poor", "awful", "boring"]
@@ -402,7 +402,7 @@ def test_a_summary_for_people_and_for_notebooks(
     if isinstance(model, Labeller):
         assert f"{len(labels_of(model))} labels: {names}" in lines[2]
     else:
-        assert lines[2] == f"  {'any' if model.model.several else 'one'} of {names}"
+        assert lines[2] == f"  {'any' if model.settings.several else 'one'} of {names}"
     count = sum(p.numel() for p in model.networks[0].parameters())
     times = f" × {model.members}" if model.members > 1 else ""
     assert lines[1] == f"  {count:,} parameters{times}"
@@ -470,7 +470,7 @@ def test_long_texts_are_cut_and_it_is_said() -> None:
 
 
 def note(said: list[str], row: object) -> None:
-    if isinstance(row, Said):
+    if isinstance(row, Notice):
         said.append(row.text)
 
 
@@ -559,7 +559,7 @@ def test_labellers_together_give_the_best_label_of_their_mean(
         for network in both.networks:  # surer of themselves, so that they disagree
             network.output.scores.weight *= 20  # type: ignore[union-attr, operator]
     part = both.reader.questions([value for value, _ in spans(12, 3)])
-    columns = both.learned.columns(part, both.text, both.model)
+    columns = both.learned.columns(part, both.text, both.settings)
     members = [network.label(collate(columns, range(12))) for network in both.networks]  # type: ignore[operator]
     means = sum(member.probabilities for member in members) / 2
     assert not any(torch.equal(member.labels, means.argmax(-1)) for member in members)
@@ -569,7 +569,7 @@ def test_labellers_together_give_the_best_label_of_their_mean(
         assert answer.probabilities == pytest.approx(mean.tolist(), abs=1e-6)
     alone = fitted("previous label")
     part = alone.reader.questions([value for value, _ in sentences(12, 3)])
-    batch = collate(alone.learned.columns(part, alone.text, alone.model), range(12))
+    batch = collate(alone.learned.columns(part, alone.text, alone.settings), range(12))
     found = alone.networks[0].label(batch, "beam", 8).labels  # type: ignore[operator]
     for row, answer in enumerate(alone.task.answers(part, alone)):
         names = [alone.learned.labels.tokens[k] for k in found[: len(answer.labels), row]]

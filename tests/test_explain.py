@@ -50,7 +50,7 @@ from ensue.cells import Cell
 from ensue.equations import Matrix, Vector, sigmoid, tanh
 
 
-class Own(Cell):
+class UpdateCell(Cell):
     W, U, b = Matrix("x", "un"), Matrix("h", "un"), Vector("un")
 
     def step(self, x, h):
@@ -77,7 +77,7 @@ def small(**more: Any) -> dict[str, Any]:
 def own_cell(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("cell") / "own.py"
     path.write_text(OWN_CELL)
-    return f"{path}:Own"
+    return f"{path}:UpdateCell"
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +115,7 @@ def doubled(network: nn.Module) -> nn.Module:
 def batch_of(model: Any, given: Any, rows: int) -> SequenceBatch:
     part = model.reader.questions([given])
     if isinstance(model, Labeller):
-        columns = model.learned.columns(part, model.text, model.model)
+        columns = model.learned.columns(part, model.text, model.settings)
     else:
         columns = model.learned.input.encode(part, model)
     batch = collate(columns, [0] * rows)
@@ -154,7 +154,7 @@ def outputs_of(model: Any, network: nn.Module, given: Any, found: Attributions) 
         with torch.no_grad():
             if found.answers[0].step is None:
                 z = network.scores(batch) / model.learned.temperature
-                several = getattr(model.model, "several", False)
+                several = getattr(model.settings, "several", False)
                 values = [
                     z[:, names.index(own.answer)]
                     if several

@@ -28,7 +28,7 @@ from ensue.export.programs import node_program
 
 pytest.importorskip("onnxruntime")
 SAME = ""  # in the place of a message: the answer of `ensue predict`
-Asked = Sequence[tuple[Any, str]]
+Questions = Sequence[tuple[Any, str]]
 TEXT, PAIR = "expected a text", "expected two texts"
 STEPS, FINITE = "expected a list of steps, 3 numbers each", "expected finite numbers"
 
@@ -63,9 +63,9 @@ CELL = "expected a text, a number or a date"
 SOLD = "column.*sales.*expected a finite number"
 LENGTHS = "expected columns of one length"
 BY_NAME = r"expected numbers, or columns by name \(month, sales\)"
-NO_TEXT: Asked = [(None, TEXT), (5, TEXT), ([1, 2], TEXT)]
-NO_PICTURE: Asked = [(5, "expected a picture"), (None, "expected a picture")]
-REFUSED: Mapping[str, Asked] = {
+NO_TEXT: Questions = [(None, TEXT), (5, TEXT), ([1, 2], TEXT)]
+NO_PICTURE: Questions = [(5, "expected a picture"), (None, "expected a picture")]
+REFUSED: Mapping[str, Questions] = {
     "regress": NO_TEXT,
     "label": NO_TEXT,
     "translate": NO_TEXT,

@@ -33,9 +33,9 @@ from ensue.files import run_folder
 from ensue.files.chain import present
 from ensue.training import (
     CheckpointSaved,
+    Notice,
     Progress,
     RunFolder,
-    Said,
     Stopped,
     TrainSettings,
     Update,
@@ -387,7 +387,7 @@ def test_a_run_goes_on_from_the_checkpoint_before_a_damaged_one(
         model = build("linear")
         with pytest.raises(KeyboardInterrupt):
             fit(model, Rows(), _interrupt, plan(), RunFolder(folder), [rows.append])
-        said = [row.text for row in rows if isinstance(row, Said)]
+        said = [row.text for row in rows if isinstance(row, Notice)]
         assert sum("is damaged: weights.safetensors has 0 bytes, expected" in s for s in said) >= 1
         last = "continuing from step-0000" if left else "no whole checkpoint is left: the training"
         assert said[-1].startswith(last)
@@ -452,7 +452,7 @@ def test_an_allowed_change_goes_on(tmp_path: Path) -> None:
     begun(tmp_path / "run")
     rows: list[Row] = []
     fitted(tmp_path / "run", allow=["train.most_updates"], watchers=[rows.append])
-    assert Said('train.most_updates: was 5, now "off": allowed') in rows
+    assert Notice('train.most_updates: was 5, now "off": allowed') in rows
     evaluations = [row.update for row in rows if isinstance(row, Validated)]
     assert evaluations == [7, 14, 21, 28, 35, 36]
 
@@ -466,7 +466,7 @@ def test_another_number_of_threads_is_told_and_goes_on(tmp_path: Path) -> None:
         fitted(tmp_path, plan(most_updates=5), watchers=[rows.append])
     finally:
         torch.set_num_threads(threads)
-    assert Said(f"threads: was {threads}, now {threads + 1}: not bit-exact") in rows
+    assert Notice(f"threads: was {threads}, now {threads + 1}: not bit-exact") in rows
 
 
 def test_when_files_are_written_is_no_change(tmp_path: Path) -> None:
@@ -514,7 +514,7 @@ def test_another_validation_is_refused_unless_allowed(tmp_path: Path) -> None:
         model, Rows(), Known(model, "those rows"), short, folder, [rows.append],
         allow=["validation"],
     )  # fmt: skip
-    assert Said('validation: was "these rows", now "those rows": allowed') in rows
+    assert Notice('validation: was "these rows", now "those rows": allowed') in rows
 
 
 @pytest.mark.parametrize("before", [False, True])

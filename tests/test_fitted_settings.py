@@ -88,11 +88,11 @@ def test_python_takes_the_same_and_the_next_fit_begins_without(ensue: Ensue) -> 
 
     model = Regressor(model={"embedding_size": 5})
     model.fit(ROWS, watchers=[watcher])
-    assert (model.train.epochs, model.model.embedding_size) == (2, 5)
+    assert (model.train.epochs, model.settings.embedding_size) == (2, 5)
     assert WHY in said
-    first = model.model.hidden_size
+    first = model.settings.hidden_size
     model.fit(ROWS[:-1])
-    assert {first, model.model.hidden_size} <= {4, 5}
+    assert {first, model.settings.hidden_size} <= {4, 5}
     assert model.config()["train.epochs"] == 2
 
 

@@ -248,6 +248,6 @@ def test_a_learning_rate_is_suggested_for_a_network() -> None:
     settings = {"targets": ["passengers"], "look_back": 12, "horizon": 3, "hidden_size": 4}
     model = Forecaster(model=settings)
     columns: dict[str, Any] = air_passengers()
-    curve = model.find_rate(part_of_table(columns, model.model))
+    curve = model.find_rate(part_of_table(columns, model.settings))
     assert 0 < curve.suggestion < max(curve.rates)
     assert not model.fitted

@@ -16,7 +16,7 @@ from ensue.tasks.forecast.networks import WindowBatch
 from ensue.tasks.forecast.settings import ForecastSettings
 from ensue.tasks.forecast.task import Forecaster
 from ensue.tasks.saved import read_model
-from ensue.training import Finished, Said, Stopped, Update
+from ensue.training import Finished, Notice, Stopped, Update
 
 STEPS, TRAIN, VALIDATION = 90, 60, 80
 QUICK = {"epochs": 1, "most_updates": 2, "patience": 5}
@@ -92,7 +92,7 @@ def fitted(case: str, columns: dict[str, list[Any]] | None = None, **train: Any)
 
 def ahead(model: Forecaster, columns: dict[str, list[Any]], now: int) -> Any:
     """predict from a moment, with what is known of the steps after it."""
-    future = between(columns, now, now + model.model.horizon) if model.model.known else None
+    future = between(columns, now, now + model.settings.horizon) if model.settings.known else None
     return model.predict(between(columns, 0, now), future=future)
 
 
@@ -112,7 +112,7 @@ def changed_from(columns: dict[str, list[Any]], step: int, keep: tuple[str, ...]
 def test_the_future_changes_no_forecast(case: str) -> None:
     columns = table()
     model, now = fitted(case), 84
-    known = tuple(model.model.known)
+    known = tuple(model.settings.known)
     other = changed_from(columns, now, known)
     assert ahead(model, columns, now) == ahead(model, other, now)
     own, alike = model.backtest(columns), model.backtest(other)
@@ -153,8 +153,8 @@ def test_the_steps_after_the_training_part_change_nothing_that_is_learned_from_i
 def test_a_network_does_not_look_at_its_targets_to_forecast_them(case: str) -> None:
     model = model_of(case)
     torch.manual_seed(0)
-    network = FAMILIES[model.model.family].network(model.model).eval()
-    batch = random_batch(model.model, 3)
+    network = FAMILIES[model.settings.family].network(model.settings).eval()
+    batch = random_batch(model.settings, 3)
     blind = batch._replace(target=torch.full_like(batch.target, torch.nan))
     with torch.no_grad():
         assert torch.equal(network.point(batch), network.point(blind))
@@ -181,7 +181,7 @@ def random_batch(settings: ForecastSettings, rows: int) -> WindowBatch:
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_batch_equals_its_windows_alone(case: str) -> None:
-    settings = model_of(case).model
+    settings = model_of(case).settings
     torch.manual_seed(0)
     network = FAMILIES[settings.family].network(settings).eval()
     batch = random_batch(settings, 4)
@@ -197,7 +197,7 @@ def test_a_batch_equals_its_windows_alone(case: str) -> None:
 
 @pytest.mark.parametrize("case", ["recurrent", "direct", "segment, log1p"])
 def test_drawn_paths_have_the_mean_and_spread_that_the_network_says(case: str) -> None:
-    settings = model_of(case).model
+    settings = model_of(case).settings
     torch.manual_seed(0)
     network = FAMILIES[settings.family].network(settings).eval()
     batch = random_batch(settings, 2)
@@ -215,7 +215,7 @@ def test_drawn_paths_have_the_mean_and_spread_that_the_network_says(case: str) -
 
 
 def test_a_rolled_step_is_a_step_of_teacher_forcing_on_the_same_numbers() -> None:
-    settings = model_of("recurrent, covariates").model
+    settings = model_of("recurrent, covariates").settings
     torch.manual_seed(0)
     network = FAMILIES["recurrent"].network(settings).eval()
     batch = random_batch(settings, 2)
@@ -228,7 +228,7 @@ def test_a_rolled_step_is_a_step_of_teacher_forcing_on_the_same_numbers() -> Non
 
 @pytest.mark.parametrize("case", ["recurrent, covariates", "direct, covariates"])
 def test_what_is_known_of_a_step_ahead_moves_that_step_and_none_before(case: str) -> None:
-    settings = model_of(case).model
+    settings = model_of(case).settings
     torch.manual_seed(0)
     network = FAMILIES[settings.family].network(settings).eval()
     batch = random_batch(settings, 2)
@@ -244,7 +244,7 @@ def test_what_is_known_of_a_step_ahead_moves_that_step_and_none_before(case: str
 
 @pytest.mark.parametrize("how", ["last", "mean", "instance"])
 def test_a_window_that_lies_higher_is_forecast_as_much_higher(how: str) -> None:
-    settings = model_of("direct").model.model_copy(update={"normalise": how})
+    settings = model_of("direct").settings.model_copy(update={"normalise": how})
     torch.manual_seed(0)
     network = FAMILIES["direct"].network(settings).eval()
     batch = random_batch(settings, 3)
@@ -258,7 +258,7 @@ def test_a_window_that_lies_higher_is_forecast_as_much_higher(how: str) -> None:
 
 def test_the_cost_does_not_depend_on_how_windows_are_normalised() -> None:
     """A density is that of the numbers as they came: N(y; c + s·μ, (s·σ)²)."""
-    settings = model_of("direct").model.model_copy(update={"normalise": "instance"})
+    settings = model_of("direct").settings.model_copy(update={"normalise": "instance"})
     torch.manual_seed(0)
     network = FAMILIES["direct"].network(settings).eval().double()
     batch = WindowBatch(*(own.double() for own in random_batch(settings, 3)))
@@ -272,7 +272,7 @@ def test_the_cost_does_not_depend_on_how_windows_are_normalised() -> None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_gradients_equal_finite_differences(case: str) -> None:
-    settings = model_of(case).model
+    settings = model_of(case).settings
     if settings.family == "linear":
         settings = settings.model_copy(update={"output": "squared"})
     torch.manual_seed(0)
@@ -336,7 +336,7 @@ def test_a_refit_learns_from_the_validation_part_too(case: str, tmp_path: Path) 
     columns = table()
     own, held = between(columns, 0, TRAIN), between(columns, TRAIN, VALIDATION)
     plain = model_of(case)
-    settings = {**plain.model.table(), "refit": True}
+    settings = {**plain.settings.table(), "refit": True}
     found = [
         Forecaster(model=settings, train=plain.train).fit(own, held, folder=folder)
         for folder in (None, tmp_path / "run")
@@ -351,14 +351,14 @@ def test_a_refit_learns_from_the_validation_part_too(case: str, tmp_path: Path) 
 
 def test_what_is_computed_after_the_last_update_is_said() -> None:
     columns, heard = table(), list[Any]()
-    settings = {**model_of("direct").model.table(), "refit": True}
+    settings = {**model_of("direct").settings.table(), "refit": True}
     model = Forecaster(model=settings, train=QUICK)
     model.fit(
         between(columns, 0, TRAIN), between(columns, TRAIN, VALIDATION), watchers=[heard.append]
     )
     ends = [k for k, row in enumerate(heard) if isinstance(row, Finished)]
     first, last = ends
-    said = [row for row in heard[first:last] if isinstance(row, Said) and row.progress]
+    said = [row for row in heard[first:last] if isinstance(row, Notice) and row.progress]
     assert said[0].text == "fitting shares and intervals on the validation part"
     assert said[1].text.startswith("retraining with the validation part: ")
     updates = sum(isinstance(row, Update) for row in heard[first:last])

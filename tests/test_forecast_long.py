@@ -13,7 +13,7 @@ from ensue.tasks.forecast.settings import ForecastSettings
 from ensue.tasks.forecast.tables.reading import part_of_table
 from ensue.tasks.forecast.tables.recipe import EPOCH_WINDOWS, FEW_EPOCHS, recipe_of
 from ensue.tasks.forecast.task import CHOOSING
-from ensue.training.rows import Began, Said
+from ensue.training.rows import Began, Notice
 
 HORIZON, STEPS = 4, 160
 
@@ -49,7 +49,7 @@ def test_what_is_computed_before_the_first_update_is_said() -> None:
     model = Forecaster(model=settings_of(1), train={"epochs": 1, "most_updates": 1})
     model.fit(columns(1), watchers=[heard.append])
     begun = next(k for k, row in enumerate(heard) if isinstance(row, Began))
-    assert CHOOSING in [row.text for row in heard[:begun] if isinstance(row, Said)]
+    assert CHOOSING in [row.text for row in heard[:begun] if isinstance(row, Notice)]
 
 
 def test_members_say_of_a_window_the_same_bits_whatever_it_is_asked_with() -> None:
@@ -57,10 +57,10 @@ def test_members_say_of_a_window_the_same_bits_whatever_it_is_asked_with() -> No
     model = Forecaster(model=settings_of(2), train={"epochs": 1, "most_updates": 1})
     own = columns(2)
     model.fit(own)
-    part = part_of_table(own, model.model)
-    origins = origins_of(part, model.model)
+    part = part_of_table(own, model.settings)
+    origins = origins_of(part, model.settings)
     assert len(origins) > 2 * BLOCK
-    windows = [model.learned.windows(part.series, model.model) for _ in range(2)]
+    windows = [model.learned.windows(part.series, model.settings) for _ in range(2)]
     one, two = (own for own in windows if isinstance(own, MixedWindows))
     whole = one.base(origins)
     np.testing.assert_array_equal(two.base(origins[70:71]), whole[:, 70:71])

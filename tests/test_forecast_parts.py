@@ -14,7 +14,7 @@ from ensue.tasks.forecast.settings import ForecastSettings
 from ensue.tasks.forecast.tables.reading import part_of_table
 from ensue.tasks.forecast.tables.recipe import leaks
 from ensue.tasks.forecast.task import Forecaster
-from ensue.training import Said
+from ensue.training import Notice
 
 rng = np.random.default_rng(5)
 
@@ -247,12 +247,12 @@ def test_what_is_asked_of_a_model_that_cannot_do_it() -> None:
             DataError,
             "the validation part: expected at least 2 steps, a horizon, got 1; give more rows, or "
             "set a smaller model.horizon",
-            lambda: Forecaster(model=plain.model).fit(columns, {"y": [1.0], "k": [1.0]}),
+            lambda: Forecaster(model=plain.settings).fit(columns, {"y": [1.0], "k": [1.0]}),
         ),
         (
             OptionError,
             "find-rate: model.family = linear is fitted in closed form and has no learning rate",
-            lambda: plain.find_rate(part_of_table(columns, plain.model)),
+            lambda: plain.find_rate(part_of_table(columns, plain.settings)),
         ),
         (
             DataError,
@@ -317,7 +317,7 @@ def test_a_validation_part_without_history_gives_up_its_first_steps() -> None:
     model = Forecaster(
         model={"targets": ["y"], "look_back": 4, "horizon": 2, "family": "linear", "season": 1}
     )
-    train, alone = (part_of_table({"y": own}, model.model) for own in (values[:30], values[30:]))
+    train, alone = (part_of_table({"y": own}, model.settings) for own in (values[:30], values[30:]))
     (outcome,) = model.fit_parts(train, alone)
     assert outcome.scores is not None
     with pytest.raises(DataError) as told:
@@ -362,5 +362,5 @@ def test_a_covariate_that_gives_the_target_away_is_told() -> None:
     Forecaster(model=own, train={"epochs": 1, "most_updates": 1}).fit(
         columns, watchers=[heard.append]
     )
-    told = [row.text for row in heard if isinstance(row, Said)]
+    told = [row.text for row in heard if isinstance(row, Notice)]
     assert told == [*found, "fitting shares and intervals on the validation part"]

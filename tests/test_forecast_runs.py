@@ -17,23 +17,23 @@ LINEAR = ["--set", "model.family=linear", "--set", "model.look_back=13"]
 SPLIT = ["--set", "model.split=[96, 24, 24]"]
 
 
-class Said(NamedTuple):
+class Notice(NamedTuple):
     exit_code: int
     stdout: str
     stderr: str
 
 
-Ensue = Callable[..., Said]
+Ensue = Callable[..., Notice]
 
 
 @pytest.fixture
 def ensue(capsys: pytest.CaptureFixture[str]) -> Ensue:
     """Runs a command."""
 
-    def run(*arguments: str | Path) -> Said:
+    def run(*arguments: str | Path) -> Notice:
         with pytest.raises(SystemExit) as ending:
             cli.main([str(own) for own in arguments])
-        return Said(int(ending.value.code or 0), *capsys.readouterr())
+        return Notice(int(ending.value.code or 0), *capsys.readouterr())
 
     return run
 

@@ -35,7 +35,7 @@ from ensue.data.frames.frame import Frame, plain_values, values_like
 from ensue.data.pictures.images import write_image
 from ensue.data.tasks.shapes import shapes
 from ensue.errors import DataError, EnsueError, OptionError
-from ensue.training import Said
+from ensue.training import Notice
 
 SMALL = {"hidden_size": 4, "embedding_size": 4}
 FAST = {"epochs": 1, "rate": 0.02}
@@ -320,12 +320,12 @@ def test_several_labels_come_as_lists() -> None:
         {**data, "tags": [[word for word in WORDS[:2] if word in text] for text in data["text"]]}
     )
     model = classifier().fit(frame)
-    assert model.model.several, "the data tell"
+    assert model.settings.several, "the data tell"
     found = model.predict(frame)
     answers = model.predict(data["text"])
     assert found["labels"].tolist() == [list(own.labels) for own in answers]
     one = frame.assign(tags=[len(own) for own in frame["tags"]])
-    assert not model.fit(one).model.several, "the next fit begins as the model was made"
+    assert not model.fit(one).settings.several, "the next fit begins as the model was made"
     assert "for several labels at once" in refused(lambda: classifier(several=False).fit(frame)), (
         "what a person says stands"
     )
@@ -359,7 +359,7 @@ def test_roles_that_are_not_told_are_guessed_and_said() -> None:
     said: list[str] = []
     model = classifier().fit(
         pd.DataFrame(reviews()).drop(columns="points"),
-        watchers=[lambda row: said.append(row.text) if isinstance(row, Said) else None],
+        watchers=[lambda row: said.append(row.text) if isinstance(row, Notice) else None],
     )
     assert model.roles == {"text": "review", "label": "stars"}
     assert said[:2] == ["data.text: review", "data.label: stars"]
@@ -527,7 +527,7 @@ def test_an_index_of_times() -> None:
     for name in ("day", None):
         frame = sales.set_index("day").rename_axis(name)[["sales"]]
         model = forecaster().fit(frame)
-        assert model.model.time == (name or "index")
+        assert model.settings.time == (name or "index")
         found = model.predict(frame)
         assert isinstance(found.index, pd.DatetimeIndex)
         assert found.index.name == name

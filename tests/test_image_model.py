@@ -418,7 +418,7 @@ def test_settings_that_cannot_be(given: dict[str, Any], told: str) -> None:
 
 def test_pictures_are_kept_as_bytes() -> None:
     model = new("grey")
-    part = collect_pictures(pictures_in_memory(figures(5, 1)), model.model)
+    part = collect_pictures(pictures_in_memory(figures(5, 1)), model.settings)
     assert isinstance(part, PicturePart)
     assert part.pixels.dtype == np.uint8
     assert part.pixels.shape == (5, 1, 10, 10)
@@ -443,7 +443,7 @@ def test_a_part_is_split_by_its_pixels_and_brought_to_the_shape_of_training(tmp_
     seen = [{own.tobytes() for own in part.pixels} for part in (train, *others)]
     assert len(set.union(*seen)) == sum(map(len, seen)), "no picture is in two parts"
     assert all(part.numbers is train.numbers for part in others)
-    assert "by the hash of each picture" in TASK.split.line(data, model.model)
+    assert "by the hash of each picture" in TASK.split.line(data, model.settings)
     write_image(tmp_path / "large.png", np.zeros((20, 30), np.uint8))
     (questions,) = fresh("grey").reader.question_files(
         QuestionFiles([str(tmp_path / "large.png")], data)

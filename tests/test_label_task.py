@@ -155,9 +155,9 @@ def test_a_long_table_has_a_label_on_each_line(tmp_path: Path) -> None:
 )
 def test_each_output_has_its_usual_search(model: dict[str, Any], search: str) -> None:
     """It is what the table of settings says, so that a run's config is complete."""
-    found = Labeller(model=model).model
+    found = Labeller(model=model).settings
     assert found.search == search
-    assert Labeller(model=found.table()).model == found
+    assert Labeller(model=found.table()).settings == found
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def test_stepping_equals_scoring(model: LanguageModel) -> None:
 
 def test_perplexity_is_that_of_the_scores(model: LanguageModel) -> None:
     # networks read texts as one, from the first to the last
-    texts = LINES[:7] if model.model.family == "ngram" else LINES[:1]
+    texts = LINES[:7] if model.settings.family == "ngram" else LINES[:1]
     bits = [b for scored in model.score(texts) for b in scored.bits]
     assert model.perplexity(texts) == pytest.approx(2 ** np.mean(bits), rel=1e-4)
 

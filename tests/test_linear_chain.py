@@ -24,9 +24,9 @@ from ensue.tasks.label.linear_chain import (
     Chain,
     ChainCost,
     ChainFeatures,
+    DistinctWords,
     LinearChain,
     PackedRows,
-    SeenWords,
     expectations,
     fit_linear_chain,
     own_features,
@@ -96,7 +96,7 @@ def _score(
 
 def test_the_gradient_is_that_of_finite_differences() -> None:
     features = ChainFeatures.learn(dict.fromkeys(WORDS, 1))
-    seen = SeenWords(features, WORDS, ROWS)
+    seen = DistinctWords(features, WORDS, ROWS)
     cost = ChainCost(seen, ROWS, TARGETS, LABELS, strength=0.2)
     weights = [torch.randn_like(own).double() for own in cost.zeros()]
     cost(weights)
@@ -257,11 +257,11 @@ def settled(rows: Any, model: dict[str, Any]) -> Labeller:
 
 def test_spans_have_a_crf_that_is_watched_by_their_f1() -> None:
     found = settled(PEOPLE, {})
-    assert (found.model.output, found.model.legal_only) == ("crf", True)
+    assert (found.settings.output, found.settings.legal_only) == ("crf", True)
     assert found.train.watch == "span_f1"
     tags = [(words, [word[0] for word in words]) for words, _ in PEOPLE]
     plain = Labeller(model=TINY, train={"epochs": 1}).fit(tags, tags)
-    assert (plain.model.output, plain.train.watch) == ("stepwise", "accuracy")
+    assert (plain.settings.output, plain.train.watch) == ("stepwise", "accuracy")
 
 
 @pytest.mark.parametrize("part", ["train", "validation"])
@@ -269,26 +269,26 @@ def test_spans_that_break_their_scheme_are_learned_from_all_the_same(part: str) 
     broken = [(["so", "Ann", "Lee"], ["O", "I-PER", "I-PER"])] * 3
     train, held = (PEOPLE + broken, PEOPLE) if part == "train" else (PEOPLE, PEOPLE + broken)
     model = Labeller(model=TINY, train={"epochs": 1}).fit(train, held)
-    assert model.model.legal_only == (part == "validation")
+    assert model.settings.legal_only == (part == "validation")
     assert np.isfinite(model.curves.members[0][-1].scores["cost"])
     assert model.predict([["so", "Ann"]])[0].labels
 
 
 def test_what_is_told_is_not_changed() -> None:
     found = settled(PEOPLE, {"output": "previous", "search": "beam"})
-    assert (found.model.output, found.model.search, found.model.linear_share) == (
+    assert (found.settings.output, found.settings.search, found.settings.linear_share) == (
         "previous",
         "beam",
         0.0,
     )
-    assert settled(PEOPLE, {"class_weights": "balanced"}).model.output == "stepwise"
+    assert settled(PEOPLE, {"class_weights": "balanced"}).settings.output == "stepwise"
 
 
 def test_a_cell_that_reads_the_labels_before_is_searched_by_beam() -> None:
     rows = [(list(date.tokens), list(date.tags)) for date in dates(1, "train", 60)]
     cell = {"output": "previous", "previous_cell": "GRU", "hidden_size": 8}
     model = Labeller(model=cell, train={"epochs": 1}).fit(rows)
-    assert model.model.search == "beam"
+    assert model.settings.search == "beam"
     assert len(model.predict([rows[0][0]])[0].labels) == len(rows[0][0])
     assert model.evaluate(rows).baselines["linear chain"] > 0.8
 
@@ -312,7 +312,7 @@ def test_what_is_said_to_be_built_is_built(
     (line,) = (own for own in heard if "judged by span F1" in own or "epochs" in own)
     assert all(own in line for own in said)
     assert not any(own in line for own in unsaid)
-    assert ("CRF" in line) == (model.model.output == "crf")
+    assert ("CRF" in line) == (model.settings.output == "crf")
     assert ("mixed" in line) == (model.learned.mixture is not None)
 
 

@@ -14,7 +14,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from laws import NumberTimesState, OneNumber, Reading, SeveralOperands, Sizes
-from parity import Given, as_it_is, assert_as_close_as_eager, needs_native, spaced, turned
+from parity import KernelInputs, as_it_is, assert_as_close_as_eager, needs_native, spaced, turned
 from random_cells import random_cells
 from torch import Tensor
 from torch.autograd import forward_ad, gradgradcheck
@@ -34,7 +34,7 @@ from ensue.cells import (
 )
 from ensue.engine import run
 from ensue.engine.native import single_step
-from ensue.engine.native.call import Wanted
+from ensue.engine.native.call import Needed
 from ensue.engine.native.gradients import GradientProducts
 from ensue.engine.native.kernel import Kernel
 from ensue.engine.native.single_step import SingleStep
@@ -56,27 +56,27 @@ def _new_memory_is_no_number() -> Iterator[None]:
     torch.use_deterministic_algorithms(False)
 
 
-def drawn(cell: Cell, input_size: int, hidden: int) -> Callable[[int], Given]:
+def drawn(cell: Cell, input_size: int, hidden: int) -> Callable[[int], KernelInputs]:
     """Numbers for a cell by seed, with and without lengths, in both directions."""
 
-    def draw(seed: int) -> Given:
-        one = Given.of(cell, input_size, hidden, 6, len(LENGTHS), seed)
+    def draw(seed: int) -> KernelInputs:
+        one = KernelInputs.of(cell, input_size, hidden, 6, len(LENGTHS), seed)
         return replace(one, lengths=None if seed % 2 else LENGTHS, reverse=seed % 4 > 1)
 
     return draw
 
 
-def drawn_once(cell: Cell, input_size: int, hidden: int) -> Callable[[int], Given]:
+def drawn_once(cell: Cell, input_size: int, hidden: int) -> Callable[[int], KernelInputs]:
     """The same for one step, which has a kernel of its own."""
 
-    def draw(seed: int) -> Given:
-        one = Given.of(cell, input_size, hidden, 1, seed % 5, seed)
+    def draw(seed: int) -> KernelInputs:
+        one = KernelInputs.of(cell, input_size, hidden, 1, seed % 5, seed)
         return replace(one, reverse=seed % 4 > 1)
 
     return draw
 
 
-def without_masks(draw: Callable[[int], Given]) -> Callable[[int], Given]:
+def without_masks(draw: Callable[[int], KernelInputs]) -> Callable[[int], KernelInputs]:
     return lambda seed: replace(draw(seed), masks=None)
 
 
@@ -153,7 +153,7 @@ def test_one_step_of_built_in_cells_is_as_close_as_eager(name: str) -> None:
 @pytest.mark.parametrize("batch", [1, 3, 6, 37])
 def test_one_wide_step_is_as_close_as_eager(batch: int) -> None:
     """Rows and columns in whole blocks and in parts of them, and sums over many units."""
-    assert_as_close_as_eager(lambda seed: Given.of(LSTM(), 70, 100, 1, batch, seed))
+    assert_as_close_as_eager(lambda seed: KernelInputs.of(LSTM(), 70, 100, 1, batch, seed))
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_half_precision_is_as_close_as_eager(cell: Cell) -> None:
 
 def test_long_sums_keep_their_digits() -> None:
     """A parameter's gradient is a sum over all rows and steps."""
-    assert_as_close_as_eager(lambda seed: Given.of(LSTM(), 3, 5, 60, 40, seed))
+    assert_as_close_as_eager(lambda seed: KernelInputs.of(LSTM(), 3, 5, 60, 40, seed))
 
 
 # --- shapes, strides, types --------------------------------------------------------------
@@ -192,11 +192,11 @@ SHAPED = {
 
 
 @st.composite
-def shaped(draw: Callable[[Any], Any]) -> tuple[Given, torch.dtype]:
+def shaped(draw: Callable[[Any], Any]) -> tuple[KernelInputs, torch.dtype]:
     cell = SHAPED[draw(st.sampled_from(sorted(SHAPED)))]
     time, batch = draw(st.integers(0, 5)), draw(st.integers(0, 5))
     hidden = draw(st.sampled_from((1, 2, 3, 7, 8, 9, 16, 17, 33)))
-    one = Given.of(cell, draw(st.integers(1, 5)), hidden, time, batch)
+    one = KernelInputs.of(cell, draw(st.integers(1, 5)), hidden, time, batch)
     lengths = draw(st.none() | st.lists(st.integers(0, time), min_size=batch, max_size=batch))
     one = replace(
         one,
@@ -210,7 +210,7 @@ def shaped(draw: Callable[[Any], Any]) -> tuple[Given, torch.dtype]:
 
 @settings(RANDOM, max_examples=120)
 @given(shaped())
-def test_any_shape_stride_and_type(shaped: tuple[Given, torch.dtype]) -> None:
+def test_any_shape_stride_and_type(shaped: tuple[KernelInputs, torch.dtype]) -> None:
     given, dtype = shaped
     exact, found = given.outcome("eager"), given.outcome("native", dtype)
     tolerance = {torch.float64: 1e-10, torch.float32: 1e-4, torch.bfloat16: 0.3}[dtype]
@@ -226,7 +226,7 @@ def test_gradients_and_states_that_are_one_number_spread_out() -> None:
     """What a sum sends back, and a learned start, have strides of zero."""
 
     def gradients(engine: str) -> list[Tensor]:
-        g = Given.of(LSTM(), 3, 5, 4, 3)
+        g = KernelInputs.of(LSTM(), 3, 5, 4, 3)
         start = torch.full((1, 5), 0.3, dtype=torch.float64, requires_grad=True)
         x, *rest = g.leaves(torch.float64).values()
         W, U, b = rest[2:]
@@ -237,7 +237,7 @@ def test_gradients_and_states_that_are_one_number_spread_out() -> None:
     assert_close(gradients("native"), gradients("eager"), **TIGHT)
 
 
-WRONG: dict[str, tuple[str, Callable[[Given], Any]]] = {
+WRONG: dict[str, tuple[str, Callable[[KernelInputs], Any]]] = {
     r"state h: expected torch.float64 .* got torch.float32": (
         "state",
         lambda g: (g.state[0].float(), *g.state[1:]),
@@ -272,7 +272,7 @@ WRONG: dict[str, tuple[str, Callable[[Given], Any]]] = {
 @pytest.mark.parametrize("message", WRONG)
 def test_memory_is_never_read_as_what_it_is_not(message: str) -> None:
     name, make = WRONG[message]
-    one = Given.of(Zoneout(RecurrentDropout(LSTM())), 3, 5, 4, 3)
+    one = KernelInputs.of(Zoneout(RecurrentDropout(LSTM())), 3, 5, 4, 3)
     one = replace(one, **{name: make(one)})
     with pytest.raises(ShapeError, match=message):
         run(one.cell, one.parameters, one.x, one.state, None, one.masks, "native")
@@ -287,7 +287,7 @@ def backward_passes(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     seen: list[dict[str, Any]] = []
     whole, product = Kernel.backward, GradientProducts.x
 
-    def backward(self: Kernel, tape: Any, p: Any, y: Any, adjoints: Any, wanted: Wanted) -> Any:
+    def backward(self: Kernel, tape: Any, p: Any, y: Any, adjoints: Any, wanted: Needed) -> Any:
         seen.append({"x": wanted.x, "parameters": set(wanted.parameters), "product": False})
         found = whole(self, tape, p, y, adjoints, wanted)
         seen[-1]["given"] = set(found.parameters)
@@ -314,7 +314,7 @@ def test_only_the_gradients_asked_for_are_computed(
     asked: tuple[str, ...], backward_passes: list[dict[str, Any]]
 ) -> None:
     for lengths in (None, torch.tensor([2, 0, 4])):
-        one = replace(Given.of(LSTM(), 3, 5, 4, 3), lengths=lengths)
+        one = replace(KernelInputs.of(LSTM(), 3, 5, 4, 3), lengths=lengths)
         found, full = one.outcome("native", ask=asked), one.outcome("eager")
         assert {n for n in found if n.startswith("∂")} == {f"∂{n}" for n in asked}
         assert_close(found, {name: full[name] for name in found}, **TIGHT)
@@ -334,7 +334,7 @@ def test_only_the_gradients_asked_for_are_computed(
 @pytest.mark.parametrize("asked", [(), *ASKED], ids=" ".join)
 def test_of_one_step_too(asked: tuple[str, ...]) -> None:
     for cell in (LSTM(), GRUResetBefore(), SeveralOperands()):
-        one = Given.of(cell, 3, 5, 1, 3)
+        one = KernelInputs.of(cell, 3, 5, 1, 3)
         full = one.outcome("eager")
         here = tuple(name for name in asked if f"∂{name}" in full)
         found = one.outcome("native", ask=here)
@@ -355,7 +355,7 @@ class Inward(Cell):
 @pytest.mark.parametrize("batch", [0, 3])
 def test_what_is_not_read_has_a_derivative_of_zero(batch: int) -> None:
     for steps in (1, 4):
-        one = Given.of(Inward(), 3, 5, steps, batch)
+        one = KernelInputs.of(Inward(), 3, 5, steps, batch)
         assert_close(one.outcome("native"), one.outcome("eager"), **TIGHT)
 
 
@@ -366,7 +366,7 @@ def test_a_hook_may_give_saved_tensors_another_layout() -> None:
     def back(v: Tensor) -> Tensor:
         return v.transpose(-1, -2) if v.dim() > 1 else v
 
-    one = Given.of(SimpleRNN(), 3, 5, 1, 4)
+    one = KernelInputs.of(SimpleRNN(), 3, 5, 1, 4)
     with torch.autograd.graph.saved_tensors_hooks(turn, back):
         found = one.outcome("native")
     assert_close(found, one.outcome("eager"), **TIGHT)
@@ -374,7 +374,7 @@ def test_a_hook_may_give_saved_tensors_another_layout() -> None:
 
 @pytest.mark.parametrize("steps", [1, 3])
 def test_a_negative_sign_that_is_only_noted_counts(steps: int) -> None:
-    one = Given.of(LSTM(), 3, 5, steps, 4)
+    one = KernelInputs.of(LSTM(), 3, 5, steps, 4)
     turned = replace(one, x=-one.x, state=tuple(-s for s in one.state))
     noted = replace(one, x=torch._neg_view(one.x), state=tuple(map(torch._neg_view, one.state)))
     given = (one.cell, one.parameters)
@@ -384,7 +384,7 @@ def test_a_negative_sign_that_is_only_noted_counts(steps: int) -> None:
 
 @pytest.mark.parametrize("steps", [1, 3])
 def test_a_tensor_of_nobody_has_no_gradient(steps: int) -> None:
-    one = Given.of(LSTM(), 3, 5, steps, 4)
+    one = KernelInputs.of(LSTM(), 3, 5, steps, 4)
     more = torch.ones(3, requires_grad=True)
     W = one.parameters["W"].clone().requires_grad_()
     given = {**one.parameters, "W": W, "more": more}
@@ -396,7 +396,7 @@ def test_a_tensor_of_nobody_has_no_gradient(steps: int) -> None:
 @pytest.mark.filterwarnings("ignore:`torch.jit.script`:DeprecationWarning")  # torch's own use
 @pytest.mark.parametrize("steps", [1, 3])
 def test_forward_mode_is_for_eager(steps: int) -> None:
-    one = Given.of(LSTM(), 3, 5, steps, 4)
+    one = KernelInputs.of(LSTM(), 3, 5, steps, 4)
     given = (one.cell, one.parameters)
     expected = run(*given, one.x, one.state, engine="native")[0]  # the kernel is ready
     with forward_ad.dual_level():
@@ -412,7 +412,7 @@ def test_forward_mode_is_for_eager(steps: int) -> None:
 
 def products_of(cell: Cell, x: bool, parts: list[str], parameters: tuple[str, ...]) -> list[str]:
     step = SingleStep(cell.equations(3, 16), torch.float32)
-    wanted = Wanted(x, tuple(part in parts for part in step.parts), parameters)
+    wanted = Needed(x, tuple(part in parts for part in step.parts), parameters)
     return [product.to.name for product in step.products_after(wanted)]
 
 
@@ -425,7 +425,7 @@ def test_of_one_step_only_the_products_asked_for_are_made() -> None:
 
 
 def test_without_gradients_nothing_is_kept() -> None:
-    one = Given.of(LSTM(), 3, 5, 4, 3)
+    one = KernelInputs.of(LSTM(), 3, 5, 4, 3)
     x, h, c, *parameters = one.leaves(torch.float64, ask=()).values()
     named = dict(zip(one.parameters, parameters, strict=True))
     y, final = run(LSTM(), named, x, (h, c), engine="native")
@@ -441,7 +441,7 @@ def test_without_gradients_nothing_is_kept() -> None:
 @pytest.mark.parametrize("cell", [LSTM(), GRUResetBefore(), Zoneout(OneNumber())])
 @pytest.mark.parametrize(("time", "lengths"), [(3, None), (3, torch.tensor([2, 0, 3])), (1, None)])
 def test_second_derivatives_in_reverse(cell: Cell, time: int, lengths: Tensor | None) -> None:
-    one = Given.of(cell, 2, 3, time, 3)
+    one = KernelInputs.of(cell, 2, 3, time, 3)
     leaves = one.leaves(torch.float64)
 
     def f(*given: Tensor) -> tuple[Tensor, ...]:
@@ -456,7 +456,7 @@ def test_second_derivatives_in_reverse(cell: Cell, time: int, lengths: Tensor | 
 
 @pytest.mark.parametrize("lengths", [None, torch.tensor([2, 4, 3])])
 def test_a_change_made_to_the_output_is_noticed(lengths: Tensor | None) -> None:
-    one = Given.of(GRU(), 3, 5, 4, 3)
+    one = KernelInputs.of(GRU(), 3, 5, 4, 3)
     x, h, *parameters = one.leaves(torch.float64).values()
     named = dict(zip(one.parameters, parameters, strict=True))
     y, _ = run(GRU(), named, x, (h,), lengths, engine="native")
@@ -469,7 +469,7 @@ def test_a_change_made_to_the_output_is_noticed(lengths: Tensor | None) -> None:
 @pytest.mark.parametrize("mask", ["m_h", "m_c"])
 def test_a_change_made_to_a_mask_is_noticed(mask: str) -> None:
     cell = Zoneout(LSTM())
-    one = Given.of(cell, 3, 5, 4, 3)
+    one = KernelInputs.of(cell, 3, 5, 4, 3)
     x, h, c, *parameters = one.leaves(torch.float64).values()
     named = dict(zip(one.parameters, parameters, strict=True))
     masks = {name: m.clone() for name, m in (one.masks or {}).items()}
@@ -482,7 +482,7 @@ def test_a_change_made_to_a_mask_is_noticed(mask: str) -> None:
 @pytest.mark.parametrize("time", [1, 4])
 def test_a_final_state_may_be_changed(time: int) -> None:
     """It is a tensor of its own, not a view of what the backward pass needs."""
-    one = Given.of(LSTM(), 3, 5, time, 3)
+    one = KernelInputs.of(LSTM(), 3, 5, time, 3)
     x, h, c, *parameters = one.leaves(torch.float64).values()
     named = dict(zip(one.parameters, parameters, strict=True))
     y, end = run(LSTM(), named, x, (h, c), engine="native")
@@ -497,7 +497,7 @@ def test_a_final_state_may_be_changed(time: int) -> None:
 @pytest.mark.parametrize("read", [0, 1, 2])
 def test_what_nobody_reads_has_no_derivative(time: int, read: int) -> None:
     """One of the output and the final states alone: the adjoints of the others are zero."""
-    one, found = Given.of(LSTM(), 3, 5, time, 3), []
+    one, found = KernelInputs.of(LSTM(), 3, 5, time, 3), []
     for engine in ("native", "eager"):
         leaves = one.leaves(torch.float64)
         x, h, c, *parameters = leaves.values()
@@ -512,7 +512,7 @@ def test_what_nobody_reads_has_no_derivative(time: int, read: int) -> None:
 @pytest.mark.parametrize(("time", "lengths"), [(4, None), (4, torch.tensor([2, 0, 4])), (1, None)])
 @pytest.mark.parametrize("cell", [LSTM(), Residual(LayerNormLSTM()), Sizes()])
 def test_backward_twice_gives_the_same(cell: Cell, time: int, lengths: Tensor | None) -> None:
-    one = Given.of(cell, 5, 5, time, 3)
+    one = KernelInputs.of(cell, 5, 5, time, 3)
     leaves = one.leaves(torch.float64)
     x, *rest = leaves.values()
     state, parameters = rest[: len(cell.parts)], rest[len(cell.parts) :]
@@ -537,8 +537,8 @@ def two_threads() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-def large(lengths: bool) -> Given:
-    one = Given.of(LSTM(), **LARGE)
+def large(lengths: bool) -> KernelInputs:
+    one = KernelInputs.of(LSTM(), **LARGE)
     row_lengths = torch.arange(LARGE["batch"]) * 5 % (LARGE["time"] + 1)
     return replace(one, lengths=row_lengths if lengths else None)
 
@@ -556,7 +556,7 @@ def test_two_threads_share_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
         large(lengths).outcome("native", torch.float32)
     assert [p.threads for p in plans] == [2, 2]
     assert [p.first.tolist() for p in plans] == [[0, 6, 12], [0, 6, 12]]
-    Given.of(LSTM(), 3, 4, 2, 1).outcome("native", torch.float32)
+    KernelInputs.of(LSTM(), 3, 4, 2, 1).outcome("native", torch.float32)
     assert plans[-1].threads == 1
     assert torch.get_num_threads() == 2
 

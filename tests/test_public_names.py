@@ -13,6 +13,7 @@ import torch
 import ensue
 from ensue.cells import CELLS
 from ensue.errors import OptionError, ShapeError
+from ensue.layers.multihead import MultiHead
 from ensue.tasks import ROOMS, TASKS
 
 FACE = Path(ensue.__file__)
@@ -93,3 +94,27 @@ def test_lengths_where_a_state_belongs(layer: str, lengths: object) -> None:
         module = getattr(ensue.layers, layer)(4, 5)
     with pytest.raises(ShapeError, match=r"lengths are given by name: layer\(x, lengths=lengths\)"):
         module(x, lengths)
+
+
+def test_old_names_work_and_warn() -> None:
+    model = ensue.Classifier(model={"cell": "GRU"})
+    with pytest.warns(
+        DeprecationWarning, match=r"^Classifier.model is now called settings; .*0.4$"
+    ):
+        assert model.model is model.settings
+    layer, x = MultiHead(4, 2), torch.randn(3, 1, 4)
+    mask = torch.eye(3, dtype=torch.bool)
+    with pytest.warns(DeprecationWarning, match=r"^MultiHead.forward\(seen=\) is now called mask="):
+        former = layer(x, seen=mask)
+    assert torch.equal(former, layer(x, mask=mask))
+    with pytest.warns(DeprecationWarning, match=r"^MultiHead.with_weights\(seen=\)"):
+        layer.with_weights(x, seen=mask)
+
+
+@pytest.mark.parametrize("verb", ["explain", "attention"])
+def test_the_question_by_its_old_name(verb: str) -> None:
+    with (
+        pytest.warns(DeprecationWarning, match=rf"^Model.{verb}\(given=\) is now called question="),
+        pytest.raises(OptionError, match="has not been fitted"),
+    ):
+        getattr(ensue.Classifier(), verb)(given="good")

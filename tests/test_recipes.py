@@ -33,9 +33,9 @@ def test_quick_is_less_and_best_is_more_than_the_default(task: str) -> None:
     assert quick.train.epochs < usual.train.epochs < best.train.epochs
     assert quick.train.most_updates is not None
     assert quick.members == usual.members == 1
-    assert best.members > 1 or TASKS[task].family(best.model) is not None
+    assert best.members > 1 or TASKS[task].family(best.settings) is not None
     for model in (quick, best):
-        assert model.model == usual.model, "a recipe of less or more effort is the same model"
+        assert model.settings == usual.settings, "a recipe of less or more effort is the same model"
 
 
 @pytest.mark.parametrize("row", [row for row in FILED if row.task in TASKS], ids=str)

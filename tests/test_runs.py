@@ -428,7 +428,7 @@ def test_a_configuration_is_complete_and_reads_back(
         assert set(written[name]) == set(type(settings).model_fields), "no hidden default"
     assert {"task", "members", *names} == set(written)
     model = config.new_model()
-    assert (model.text, model.model, model.train) == (config.text, config.model, config.train)
+    assert (model.text, model.settings, model.train) == (config.text, config.model, config.train)
 
 
 def test_every_problem_of_a_configuration_is_told(tmp_path: Path) -> None:

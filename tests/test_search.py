@@ -27,7 +27,7 @@ from ensue.cli import main
 from ensue.errors import OptionError, RunError
 from ensue.runs.config import RunConfig
 from ensue.runs.load import load_run
-from ensue.runs.messages import Message, Say
+from ensue.runs.messages import Message, MessageCallback
 from ensue.runs.train import adapted, train_run
 from ensue.study.selection import pool
 from ensue.study.selection import search as searching
@@ -351,7 +351,7 @@ def test_the_same_table_after_interruptions(
     assert results(more)[3] == results(whole)[3]
 
 
-def heard_by(heard: list[str]) -> Say:
+def heard_by(heard: list[str]) -> MessageCallback:
     def say(message: Message) -> None:
         heard.append(message.text)
 

@@ -29,7 +29,7 @@ from ensue.runs.config import RunConfig
 from ensue.runs.infer import infer
 from ensue.runs.messages import Message
 from ensue.runs.run import seconds_trained
-from ensue.study.selection import Selection, kept, selection
+from ensue.study.selection import Selection, folder, selection
 from ensue.study.selection import select_among as select
 from ensue.study.selection.entries import Entry, Pace, WinnerVerdict
 from ensue.study.selection.selection import candidates_of, known_models, split_names, usual_models
@@ -342,7 +342,7 @@ def test_a_score_that_is_no_number_is_a_failure_and_can_be_kept(
     assert found.rows[-1].failure == "perplexity on validation is not a finite number"
     assert found.test is not None
     endless_test = replace(found.test, baselines={"unigrams": math.inf})
-    kept.write(tmp_path / "s", replace(found, test=endless_test))
+    folder.write(tmp_path / "s", replace(found, test=endless_test))
     assert select(config, "ngram,ngram:order=2", tmp_path / "s").test == endless_test
 
 

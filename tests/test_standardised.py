@@ -94,7 +94,7 @@ def test_a_head_on_a_base_reads_standardised_vectors(lm: Path, tmp_path: Path) -
     assert found.std(0, correction=0).max() <= 1.001
     model.save(tmp_path / "model")
     again = load(tmp_path / "model")
-    assert again.model.standardise
+    assert again.settings.standardise
     assert torch.equal(again.networks[0].reader.standard.mean, network.reader.standard.mean)
 
 

@@ -15,7 +15,7 @@ from ensue.metrics.classes import class_counts, macro_f1
 from ensue.tasks.baselines.regression import Regression
 from ensue.tasks.supervised.task import FEWEST, cross_fitted_threshold, fitted_threshold
 from ensue.tasks.targets.classes import ClassTarget
-from ensue.training import Said
+from ensue.training import Notice
 
 Rows = list[dict[str, Any]]
 FAST = {"epochs": 3, "rate": 0.01}
@@ -150,7 +150,7 @@ def test_the_linear_model_answers_with_the_network() -> None:
 def test_identifiers_are_not_read_unless_told() -> None:
     rows = [{"customer_id": 1000 + 7 * k % 997, **row} for k, row in enumerate(churn(200, 6))]
     model = TableModel(model=SMALL, train={"epochs": 1}).fit(rows, target="churn")
-    assert model.model.leave_out == ["customer_id"]
+    assert model.settings.leave_out == ["customer_id"]
     assert "customer_id" not in {own.name for own in model.learned.input.columns.numbers}
     assert model.predict([{k: v for k, v in rows[0].items() if k != "customer_id"}])
     told = TableModel(model={**SMALL, "leave_out": []}, train={"epochs": 1})
@@ -158,7 +158,7 @@ def test_identifiers_are_not_read_unless_told() -> None:
     assert "customer_id" in {own.name for own in told.learned.input.columns.numbers}
     repeated = [{"customer_id": k % 20, **row} for k, row in enumerate(churn(200, 6))]
     again = TableModel(model=SMALL, train={"epochs": 1}).fit(repeated, target="churn")
-    assert again.model.leave_out == []
+    assert again.settings.leave_out == []
 
 
 def test_empty_cells_are_learned_with_and_said() -> None:
@@ -173,7 +173,7 @@ def test_empty_cells_are_learned_with_and_said() -> None:
         rows[:170],
         rows[170:],
         target="churn",
-        watchers=[lambda own: heard.append(own.text) if isinstance(own, Said) else None],
+        watchers=[lambda own: heard.append(own.text) if isinstance(own, Notice) else None],
     )
     assert "empty cells in a (19), b (19), plan (19): numbers as their" in "\n".join(heard)
     assert {own.name for own in model.learned.input.columns.numbers if own.indicator} == {"a", "b"}
@@ -184,6 +184,6 @@ def test_empty_cells_are_learned_with_and_said() -> None:
         refusing.fit(
             rows,
             target="churn",
-            watchers=[lambda own: heard.append(own.text) if isinstance(own, Said) else None],
+            watchers=[lambda own: heard.append(own.text) if isinstance(own, Notice) else None],
         )
     assert not any("beside a mark" in own for own in heard)

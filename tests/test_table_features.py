@@ -140,7 +140,7 @@ def test_alpha_is_learned_and_kept(tmp_path: Path) -> None:
 def test_dates_are_features_unless_something_else_is_said() -> None:
     def chosen(rows: Rows, **model: Any) -> list[str]:
         own = TableModel(model={"hidden": [], **model}, train=FAST).fit(rows, target="price")
-        return own.model.features
+        return own.settings.features
 
     usual = ["column(sold)", "month(sold, alpha=1)", "month(sold, alpha=4)", "weekday(sold)"]
     assert chosen(ROWS) == usual
@@ -168,7 +168,7 @@ def test_empty_cells_are_marked_and_give_nothing() -> None:
     with pytest.raises(DataError, match=r"row:1: column 'sold': expected a value, got ''"):
         TableModel(model={**given, "missing": "error"}, train=FAST).fit(rows, HELD, target="price")
     model = TableModel(model=given, train=FAST).fit(rows, HELD, target="price")
-    assert model.model.missing == "indicator"  # unless set otherwise
+    assert model.settings.missing == "indicator"  # unless set otherwise
     with torch.no_grad():
         found = layer_of(model).double()(read(model, rows[:2]))
     assert found[0].tolist() == [0] * 8 + [1, 1]

@@ -20,7 +20,7 @@ from ensue.data.settings import DataSettings
 from ensue.errors import ConfigError, DataError, OptionError
 from ensue.metrics.classes import calibration_error
 from ensue.tasks.codec import Packed, unpacked
-from ensue.tasks.columns.cells import Grid, ShownRow, cells_of
+from ensue.tasks.columns.cells import DisplayRow, Grid, cells_of
 from ensue.tasks.columns.learned import TableColumns
 from ensue.tasks.declarations import Unfit
 from ensue.tasks.evaluation.calibration import coverage_of, reliability
@@ -34,7 +34,7 @@ from ensue.tasks.supervised.network import LabelledBatch
 from ensue.tasks.table import TASK, TableModel, TableSettings
 from ensue.tasks.targets.kinds import TARGETS, look_like_numbers
 from ensue.tasks.targets.target import Classified, Estimated
-from ensue.training import Said, Stopped, Update
+from ensue.training import Notice, Stopped, Update
 
 Row = Mapping[str, Any]
 TOWNS = {"Delft": 50.0, "Leiden": 80.0, "Gouda": 0.0}
@@ -303,7 +303,7 @@ def test_remarks_are_made() -> None:
     TableModel(model=SMALL, train={**QUICK, "epochs": 1}).fit(
         rows,
         target="target",
-        watchers=[lambda r: heard.append(r.text) if isinstance(r, Said) else None],
+        watchers=[lambda r: heard.append(r.text) if isinstance(r, Notice) else None],
     )
     told = "\n".join(heard)
     assert "column 'name' has a different value in almost every row" in told
@@ -319,7 +319,7 @@ def test_a_column_of_numbers_with_a_cell_that_is_none_is_told(cell: str) -> None
         rows,
         rows,
         target="target",
-        watchers=[lambda r: heard.append(r.text) if isinstance(r, Said) else None],
+        watchers=[lambda r: heard.append(r.text) if isinstance(r, Notice) else None],
     )
     told = next(line for line in heard if line.startswith("column 'price' is read as categories"))
     assert f"most of its cells are numbers, but not all (row:8: {cell!r})" in told
@@ -487,7 +487,7 @@ def test_unknown_classes_of_a_test_part_are_mistakes() -> None:
 
 
 def test_answers_are_lines() -> None:
-    cells = ShownRow.of(cells_of({"area": 93.0, "town": "The  Hague"}, "row:1"))
+    cells = DisplayRow.of(cells_of({"area": 93.0, "town": "The  Hague"}, "row:1"))
     line = Estimated(348.123456, 320.0, 370.5, 0.9).as_line(cells)
     assert line == "348.123\t320\t370.5\tarea=93.0 town=The Hague"
     line = Classified("dear", ("dear",), {"dear": 0.75, "fair": 0.25}).as_line(cells)
@@ -623,7 +623,7 @@ def test_a_class_that_training_has_not_is_left_out_of_validation() -> None:
     held_out = [*rows[50:], {**rows[0], "target": "priceless"}]
     heard: list[str] = []
     made = TableModel(model=SMALL, train={**QUICK, "epochs": 1})
-    watchers = [lambda row: heard.append(row.text) if isinstance(row, Said) else None]
+    watchers = [lambda row: heard.append(row.text) if isinstance(row, Notice) else None]
     made.fit(rows[:50], held_out, target="target", watchers=watchers)
     told = (
         "1 row of the validation part left out, with labels that the training part does not have: "

@@ -324,7 +324,7 @@ def test_a_configuration_is_complete_and_reads_back(row: Row, trained: Trained) 
     assert config.text_of(path.parent) == path.read_text("utf-8")
     assert RunConfig.of(config.tables()) == config
     model = ensue.load(path.parent)
-    assert (model.text, model.model, model.train) == (config.text, config.model, config.train)
+    assert (model.text, model.settings, model.train) == (config.text, config.model, config.train)
 
 
 @law(filed)

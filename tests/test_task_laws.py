@@ -34,7 +34,7 @@ from ensue.tasks.blocks.encoders import ENCODERS
 from ensue.tasks.blocks.layer_settings import CellSettings
 from ensue.tasks.evaluation.report import TimesOpened
 from ensue.tasks.options import EVALUATE, EXPLAIN, PREDICT, TRAIN
-from ensue.training import RunFolder, Said, Stopped, Update
+from ensue.training import Notice, RunFolder, Stopped, Update
 
 pytestmark = pytest.mark.usefixtures("ninth_task")
 CLOSE = 1e-5
@@ -159,9 +159,9 @@ def test_recurrent_layers_of_a_task_are_as_its_settings_say(row: Row, fitted: Fi
 def test_every_family_encoder_and_solved_kind_has_a_row() -> None:
     for name in TASKS:
         rows = [row for row in TABLE if row.task == name]
-        families = {row.new().model.family for row in rows} if TASKS[name].families else set()
+        families = {row.new().settings.family for row in rows} if TASKS[name].families else set()
         assert families == {*TASKS[name].families}, name
-    encoders = {getattr(row.new().model, "encoder", "") for row in TABLE}
+    encoders = {getattr(row.new().settings, "encoder", "") for row in TABLE}
     assert {*ENCODERS} <= encoders
 
 
@@ -258,7 +258,7 @@ def test_validation_rows_with_new_labels_are_left_out_and_named(row: Row, fitted
 
     held = [renamed(validation[0]), *validation, renamed(validation[1])]
     model = row.fitted(
-        watchers=[lambda own: said.append(own.text) if isinstance(own, Said) else None], held=held
+        watchers=[lambda own: said.append(own.text) if isinstance(own, Notice) else None], held=held
     )
     assert_same(model, fitted(row)[0])
     (line,) = [text for text in said if "left out" in text]

@@ -327,7 +327,7 @@ def test_bfloat16_is_used_and_the_weights_stay_float32() -> None:
 # --- stopping ------------------------------------------------------------------------------
 
 
-class Given:
+class FixedCosts:
     """A validation that returns these costs, one after another, and notes the weights it saw."""
 
     def __init__(self, model: nn.Module, costs: list[float]) -> None:
@@ -342,10 +342,10 @@ class Given:
 @pytest.mark.parametrize("averaging", ["off", 0.9])
 def test_the_best_weights_are_restored_and_of_equals_the_earlier(averaging: Any) -> None:
     model = build("linear")
-    validation = Given(model, [0.0, 3.0, 2.0, 2.0, 4.0, 2.5, 9.0])
+    validation = FixedCosts(model, [0.0, 3.0, 2.0, 2.0, 4.0, 2.5, 9.0])
     s = settings(epochs=50, patience=3, averaging=averaging)
     validation.costs.pop(0)
-    rehearsed = Given(model, [5.0])  # what preflight asks for is no part of the law
+    rehearsed = FixedCosts(model, [5.0])  # what preflight asks for is no part of the law
     outcome = fit(model, Rows(), _first(rehearsed, validation), s)
     assert outcome.reason == "patience"
     assert outcome.best_update == 2 * PER_EPOCH
@@ -386,7 +386,7 @@ def test_of_equal_scores_the_lower_cost_is_kept_and_patience_ends_all_the_same()
 
 def test_averaged_weights_are_judged_and_the_own_ones_go_on() -> None:
     plain, averaged = build("linear"), build("linear")
-    validation = Given(averaged, [3.0, 2.0])
+    validation = FixedCosts(averaged, [3.0, 2.0])
     at = Progress.begin(averaged, settings(averaging=0.9))
     rows = train(averaged, Rows(), validation, settings(averaging=0.9), at)
     for _ in rows:
@@ -410,7 +410,7 @@ def test_a_score_that_is_not_there_is_named() -> None:
 def test_a_score_that_is_not_finite_ends_the_run() -> None:
     model = build("linear")
     with pytest.raises(TrainingError) as caught:
-        list(train(model, Rows(), Given(model, [math.nan]), settings()))
+        list(train(model, Rows(), FixedCosts(model, [math.nan]), settings()))
     assert str(caught.value) == (
         f"the evaluation after update {PER_EPOCH}: cost is nan. Next: lower the rate, or look at "
         "the rows of the validation part"

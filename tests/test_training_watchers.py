@@ -15,7 +15,7 @@ from ensue.training import (
     CheckpointSaved,
     Display,
     Finished,
-    Said,
+    Notice,
     Update,
     Validated,
     display,
@@ -37,7 +37,7 @@ def test_the_history_has_every_tenth_update_and_every_evaluation() -> None:
     for row in (
         Began(0, 9, "cost"),
         CheckpointSaved(3, Path("a")),
-        Said("a line"),
+        Notice("a line"),
         Finished(9, "epochs"),
     ):
         assert recorded(row) is None
@@ -73,7 +73,7 @@ def test_a_history_is_cut_back_to_its_mark(tmp_path: Path) -> None:
 
 def test_timing_has_the_clock(tmp_path: Path) -> None:
     timing = Timing(tmp_path / "timing.jsonl")
-    for row in (*map(update, range(1, 11)), CheckpointSaved(10, tmp_path), Said("nothing")):
+    for row in (*map(update, range(1, 11)), CheckpointSaved(10, tmp_path), Notice("nothing")):
         timing.add(row)
     timing.close()
     rows = [json.loads(line) for line in (tmp_path / "timing.jsonl").read_text().splitlines()]
@@ -118,7 +118,7 @@ def shown(stream: Any, clock: Clock, quiet: bool = False) -> str:
         if number == 10:
             display(Validated(10, 1, {"cost": 0.25, "accuracy": 0.875}, True))
     display(CheckpointSaved(20, Path("a")))
-    display(Said("step-000003 is damaged"))
+    display(Notice("step-000003 is damaged"))
     display(Finished(20, "patience"))
     return str(stream.getvalue())
 
@@ -167,7 +167,7 @@ def test_a_quiet_display_warns_and_is_silent_otherwise(clock: Clock, stream: Any
     assert shown(stream(), clock, quiet=True) == "step-000003 is damaged\n"
     for quiet, words in ((True, ""), (False, "continuing from step-000003\n")):
         own = stream()
-        Display(own, quiet)(Said("continuing from step-000003", progress=True))
+        Display(own, quiet)(Notice("continuing from step-000003", progress=True))
         assert own.getvalue() == words
 
 

@@ -100,9 +100,9 @@ def test_a_network_begins_with_the_words_and_layers_of_its_base(lm: Path) -> Non
     table = fresh["reader.embed.features.0.table.weight"]
     assert torch.equal(table[1:known], own["table.weight"][1:])
     assert not table[0].any()  # padding
-    assert (model.model.layers, model.model.hidden_size) == (2, 5)
-    assert model.model.bidirectional is False
-    assert model.model.pooling == "last+mean+max"
+    assert (model.settings.layers, model.settings.hidden_size) == (2, 5)
+    assert model.settings.bidirectional is False
+    assert model.settings.pooling == "last+mean+max"
 
 
 def test_top_layers_are_dropped_and_fresh_ones_added(lm: Path) -> None:
@@ -471,7 +471,7 @@ def test_pretraining_is_a_recipe_of_language_models(
     model = LanguageModel(recipe="pretrain")
     assert config["train"]["averaging"] == model.train.averaging == 0.998
     assert config["text"]["level"] == model.text.level == "words"
-    assert config["model"]["dropout_recurrent"] == model.model.dropout_recurrent > 0
+    assert config["model"]["dropout_recurrent"] == model.settings.dropout_recurrent > 0
 
 
 # --- F6: from any model to any other -----------------------------------------------------------
@@ -545,7 +545,7 @@ def test_word_vectors_are_a_base(tmp_path: Path, name: str) -> None:
     for word, vector in known.items():
         assert table[words.numbers[word]].tolist() == vector
     assert [group.name for group in rates_of(model.networks[0], model).groups] == ["words", "head"]
-    assert model.model.embedding_size == 3
+    assert model.settings.embedding_size == 3
 
 
 def test_a_binary_file_of_vectors_that_is_cut_off_is_named(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_the_encoder_computes_what_the_language_model_did(
     bases: dict[str, Path], kind: str
 ) -> None:
     model = Classifier(base=bases[kind], **HEAD_ONLY).fit(ROWS, HELD)
-    assert (model.model.encoder, model.model.causal) == (kind, True)
+    assert (model.settings.encoder, model.settings.causal) == (kind, True)
     assert "causal" in model.task.describe(model)
     reader, own = model.fresh(1).eval().reader, load(bases[kind]).networks[0].eval()
     tokens = torch.tensor([[4, 5], [6, 7], [5, 4], [7, 0], [4, 0], [6, 0], [5, 0]])
@@ -159,7 +159,7 @@ def test_a_translator_reads_its_sources_as_the_base_did(
     assert torch.equal(fresh["network.table.weight"][: len(known.words)], own["table.weight"])
     assert translator.learned.source.tokeniser == known.tokeniser
     assert translator.learned.target.tokeniser.lower is False
-    assert (translator.model.bidirectional, translator.model.hidden_size) == (False, 5)
+    assert (translator.settings.bidirectional, translator.settings.hidden_size) == (False, 5)
     assert len(translator.predict(["the Fine film"])) == 1
 
 
@@ -191,7 +191,7 @@ def test_a_classifier_is_the_base_of_a_translator(tmp_path: Path) -> None:
     own = {**HEAD_ONLY, "model": {"hidden_size": 4, "embedding_size": 4, "linear": "alone"}}
     Classifier(**own).fit(ROWS, HELD).save(tmp_path / "moods")
     model = Translator(base=tmp_path / "moods", **PAIRED).fit(PAIRS, PAIRS[:8])
-    assert model.model.bidirectional
+    assert model.settings.bidirectional
     model.save(tmp_path / "translator")
     assert Translator.load(tmp_path / "translator").predict(TEXTS[:2]) == model.predict(TEXTS[:2])
 

@@ -82,7 +82,7 @@ def test_it_begins_as_the_base_was(name: str, tmp_path: Path) -> None:
     assert before.keys() == rows.keys()
     for key, tensor in rows.items():
         torch.testing.assert_close(tensor[: len(before[key])], before[key], msg=key)
-    settings = model.model
+    settings = model.settings
     assert all(getattr(settings, key) == value for key, value in FAMILIES[name].items())
 
 

@@ -86,9 +86,9 @@ def test_a_word_has_the_states_of_the_language_models_around_it(
 
 
 def test_the_other_features_of_words_are_still_read(tagger: Labeller) -> None:
-    assert tagger.model.affixes == 4
-    assert tagger.model.shapes
-    assert tagger.model.embedding_size == 4
+    assert tagger.settings.affixes == 4
+    assert tagger.settings.shapes
+    assert tagger.settings.embedding_size == 4
     assert tagger.text.level == "words"
     assert tagger.base.recipe == "frozen"
 
@@ -177,7 +177,7 @@ def test_letters_are_labelled_by_the_layers_themselves(letters: tuple[Path, Path
     rows = [(list(t), ["XY"[k % 2] for k in range(len(t))]) for t in TEXTS[:8]]
     own = {**OWN, "model": {"batch_rows": 8, "linear_share": 0.0}}
     model = Labeller(base=letters[0], text={"level": "characters"}, **own).fit(rows, rows[:4])
-    assert model.model.hidden_size == SMALL["hidden_size"]
+    assert model.settings.hidden_size == SMALL["hidden_size"]
     assert model.learned.context is None
 
 

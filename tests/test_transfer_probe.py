@@ -21,7 +21,7 @@ from ensue.tasks.baselines import ridge
 from ensue.tasks.baselines.ridge import explained
 from ensue.tasks.transfer import rows
 from ensue.tasks.transfer.unfreezing import FROM_THE_TOP
-from ensue.training import Said, Stopped, Update
+from ensue.training import Notice, Stopped, Update
 
 WORDS = {mood: [f"{mood}{k}" for k in range(40)] for mood in ("up", "down", "so")}
 TEXT = {"level": "words", "min_count": 1}
@@ -87,7 +87,7 @@ def fitted(base: Any, task: str = "classify", folder: Path | None = None, *heard
 
 
 def lines_to(found: list[str]) -> Callable[[Any], None]:
-    return lambda row: found.append(row.text) if isinstance(row, Said) else None
+    return lambda row: found.append(row.text) if isinstance(row, Notice) else None
 
 
 def never(*given: Any) -> Any:

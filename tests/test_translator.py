@@ -30,7 +30,7 @@ from ensue.tasks.rows.part import Names
 from ensue.tasks.rows.source import SequenceSource
 from ensue.tasks.seq2seq.pairs import PairColumns, pair_networks
 from ensue.tasks.seq2seq.search import SearchEnsemble
-from ensue.training import Said, Stopped, Update
+from ensue.training import Notice, Stopped, Update
 from ensue.training.rows import Validated
 
 WORDS = ["one", "two", "three", "four", "five", "six", "seven"]
@@ -101,7 +101,7 @@ def fitted() -> Callable[[str], Translator]:
 def with_settings(model: Translator, **changed: Any) -> Translator:
     """The same model with other settings of its search."""
     other = copy(model)
-    other.model = model.model.model_copy(update=changed)
+    other.settings = model.settings.model_copy(update=changed)
     return other
 
 
@@ -499,7 +499,7 @@ def test_pairs_that_are_too_long_are_left_out_of_training() -> None:
     seen: list[Any] = []
     model = replace_text(max_length=8)
     model.fit(rows, numerals(8, 2), watchers=[seen.append])
-    said = [row.text for row in seen if isinstance(row, Said)]
+    said = [row.text for row in seen if isinstance(row, Notice)]
     assert said == [
         "1 of 31 pairs left out, longer than text.max_length, 8 tokens, the first of them row:31"
     ]

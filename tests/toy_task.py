@@ -25,7 +25,7 @@ from ensue.layers.recurrent import as_cell
 from ensue.metrics.classes import NumberAnswers
 from ensue.metrics.table import NUMBER_METRICS, Metric, scores_of
 from ensue.settings import Size, Table
-from ensue.tasks.abilities import NOTHING, Asked
+from ensue.tasks.abilities import NOTHING, RequestOptions
 from ensue.tasks.blocks.layer_settings import CellName
 from ensue.tasks.declarations import NEXT_TO, Positive, Words
 from ensue.tasks.evaluation.bootstrap import RowSums, intervals
@@ -144,7 +144,7 @@ class LinearRate(RateNetwork):
 
 class RecurrentFamily(Family[TallySettings]):
     def build(self, model: TallyModel) -> nn.Module:
-        return RecurrentRate(len(model.learned.letters), model.model)
+        return RecurrentRate(len(model.learned.letters), model.settings)
 
     def describe(self, settings: TallySettings) -> str:
         return f"{settings.cell} of {settings.hidden_size}"
@@ -217,7 +217,7 @@ class Tally(RowTask[TallySettings, LearnedTally]):
         return LearnedTally(train.tokenisers, letters, float(label_values(train).mean()))
 
     def source(self, train: Part, model: TallyModel, seed: int) -> SequenceSource:
-        columns, rows = model.learned.columns(train), model.model.batch_rows
+        columns, rows = model.learned.columns(train), model.settings.batch_rows
         return SequenceSource(columns, train.names, seed=seed, budget=10**6, most_rows=rows)
 
     def validation(self, network: nn.Module, part: Part, model: TallyModel) -> ColumnScores:
@@ -234,10 +234,14 @@ class Tally(RowTask[TallySettings, LearnedTally]):
         return replace(model.learned, scale=scale)
 
     # ------------------------------------------------------------- asked
-    def answers(self, part: Part, model: TallyModel, asked: Asked = NOTHING) -> list[Tallied]:
+    def answers(
+        self, part: Part, model: TallyModel, asked: RequestOptions = NOTHING
+    ) -> list[Tallied]:
         return [Tallied(round(y), y) for y in _expected(part, model, asked).tolist()]
 
-    def evaluate(self, part: Part, model: TallyModel, asked: Asked = NOTHING) -> Evaluation:
+    def evaluate(
+        self, part: Part, model: TallyModel, asked: RequestOptions = NOTHING
+    ) -> Evaluation:
         gold, seed = label_values(part), model.train.seed
         wrong = _expected(part, model, asked) - gold
         ones = np.ones(len(part))
@@ -279,11 +283,11 @@ def _rates(networks: Sequence[nn.Module], columns: Columns) -> Floats:
     return np.asarray(found.mean(0))
 
 
-def _expected(part: Part, model: TallyModel, asked: Asked) -> Floats:
+def _expected(part: Part, model: TallyModel, asked: RequestOptions) -> Floats:
     """(rows,): the expected counts, none beyond what was asked for, or else was set."""
     learned = model.learned
     rates = learned.scale * _rates(model.networks, learned.columns(replace(part, labels=None)))
-    return np.minimum(rates, asked.get("at_most", model.model.at_most))
+    return np.minimum(rates, asked.get("at_most", model.settings.at_most))
 
 
 def _near(wrong: Floats) -> NDArray[np.bool_]:

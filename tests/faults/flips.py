@@ -10,7 +10,7 @@ from pathlib import Path
 
 from faults import material
 from faults.campaign import FINE, SILENT, Campaign, Case, Outcome
-from faults.inside import Said, answers, command, without_syncing
+from faults.inside import Notice, answers, command, without_syncing
 from faults.material import Material, Subject, make_ready
 from faults.snapshot import Snapshot
 
@@ -50,7 +50,7 @@ class Trial:
             ["runs", ".", "--json"],
         ]
 
-    def say(self) -> list[Said]:
+    def say(self) -> list[Notice]:
         if self.kind == "model":
             questions = self.subject.row.questions()
             return [answers(self.folder / "model", questions, self.subject.cell)]
@@ -81,7 +81,7 @@ class Trial:
                 return Outcome(SILENT, f"{what}: {_difference(expected.out, own.out)}")
         return Outcome(FINE, what)
 
-    def _named(self, own: Said, expected: Said, path: Path) -> bool:
+    def _named(self, own: Notice, expected: Notice, path: Path) -> bool:
         """Whether a line more on standard error names the file or a folder that it is in."""
         names = {path.name, *(above.name for above in path.relative_to(self.folder).parents)}
         lines = {*own.err.splitlines()} - {*expected.err.splitlines()}

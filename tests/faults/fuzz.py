@@ -48,7 +48,7 @@ def edited(data: bytes, changes: Sequence[tuple[float, float, bytes]]) -> bytes:
     return data
 
 
-class Found(AssertionError):
+class Occurrence(AssertionError):
     """A file that a reader does not refuse properly."""
 
 
@@ -73,11 +73,11 @@ def look(reader: Reader, place: Path, seed: int, examples: int) -> tuple[bytes, 
         outcome = read_one(place, reader, data)
         if outcome.kind != FINE:
             last[:] = [(data, outcome)]
-            raise Found(outcome.what)
+            raise Occurrence(outcome.what)
 
     try:
         holds()
-    except Found:
+    except Occurrence:
         return last[0]
     return None
 

@@ -1,7 +1,7 @@
 """Cell: parameters declared in the class body, mathematics in `step`, nothing else.
 
-A cell is a description: it holds declarations and options, no tensors. Binding replaces
-each declared name by what `step` is to see — tensors, or symbols for tracing.
+A cell is a description: it holds declarations and options, no tensors. Binding replaces each
+declared name by the value that `step` reads: a tensor, or a symbol for tracing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DERIVED = (
     "_traced",
     "_kernels",
     "_tape_layouts",
-)  # made of a cell when it is used, and kept with it
+)  # caches, filled when the cell is used
 
 
 class Cell(ABC):
@@ -73,7 +73,8 @@ class Cell(ABC):
             _check_name(cls, name, value)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """A changed option is another cell: what was read off the old one is forgotten."""
+        """Sets an attribute. A changed option makes another cell, so cached declarations and traces
+        are dropped."""
         if "_bound" in vars(self):
             raise EquationError(
                 f"{type(self).__name__}: step sets self.{name}; a step must not change its "
@@ -87,7 +88,7 @@ class Cell(ABC):
 
     @property
     def changes(self) -> int:
-        """How often an option of this cell has been set: a trace belongs to one such number."""
+        """How often an option of this cell has been set; a trace is valid for one such count."""
         return int(vars(self).get("_changes", 0))
 
     # ---------------------------------------------------------------- what is declared
@@ -117,11 +118,11 @@ class Cell(ABC):
         return {n: d for n, d in self.declarations.items() if isinstance(d, Mask)}
 
     def read(self) -> None:
-        """Reads the declarations now rather than at first use, which torch.compile cannot."""
+        """Reads the declarations now: torch.compile cannot trace a first use that reads them."""
         _ = self.parts, self.declarations, self.parameters, self.masks
 
     def size_of(self, name: str) -> str:
-        """The name of the size of x, of a state part, or of a size itself."""
+        """The name of the size of `name`: x, a state part, or itself a size."""
         if name == "x":
             return "input"
         return self.part_sizes.get(name, "hidden") if name in self.parts else name
@@ -159,12 +160,12 @@ class Cell(ABC):
         return tuple(widths[self.size_of(part)] for part in self.parts)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is copied and pickled: all but the traces and kernels that were made of it."""
+        """What copies and pickles contain: everything except the cached traces and kernels."""
         return {name: value for name, value in vars(self).items() if name not in DERIVED}
 
     # ---------------------------------------------------------------- binding
     def bind(self, values: Mapping[str, Any]) -> Self:
-        """This cell with declared names replaced by values: what `step` sees as self."""
+        """A copy with declared names replaced by values, which `step` receives as self."""
         bound = copy.copy(self)
         vars(bound).update({name: values[name] for name in self.declarations}, _bound=True)
         return bound
@@ -172,7 +173,7 @@ class Cell(ABC):
     def on_tensors(
         self, parameters: Mapping[str, Tensor], masks: Mapping[str, Tensor] | None = None
     ) -> Self:
-        """This cell ready to `step` on tensors; without masks each is its expectation."""
+        """This cell ready to `step` on tensors. Without `masks`, each mask is its expectation."""
         values: dict[str, Any] = {}
         for name, d in self.declarations.items():
             if isinstance(d, Mask):
@@ -201,8 +202,8 @@ class Cell(ABC):
         return sum(math.prod(s) for s in self.shapes(input_size, hidden_size).values())
 
     def _displayed_equations(self) -> Equations:
-        """The equations that a notebook shows: with fewer inputs than units, unless x and the state
-        are added and must have the same size."""
+        """The equations that a notebook shows. There are fewer inputs than units, unless x and the
+        state are added and must have the same size."""
         try:
             return self.equations()
         except EquationError:

@@ -12,13 +12,13 @@ from ensue.cells import CELLS
 from ensue.cells.cell import Cell
 from ensue.drawing.document import Document, Lines, Section, Table
 from ensue.equations import Counts, Equations, MatrixRef, Node, below
-from ensue.equations.schedule import Given, Schedule, is_hoisted, lower, of_x_and_shifts
+from ensue.equations.schedule import IsConstant, Schedule, is_hoisted, lower, of_x_and_shifts
 from ensue.equations.text import ATOM, Plain
 
 
 @dataclass(frozen=True)
 class Description:
-    """What there is to say about a cell of given sizes; flops are for one step of one row."""
+    """Facts about a cell of given sizes; flops are for one step of one row."""
 
     name: str
     about: str
@@ -34,7 +34,8 @@ class Description:
 
 
 def about(cell: Cell) -> str:
-    """The docstring of the cell's own class, up to its example: its convention."""
+    """The docstring of the cell's own class up to its example; its first line is the cell's
+    convention."""
     doc = type(cell).__dict__.get("__doc__")
     return inspect.cleandoc(doc).partition("\n>>> ")[0].rstrip() if doc else ""
 
@@ -83,8 +84,8 @@ def list_document(rows: Sequence[CellRow]) -> Document:
 
 
 def stages(equations: Equations) -> list[str]:
-    """In what order products and reductions are taken: those of x for all steps before the
-    loop over time, the others inside it, each stage waiting for the one before."""
+    """Products and reductions in order of computation. Those of x come first, for all steps before
+    the loop over time. The others run inside the loop; each stage waits for the one before."""
     before_step = of_x_and_shifts(equations.old, equations.state)
     parts = _before_the_loop(equations, before_step)
     lowered = lower(equations.roots, before_step)
@@ -105,8 +106,9 @@ def stages(equations: Equations) -> list[str]:
     return parts
 
 
-def _before_the_loop(equations: Equations, is_given: Given) -> list[str]:
-    """One line, of the matrices of each operand: x, and a part that is the x before."""
+def _before_the_loop(equations: Equations, is_given: IsConstant) -> list[str]:
+    """One line with the products before the loop: the matrices of each operand (x, or a part that
+    holds the previous x)."""
     by_operand: dict[str, list[str]] = {}
     for node in below(equations.roots):
         if is_hoisted(node, is_given):
@@ -122,7 +124,7 @@ def _label(ref: MatrixRef) -> str:
 
 
 def _products(group: list[Node], printer: Plain) -> str:
-    """Dots of the same operands: U_i U_f · h, or U·h + V·m where a dot is a sum."""
+    """Products with the same operands as text: U_i U_f · h, or U·h + V·m for a sum."""
     operands = [printer.show(v, ATOM) for v in group[0].args]
     if len(operands) == 1:
         return f"{' '.join(_label(dot.attr[0]) for dot in group)} · {operands[0]}"

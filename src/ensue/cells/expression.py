@@ -4,8 +4,8 @@
     option  = [WORD "="] (literal | cell)
     literal = a number, a quoted text, True, False, None, or {"part": number, …}
 
-Names are those of Ensue's cells and wrappers. The text is parsed, never run: nothing else is
-allowed in it.
+Names are those of Ensue's cells and wrappers. Nothing else is allowed: the text is parsed, never
+run.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ensue.cells import CELLS, WRAPPERS
 from ensue.cells.cell import Cell
 from ensue.errors import OptionError, unknown
 
-LONGEST = 500  # characters of a text that names a cell
+LONGEST = 500  # maximum length of the text
 EXAMPLE = "such as GRU, SimpleRNN(activation='relu') or Zoneout(LSTM, 0.1)"
 
 
 def has_options(text: str) -> bool:
-    """Whether a text names a cell with options, rather than one by its name alone."""
+    """Whether a text names a cell with options, rather than a name alone."""
     return "(" in text and text.rstrip().endswith(")")
 
 
@@ -39,7 +39,7 @@ def cell_of_text(text: str) -> Cell:
 
 
 def canonical(text: str) -> str:
-    """The same cell, spelt as this grammar spells it.
+    """The text of the same cell in normal form.
 
     >>> canonical('zoneout( lstm,rate = 0.10)')
     'Zoneout(LSTM, rate=0.1)'
@@ -59,7 +59,7 @@ def _parsed(text: str) -> ast.expr:
 
 
 class _Reader:
-    """Reads one text; its messages quote it."""
+    """Parser of one text; its messages quote the text."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -127,7 +127,7 @@ class _Reader:
             )
 
     def value(self, node: ast.expr) -> Any:
-        """What an option is: a literal, or a cell."""
+        """The value of an option: a literal or a cell."""
         if isinstance(node, (ast.Name, ast.Call)):
             return self.cell(node)
         return self.literal(node)

@@ -98,10 +98,10 @@ def normalise(v: Any, epsilon: float = 1e-5) -> Any:
 
 
 class LayerNormLSTM(Cell):
-    """LSTM with layer normalisation: each gate's W·x + U·h, and the new c where it is read.
+    """LSTM with layer normalisation of each gate's W·x + U·h, and of the new c inside tanh.
 
-    The variant with one normalisation a gate, over the sum of both products; the carried c
-    stays as it is; s are the gains. (Ba et al. 2016 normalise the two products apart.)
+    This variant has one normalisation per gate, over the sum of both products. The carried c is not
+    normalised. s are the gains. (Ba et al. 2016 normalise the two products separately.)
 
     >>> LayerNormLSTM().shapes(input_size=8, hidden_size=16)
     {'W': (64, 8), 'U': (64, 16), 's': (80,), 'b': (80,)}
@@ -121,7 +121,7 @@ class LayerNormLSTM(Cell):
 
 
 class MinimalGated(Cell):
-    """Minimal gated unit of the textbook chapter: one gate, candidate from the whole state.
+    """Minimal gated unit, textbook variant: one gate; the candidate reads the whole state.
 
     h' = u*n + (1 − u)*h: u near 1 overwrites, u near 0 keeps. The gate does not touch the
     candidate's recurrent product; in `MGU` it does.
@@ -140,7 +140,7 @@ class MinimalGated(Cell):
 
 
 class MGU(Cell):
-    """Minimal gated unit of the field: the gate also resets the candidate, U·(u*h).
+    """Minimal gated unit as published: the gate also resets the candidate, U·(u*h).
 
     h' = u*n + (1 − u)*h: u near 1 overwrites. Zhou et al. 2016, who call the gate f.
 
@@ -196,7 +196,7 @@ class GRUResetBefore(Cell):
 
 
 class GRUGateThroughReset(Cell):
-    """GRU whose update gate reads the reset state too: u = σ(W·x + U·(r*h) + b).
+    """GRU whose update gate also reads the reset state: u = σ(W·x + U·(r*h) + b).
 
     h' = (1 − u)*h + u*n: u near 0 keeps. The lecture notes' main text.
 

@@ -1,4 +1,4 @@
-"""Where parameters start, by name.
+"""Initial values of parameters: the schemes by name.
 
 standard    input matrices Glorot-uniform and recurrent ones orthogonal, each gate by itself;
             vectors as their cell declares (forget biases 1, gains 1, else 0);
@@ -6,8 +6,7 @@ torch       everything uniform in ±1/√hidden, as torch.nn's recurrent layers;
 glorot      all matrices Glorot-uniform, vectors as in standard;
 he          all matrices He-normal (for ReLU), vectors as in standard;
 identity    recurrent matrices the identity (Le et al. 2015), the rest as in standard;
-positive    from the textbook chapter: matrices uniform in [0, 0.1], vectors 0. A poor choice,
-            offered for comparison.
+positive    matrices uniform in [0, 0.1], vectors 0 (a textbook's choice, poor; for comparison).
 """
 
 from __future__ import annotations

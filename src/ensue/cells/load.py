@@ -19,8 +19,8 @@ from ensue.errors import OptionError, unknown
 def load_cell(reference: str) -> Cell:
     """The cell that the user names: one of Ensue's, or one in a Python file.
 
-    The file is imported, so its code runs. After a colon follows the name of a class in it, or of
-    a cell that it makes."""
+    The file is imported, so its code runs. The part after a colon names a class in the file, or a
+    cell instance."""
     if (known := built_in(reference)) is not None:
         return CELLS[known]()
     if has_options(reference):
@@ -34,7 +34,7 @@ def load_cell(reference: str) -> Cell:
 
 
 def built_in(name: str) -> str | None:
-    """The name of one of Ensue's cells, whatever the case it is written in."""
+    """The exact name of a built-in cell, from a name in any case."""
     if name in CELLS:
         return name
     names = [name_of_cell for name_of_cell in CELLS if name_of_cell.lower() == name.lower()]
@@ -42,14 +42,14 @@ def built_in(name: str) -> str | None:
 
 
 def split_reference(text: str) -> tuple[str, str]:
-    """mine.py:MyCell → the file and the name in it, "" where none is given."""
+    """mine.py:MyCell → the file and the name in it ("" if missing)."""
     file, colon, name = text.rpartition(":")
     return (file, name) if colon else (text, "")
 
 
 def import_file(path: Path, permission: CellPermission) -> ModuleType:
-    """The file as a module, if it may run; as with `python file.py`, one that a person named finds
-    the modules next to it."""
+    """Imports the file as a module, if it may run. A file that the user named can import the
+    modules next to it, as with `python file.py`."""
     source = permission.source(str(path))
     if path.suffix != ".py":
         raise OptionError(f"{path}: expected a Python file, with a name that ends in .py")
@@ -83,7 +83,7 @@ def _line_in(path: Path, problem: BaseException) -> str:
 
 
 def cell_in(module: ModuleType, path: Path, name: str) -> Cell:
-    """The cell of that name; without a name the only one."""
+    """The cell of that name; without a name, the only cell of the module."""
     cells = {n: v for n, v in vars(module).items() if not n.startswith("_") and _is_cell(v, module)}
     classes = {n: v for n, v in cells.items() if isinstance(v, type) and not inspect.isabstract(v)}
     if not cells:
@@ -107,7 +107,7 @@ def cell_in(module: ModuleType, path: Path, name: str) -> Cell:
 
 
 def _is_cell(value: object, module: ModuleType) -> bool:
-    """A class of cells defined in this module, or a cell made in it."""
+    """Whether a value is a cell class defined in this module, or a cell instance."""
     if isinstance(value, type):
         return issubclass(value, Cell) and value.__module__ == module.__name__
     return isinstance(value, Cell)

@@ -18,8 +18,8 @@ from ensue.errors import OptionError, RunError
 
 @dataclass(frozen=True)
 class CellPermission:
-    """files: the sha256 of each file that may run, by its absolute path; neighbours: whether these
-    files may import the modules next to them, as files that a person named by path may."""
+    """files: the sha256 of each file that may run, by absolute path; neighbours: whether these
+    files may import the modules next to them, as files that the user named may."""
 
     files: Mapping[str, str] = field(default_factory=dict)
     neighbours: bool = False
@@ -32,15 +32,15 @@ class CellPermission:
     @classmethod
     def trusted(cls, digests: Mapping[str, str]) -> CellPermission:
         """The permission for files that a folder names and the user trusts, each with the sha256
-        that the user was shown: without the modules next to them."""
+        that the user was shown. They may not import the modules next to them."""
         return cls({_absolute(file): digest for file, digest in digests.items()})
 
     def __or__(self, other: CellPermission) -> CellPermission:
-        """What either allows; neighbours only where both do."""
+        """The files that either permits; neighbours only if both permit them."""
         return CellPermission({**self.files, **other.files}, self.neighbours and other.neighbours)
 
     def source(self, file: str) -> bytes:
-        """The bytes of a file that may run; an error says that it may not."""
+        """The bytes of a file that may run; raises an error for other files."""
         expected = self.files.get(_absolute(file))
         if expected is None:
             raise RunError(

@@ -1,6 +1,6 @@
 """`CellReference`: how settings and files name a custom cell.
 
-    mine.py:MyCell            a class, or a cell made, in a Python file
+    mine.py:MyCell            a class, or a cell instance, in a Python file
     MyCell@0f3a…              a cell passed in Python, identified by its equations
 
 A reference is inert text. The cell is attached to it after the user passed it, or allowed its file
@@ -23,7 +23,7 @@ from ensue.equations import below
 from ensue.errors import EnsueError, OptionError
 
 BY_EQUATIONS = re.compile(r"\w+@[0-9a-f]{64}")
-INPUT, HIDDEN = 3, 4  # sizes that equations are compared at
+INPUT, HIDDEN = 3, 4  # sizes for which equations are compared
 
 
 class CellReference(str):
@@ -42,7 +42,7 @@ class CellReference(str):
     @classmethod
     def of(cls, cell: Cell) -> CellReference:
         """The reference of a cell passed in Python: by the file of its module, if that makes the
-        same cell. Nothing is imported for it: the script that trains does not run twice."""
+        same cell. Nothing is imported, so the training script does not run twice."""
         kind, digest = type(cell), equations_digest(cell)
         module = sys.modules.get(kind.__module__)
         file = getattr(module, "__file__", None) if kind.__module__ != "__main__" else None
@@ -52,7 +52,7 @@ class CellReference(str):
 
     @property
     def file(self) -> str:
-        """The Python file; "" of a cell that is known by its equations."""
+        """The Python file; "" for a cell identified by its equations."""
         return "" if BY_EQUATIONS.fullmatch(self) else split_reference(self)[0]
 
     @property
@@ -60,12 +60,13 @@ class CellReference(str):
         return self.partition("@")[0] if not self.file else split_reference(self)[1]
 
     def at(self, file: str) -> CellReference:
-        """The same cell in a file at another place."""
+        """The same cell in a file at another path."""
         text = f"{file}:{self.name}" if self.name else file
         return CellReference(text, self.cell, self.source)
 
     def loaded(self, permission: CellPermission) -> CellReference:
-        """With its cell: the file is imported, so its code runs, if it may."""
+        """The reference with its cell attached. The file is imported, so its code runs, if
+        `permission` allows it."""
         if self.cell is not None:
             return self
         if not self.file:
@@ -93,7 +94,7 @@ def _makes(kind: type[Cell], digest: str) -> bool:
 
 
 def equations_digest(cell: Cell) -> str:
-    """sha256 of what a cell computes: equal for equal equations, whatever the file looks like."""
+    """sha256 of a cell's equations: the same for equal equations, whatever the file looks like."""
     equations = cell.equations(INPUT, HIDDEN)
     lines = [repr(node) for node in below(equations.roots)]
     lines += [f"{name} {shape}" for name, shape in equations.shapes.items()]
@@ -101,7 +102,8 @@ def equations_digest(cell: Cell) -> str:
 
 
 def cell_of_source(source: bytes, reference: CellReference, name: str) -> CellReference:
-    """The cell that a kept file makes: its code runs. name: the file's name in messages."""
+    """The cell from the stored text of a file, whose code runs. name: the file's name in
+    messages."""
     module = ModuleType(f"cells_of_{Path(reference.file).stem}")
     try:
         exec(compile(source, name, "exec"), vars(module))
@@ -112,7 +114,7 @@ def cell_of_source(source: bytes, reference: CellReference, name: str) -> CellRe
 
 
 def _with_options(text: str) -> str:
-    """A cell with its options, spelt as settings keep it; `ValueError` where it cannot be made."""
+    """The text of a cell with options in normal form; `ValueError` if the cell cannot be built."""
     from ensue.cells.expression import canonical, cell_of_text
 
     try:
@@ -123,8 +125,8 @@ def _with_options(text: str) -> str:
 
 
 def as_reference(value: Any) -> str:
-    """What settings hold of a cell: a built-in one by its name; `ValueError` for anything else
-    that names no cell."""
+    """The value as stored in settings: a built-in cell by its name, others as a reference. Raises
+    `ValueError` if the value names no cell."""
     from ensue.cells import CELLS
     from ensue.cells.expression import has_options
     from ensue.errors import unknown

@@ -43,8 +43,8 @@ class QRNN(Cell):
 class SRU(Cell):
     """Simple recurrent unit: gates see the old c feature by feature, and h skips past it.
 
-    f near 1 keeps; r near 1 lets c through, near 0 the input. That input is W.s·x, so that any
-    input size will do; where it has the size of h, Lei et al. 2018 take x itself.
+    f near 1 keeps; r near 1 outputs c, r near 0 the input. The input here is W.s·x, so x may have
+    any size; Lei et al. 2018 use x itself if it has the size of h.
 
     >>> SRU().shapes(input_size=8, hidden_size=16)
     {'W': (64, 8), 'v': (32,), 'b': (32,)}
@@ -168,7 +168,7 @@ class RecurrentPerceptron(Cell):
 class LeakyRNN(Cell):
     """Leaky integration: h' = (1 − α)*h + α*tanh(W·x + U·h + b).
 
-    α is the fixed `rate`, or with `learned` one number a unit, σ(a), that starts there.
+    α is the fixed `rate`, or with `learned` a number σ(a) for each unit, which starts at `rate`.
     Jaeger et al. 2007.
 
     >>> print(LeakyRNN(rate=0.25).equations())

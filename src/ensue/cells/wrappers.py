@@ -1,4 +1,4 @@
-"""Cells made from a cell: recurrent dropout, zoneout, residual, an output layer."""
+"""Wrappers of a cell: recurrent dropout, zoneout, residual, an output layer."""
 
 from __future__ import annotations
 
@@ -86,7 +86,8 @@ class _Masked:
 
 
 def _is_recurrent(declared: Parameter) -> TypeGuard[Matrix]:
-    """A matrix of anything but x; a state part may well have the size of x."""
+    """Whether a matrix multiplies something other than x. Its size does not tell: a state part may
+    have the size of x."""
     return isinstance(declared, Matrix) and declared.of != "x"
 
 
@@ -164,7 +165,7 @@ class Zoneout(Wrapper):
 
 
 class Residual(Wrapper):
-    """Residual: the output is x + the cell's own, the state is untouched.
+    """Residual connection: the output is x + the cell's output; the state is unchanged.
 
     x and the output must have the same number of features. Wu et al. 2016.
 
@@ -179,9 +180,9 @@ class Residual(Wrapper):
 
 
 class OutputLayer(Wrapper):
-    """An output layer: what the layer above sees is V·h' + d, the state is untouched.
+    """An output layer: the layer above sees V·h' + d; the state is unchanged.
 
-    V is as wide as it is high. Between recurrent layers it is an option of `Recurrent`.
+    V is square. Between recurrent layers it is an option of `Recurrent`.
 
     >>> print(OutputLayer(SimpleRNN()).equations())
     s  = W·x + U·h + b

@@ -21,7 +21,7 @@ from ensue.escape import in_json, printable_lines, readable
 from ensue.files.atomic_folder import finite
 
 if TYPE_CHECKING:
-    from ensue.runs.messages import Message, Say
+    from ensue.runs.messages import Message, MessageCallback
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
@@ -190,7 +190,7 @@ def report(line: str) -> None:
         answer(line)
 
 
-def teller(quiet: bool = False, silent: bool = False) -> Say:
+def teller(quiet: bool = False, silent: bool = False) -> MessageCallback:
     """A callback that prints the messages of a run. quiet: warnings only; silent: nothing, for all
     processes except the first."""
 

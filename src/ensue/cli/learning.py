@@ -357,8 +357,8 @@ def _print_answers(answers: "Iterable[Reply]", as_json: bool, to_the_end: bool) 
 def _write_answers(
     path: Path, answers: "Iterable[Reply]", files: list[str], data: "DataSettings", keep: str
 ) -> None:
-    from ensue.runs.answer_table import KeptColumns, table_rows, write_table
+    from ensue.runs.answer_table import CopiedColumns, table_rows, write_table
 
-    columns = KeptColumns(files, data, [name.strip() for name in keep.split(",") if name.strip()])
+    columns = CopiedColumns(files, data, [name.strip() for name in keep.split(",") if name.strip()])
     count = write_table(path, table_rows(answers, columns))
     say(f"wrote {path}: {count:,} rows")

@@ -26,7 +26,7 @@ from ensue.tasks.options import TRAIN, Option
 
 if TYPE_CHECKING:
     from ensue.runs.config import RunConfig
-    from ensue.runs.messages import Say
+    from ensue.runs.messages import MessageCallback
 
 PREFIX = "word_"
 TYPES: dict[str, Any] = {"text": str | None, "number": int | None, "fraction": float | None}
@@ -282,7 +282,7 @@ def _keys(request: Request, further: FurtherOptions) -> dict[str, str]:
 
 
 def configured(
-    request: Request, further: FurtherOptions, say: Say, trust_cell: str = ""
+    request: Request, further: FurtherOptions, say: MessageCallback, trust_cell: str = ""
 ) -> RunConfig:
     """The configuration of the command or, without files, of the folder. say: callback for what was
     inferred from the data; trust_cell: which files of cells that the folder names may run."""

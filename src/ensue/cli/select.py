@@ -123,7 +123,7 @@ def select_command(options: SelectOptions, further: FurtherOptions) -> None:
     tell(
         f"selecting a model{' among ' + options.models if options.models else ''}"
     )  # torch takes seconds to load
-    from ensue.study.selection.kept import FILE, PICTURE
+    from ensue.study.selection.folder import FILE, PICTURE
 
     request = _request(options, began)  # refused before any file is read
     config = configured(options, further, teller(options.quiet))

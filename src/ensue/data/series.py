@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from ensue.data.options import ALL, ReadOptions
-from ensue.data.rows import Place, Problem, Row, Tell
+from ensue.data.rows import Place, Problem, ProblemCallback, Row
 from ensue.data.values import RANGE, is_finite
 from ensue.files.opening import LARGEST_NUMBER
 
 LONGEST_NUMBER = 400  # characters
 MISSING = {"", "na", "n/a", "nan", "null", "none", "?", "-"}
-Steps = Callable[[Tell], Iterator[Row]]  # the rows of a table
+Steps = Callable[[ProblemCallback], Iterator[Row]]  # the rows of a table
 
 
 def number_of(value: Any) -> float | None:
@@ -112,7 +112,7 @@ def between_thousands(text: str) -> bool:
 # --- series ------------------------------------------------------------------------------
 
 
-def with_numbers(steps: Steps, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
+def with_numbers(steps: Steps, options: ReadOptions, on_bad_row: ProblemCallback) -> Iterator[Row]:
     """Rows whose `numbers` are floats and whose `time` increases."""
     before: tuple[Row, Any] | None = None
     for row in steps(on_bad_row):
@@ -178,7 +178,7 @@ class SeriesCollector:
     """Puts the lines of a long table together. A line that could not be read belongs to the
     sequence around it, or, between two, to either: then neither can be trusted."""
 
-    def __init__(self, options: ReadOptions, on_bad_row: Tell) -> None:
+    def __init__(self, options: ReadOptions, on_bad_row: ProblemCallback) -> None:
         self.options, self._on_bad_row = options, on_bad_row
         self._current: Collected | None = None
         self._lost: Place | None = None  # a line that could not be read since the last one
@@ -259,7 +259,7 @@ class SeriesCollector:
         )
 
 
-def sequences(steps: Steps, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
+def sequences(steps: Steps, options: ReadOptions, on_bad_row: ProblemCallback) -> Iterator[Row]:
     """{"sequence": name, "features": array (steps, n), columns…} from a table with a line for
     each step."""
     collector = SeriesCollector(options, on_bad_row)

@@ -1,8 +1,8 @@
-"""Decoding from any model that answers one step at a time: greedy, sampling, beam, exact, and the
-score of existing sequences.
+"""Decoding from any model with a step function: greedy, sampling, beam, exact, and the score of
+existing sequences.
 
 A sequence is over when its last word is the end, or when it has `most_steps` words. Truncated
-sequences count like any others: every search looks for the best of the same set.
+sequences count like any others, so that every search looks for the best of the same set.
 """
 
 from ensue.decoding.beam import PENALTIES, BeamSearch, beam

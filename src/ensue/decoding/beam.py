@@ -45,8 +45,9 @@ def penalty(name: str, alpha: float) -> Callable[[Tensor], Tensor]:
 
 @dataclass(frozen=True)
 class Layer:
-    """One step of the sentences that were still searched: each had `before` beginnings, row by row
-    in watched (sentences · before, …); parents and words (sentences, width): what continued."""
+    """One step of the unfinished sentences. Each had `before` beginnings, row by row in watched
+    (sentences · before, …). parents and words (sentences, width): the beginnings that were
+    continued, and the words they got."""
 
     sentences: Tensor
     before: int
@@ -55,7 +56,8 @@ class Layer:
     watched: Tensor | None
 
     def places(self, count: int) -> Tensor:
-        """(count, 1): the position of each of `count` sentences here, 0 for finished ones."""
+        """(count, 1): the position of each of `count` sentences in this layer, 0 for finished
+        ones."""
         place = self.sentences.new_zeros(count, 1)
         place[self.sentences, 0] = torch.arange(len(self.sentences), device=place.device)
         return place
@@ -77,7 +79,7 @@ class Ended:
         return cls(nothing, nothing.clone(), ends)
 
     def add(self, sentences: Tensor, scores: Tensor, log_probs: Tensor, ends: Tensor) -> None:
-        """Keeps the best; among equals the earlier ones."""
+        """Keeps the best; among equals, the earlier ones."""
         scores = torch.cat([self.scores[sentences], scores], 1)
         log_probs = torch.cat([self.log_probs[sentences], log_probs], 1)
         ends = torch.cat([self.ends[sentences], ends], 1)
@@ -89,7 +91,7 @@ class Ended:
 
 
 def traced(layers: list[Layer], ended: Ended, end: int) -> list[list[Hypothesis]]:
-    """Each sentence's hypotheses, followed from their ends to the start."""
+    """Each sentence's hypotheses, traced from their ends back to the start."""
     if not layers:
         return []
     lengths, at, last = ended.ends.unbind(2)  # (sentences, n)
@@ -97,7 +99,7 @@ def traced(layers: list[Layer], ended: Ended, end: int) -> list[list[Hypothesis]
     words, watched_steps = [], []
     for number, layer in reversed(list(enumerate(layers, 1))):
         place = layer.places(len(lengths))
-        inner = lengths > number  # those of which this layer's word is not the last
+        inner = lengths > number  # hypotheses that do not end at this layer
         slot = at.where(inner, 0)
         words.append(layer.words[place, slot].where(inner, last))
         at = layer.parents[place, slot].where(inner, at)
@@ -132,7 +134,7 @@ def _hypotheses(
 
 @dataclass(frozen=True)
 class BeamSearch:
-    """How wide a beam is, and how finished sequences are ranked: `beam` says what each means.
+    """The width of a beam, and the ranking of finished sequences; `beam` explains the fields.
 
     >>> BeamSearch(width=5, alpha=0.6)
     BeamSearch(width=5, n_best=1, length_penalty='wu', alpha=0.6, stop_early=True)
@@ -158,22 +160,22 @@ def beam(
 ) -> list[list[Hypothesis]]:
     """The n best sequences found for each sentence, start (sentences,), best first.
 
-    At each step the beginnings of a sentence are lengthened by every word. Of the `width` most
-    probable results, those that are over are finished; the `width` most probable that are
-    not over go on. Finished ones are ranked by log p / lp(n), n their number of words:
-    length_penalty "wu" is lp(n) = ((5 + n) / 6)^α, "length" n^α. Of equals the one found first
-    comes first, then that of the better beginning, then the word of lower number. There are
-    fewer than n_best where fewer were possible.
+    At each step the beginnings of a sentence are extended by every word. Of the `width` most
+    probable results, those that are over are finished. The `width` most probable results that are
+    not over continue. Finished ones are ranked by log p / lp(n), n their number of words:
+    length_penalty "wu" is lp(n) = ((5 + n) / 6)^α, "length" n^α. Among equals, the earlier one
+    comes first, then that of the better beginning, then the word with the lower index. There are
+    fewer than n_best results if fewer are possible.
 
-    stop_early: a sentence is done once no beginning can displace one of its n best. Why nothing is
-    lost: let s ≤ 0 be the log p of the best beginning and N the sentence's most_steps. Whatever
-    grows from any of them has log p ≤ s, for no log p of a word is above 0; it has at most N words
-    and lp never falls, so lp(n) ≤ lp(N), and its score is log p / lp(n) ≤ s / lp(n) ≤ s / lp(N).
-    If the last of the n best has at least this, later ones are at most its equals and rank
-    after it.
+    stop_early: a sentence is done once no beginning can displace one of its n best. This loses
+    nothing. Let s ≤ 0 be the log p of the best beginning and N the sentence's most_steps. Every
+    continuation has log p ≤ s, because no log p of a word is above 0. It has at most N words and lp
+    never falls, so lp(n) ≤ lp(N), and its score is log p / lp(n) ≤ s / lp(n) ≤ s / lp(N). If the
+    last of the n best has at least this score, continuations can only equal it, and then rank after
+    it.
 
-    watch(state) (rows, …), of the state that a step gave, is kept for each word chosen by it:
-    `Hypothesis.watched`, in the hypothesis' own order.
+    watch(state) (rows, …) is applied to the state that a step returns. Its value is kept for each
+    word chosen at that step, in `Hypothesis.watched`.
 
     >>> def step(words, state):  # after any word: 0 with 0.5, 1 with 0.3, the end 2 with 0.2
     ...     return torch.tensor([[0.5, 0.3, 0.2]]).log().expand(len(words), 3), state
@@ -230,10 +232,11 @@ class _Search:
     def _lengthened(
         self, sentences: Tensor, scores: Tensor, log_probs: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """The continuations (sentences, width): log p, beginning, word; from the log p of
-        beginnings (sentences, before) and of their next words. Finished ones move to the ended."""
+        """The continuations (sentences, width) as log p, beginning and word, from the log p of
+        beginnings (sentences, before) and of their next words. Finished ones are recorded in the
+        ended."""
         number = len(self.layers) + 1
-        # No beginning has more than `width` words to give that go on, and the end.
+        # A beginning contributes at most `width` words that continue, and the end.
         values, words = largest(log_probs, min(self.width + 1, log_probs.shape[1]))
         check_greatest(values[:, 0])
         shape = (*scores.shape, -1)
@@ -243,7 +246,7 @@ class _Search:
         words = words.view(len(scores), -1).gather(1, order)
         over = (words == self.search.end) | (self.search.limits[sentences] == number)[:, None]
         self._end(sentences, number, over, totals, parents, words)
-        # Those that have ended move after the others, whose order stays.
+        # Ended ones move after the others, which keep their order.
         going = over.to(torch.uint8).sort(dim=1, stable=True).indices[:, : self.width]
         totals = totals.masked_fill(over, -torch.inf)
         return totals.gather(1, going), parents.gather(1, going), words.gather(1, going)
@@ -267,7 +270,7 @@ class _Search:
         self.ended.add(sentences, totals / self.divisor(lengths), totals, ends)
 
     def _best_rows(self, sentences: Tensor, scores: Tensor) -> Tensor:
-        """Which of the sentences go on."""
+        """Selects the sentences that continue."""
         best = scores.amax(1)
         going = best > -torch.inf
         if self.stop_early:

@@ -1,4 +1,4 @@
-"""The most probable sequence of all, for sequences that are short."""
+"""The most probable of all sequences, for short sequences."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ensue.decoding.step import (
 )
 from ensue.errors import OptionError
 
-KNOWN = 4  # width of the beam whose result is known at the start
+KNOWN = 4  # width of the beam that gives the first bound
 
 
 def exact(
@@ -40,10 +40,10 @@ def exact(
 ) -> list[Hypothesis]:
     """The best sequence for each row of start (rows,), by its log-probability.
 
-    Uniform cost: always the most probable beginning is lengthened. What follows can only make it
-    less probable (log p ≤ 0), so the first that is over when its turn comes is the best. Beginnings
-    that are no better than a sequence already known, at first the one that a beam finds, are
-    dropped. Row by row; gives up with an error after `most_expansions` steps of a row.
+    Uniform-cost search: it always extends the most probable beginning. More words can only lower
+    the probability (log p ≤ 0), so the first finished sequence that is taken from the queue is the
+    best. Beginnings no better than a known sequence are dropped; a beam search gives the first one.
+    Rows are searched one by one. Raises an error after `most_expansions` steps of a row.
 
     >>> def step(words, state):  # after any word: 0 with 0.5, 1 with 0.3, the end 2 with 0.2
     ...     return torch.tensor([[0.5, 0.3, 0.2]]).log().expand(len(words), 3), state
@@ -83,7 +83,7 @@ def _best(search: Setting, row: int, known: Hypothesis | None, most_expansions: 
     start = search.tokens[row : row + 1]
     limit = int(search.limits[row])
     state = search.reorder(search.state, start.new_tensor([row]))
-    order = count()  # of equals the one found first
+    order = count()  # order among equals: first found
     waiting = [(0.0, next(order), _Beginning((), state, ()))]
     for used in count():
         best = math.inf if known is None else -known.log_probability

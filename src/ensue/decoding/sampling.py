@@ -1,4 +1,4 @@
-"""Words drawn by their probabilities, which may be sharpened and cut."""
+"""Sampling: words drawn by their probabilities, with temperature, top-k and top-p."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from ensue.decoding.step import (
 from ensue.errors import OptionError
 
 WORD = 2**64
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: counts in it differ in all bits
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: multiples of it differ in all bits
 ROWS = 0x52_4F_57_53  # keeps the seeds of rows apart from the draws of a seed
 
 
 def seeds(seed: int, rows: int) -> list[int]:
-    """A seed for each row; the first ones are the same however many there are.
+    """A seed for each row; the first seeds do not depend on the number of rows.
 
     >>> seeds(1, 3)[:2] == seeds(1, 2)
     True
@@ -47,7 +47,7 @@ def uniform(states: NDArray[np.uint64], number: int) -> NDArray[np.float64]:
 
 
 def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The finaliser of splitmix64: every bit of the result depends on all bits given."""
+    """The finaliser of splitmix64: every bit of the result depends on all bits of the input."""
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return bits ^ (bits >> np.uint64(31))
@@ -55,7 +55,7 @@ def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 @dataclass(frozen=True)
 class Sampling:
-    """What words are drawn from, as `candidates` has it, and the seed of the draws.
+    """The options of `candidates`, and the seed of the draws.
 
     >>> Sampling(seed=1, temperature=0.7, top_k=40)
     Sampling(seed=1, temperature=0.7, top_k=40, top_p=None)
@@ -82,7 +82,7 @@ def sample(
 
     seed: a single one, from which each row's seed is derived (`seeds`), or one for each row; a
     row's draws follow from its seed and the number of the step alone. temperature 0 is greedy
-    search. log_probability is that of the model, whatever the words were drawn from.
+    search. log_probability is that of the model, whatever the sampling options.
 
     >>> def step(words, state):  # after any word: 0 with 0.5, 1 with 0.3, the end 2 with 0.2
     ...     return torch.tensor([[0.5, 0.3, 0.2]]).log().expand(len(words), 3), state
@@ -106,7 +106,7 @@ def stream(
     most_steps: int,
     reorder: Reorder = reordered,
 ) -> Iterator[int]:
-    """The words of `sample` for one row, start (1,), each as soon as it is drawn.
+    """Yields the words of `sample` for one row, start (1,), each as soon as it is drawn.
 
     >>> def step(words, state):  # after any word: 0 with 0.5, 1 with 0.3, the end 2 with 0.2
     ...     return torch.tensor([[0.5, 0.3, 0.2]]).log().expand(len(words), 3), state
@@ -124,10 +124,11 @@ def stream(
 def candidates(
     log_probs: Tensor, temperature: float, top_k: int | None, top_p: float | None
 ) -> tuple[Tensor, Tensor]:
-    """What is drawn from: probabilities (rows, kept) in float64, and which words they are.
+    """The candidates for a draw: probabilities (rows, kept) in float64, and the words they belong
+    to.
 
-    p ∝ exp(log p / temperature); of these the top_k most probable; of these, made to sum to
-    one, the fewest most probable that together have top_p, the one that reaches it included."""
+    p ∝ exp(log p / temperature), reduced to the top_k most probable words and normalised; then to
+    the fewest most probable words whose probabilities sum to at least top_p."""
     words = log_probs.shape[1]
     if top_k is None and top_p is None:
         values, order = log_probs, torch.arange(words, device=log_probs.device)
@@ -138,7 +139,7 @@ def candidates(
     probs = ((values - values.amax(1, keepdim=True)) / temperature).softmax(1)
     if top_p is not None:
         before = probs.cumsum(1) - probs
-        # The first always stays; so rounding in the sum cannot leave a row with nothing.
+        # The first word always stays, so rounding cannot leave a row empty.
         reached = before >= top_p
         reached[:, 0] = False
         probs = probs.masked_fill(reached, 0.0)
@@ -177,6 +178,7 @@ def _inverse(probs: Tensor, draws: Tensor) -> Tensor:
     reach = probs.cumsum(1)
     total = reach[:, -1:].contiguous()
     place = torch.searchsorted(reach, draws[:, None] * total, right=True)
-    # A draw next to 1 may round to the total; then it is the last word with any probability.
+    # A draw close to 1 may round to the total; it then takes the last word with a probability above
+    # 0.
     last = torch.searchsorted(reach, total)
     return torch.minimum(place, last)[:, 0]

@@ -1,4 +1,4 @@
-"""The interface of a model for a search: a step, with a state that goes in and comes out."""
+"""The interface between a model and a search: a step function that takes and returns a state."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ensue.errors import OptionError, ShapeError
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A sequence that is over.
+    """A finished sequence.
 
-    tokens: its words, the end included where there is one (ended). log_probability: log p of
-    them all. score: what it was ranked by. watched (words, …): what `watch` gave at
-    each of them, None where nothing was watched.
+    tokens: its words, including the end if there is one (`ended`). log_probability: of all words.
+    score: the value it was ranked by. watched (words, …): the values of `watch` at each word; None
+    without `watch`.
 
     >>> Hypothesis((0, 1, 2), log_probability=-3.5, score=-3.5, ended=True).content
     (0, 1)
@@ -43,7 +43,7 @@ def largest(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
     if count >= size:
         ordered = values.sort(dim=1, descending=True, stable=True)
         return ordered.values, ordered.indices
-    # topk promises no order among equals: its choice is unique where the next is smaller.
+    # topk promises no order among equals; its choice is unique only if the next value is smaller.
     top, where = values.topk(count + 1, 1)
     equal = (top[:, count - 1] == top[:, count]) & (top[:, count] > -torch.inf)
     where = where[:, :count].sort(1).values
@@ -62,7 +62,7 @@ State = Any
 Step = Callable[[Tensor, State], tuple[Tensor, State]]
 # state, order (rows after,) → the state whose row k is row order[k]
 Reorder = Callable[[State, Tensor], State]
-# the state that a step gave → what to keep of it for each word chosen (rows, …)
+# the state that a step returned → values to keep for each chosen word (rows, …)
 Watch = Callable[[State], Tensor]
 
 # Rounding may lift log 1 a little above zero; anything more is no log-probability.
@@ -72,10 +72,10 @@ ROUNDING = 1e-3
 @dataclass(frozen=True)
 class Shared:
     """Part of a state that all hypotheses of a sentence share, such as the encoder's outputs:
-    values (sentences, …), each for `each` consecutive rows.
+    values (sentences, …), each shared by `each` consecutive rows.
 
-    A search keeps a sentence's rows together, with the same number for all sentences: a step may
-    view its rows as (sentences, each, …), and copies are made only when a sentence is done.
+    A search keeps a sentence's rows together, the same number for all sentences. So a step may view
+    its rows as (sentences, each, …), and copies are made only when a sentence is done.
 
     >>> Shared(torch.tensor([10, 20]), each=2).rows()
     tensor([10, 10, 20, 20])
@@ -85,7 +85,7 @@ class Shared:
     each: int = 1
 
     def rows(self) -> Tensor:
-        """(rows, …): written out for each row."""
+        """The values repeated for each row: (rows, …)."""
         return self.values.repeat_interleave(self.each, 0)
 
     def reordered(self, order: Tensor) -> Shared:
@@ -101,7 +101,7 @@ class Shared:
 
 def reordered(state: State, order: Tensor) -> State:
     """The state whose row k is row order[k] of this one; rows are on axis 0 of every tensor.
-    Numbers and None belong to no row and stay.
+    Numbers and None have no rows and stay unchanged.
 
     >>> reordered((torch.tensor([10, 20, 30]), None), torch.tensor([2, 0]))
     (tensor([30, 10]), None)
@@ -126,8 +126,8 @@ def reordered(state: State, order: Tensor) -> State:
 
 @dataclass(frozen=True)
 class Setting:
-    """What every search is given, checked once. tokens (rows,): the word before the first;
-    limits (rows,): the most words of each row's sequence; end: −1 where nothing ends one."""
+    """The input of every search, checked once. tokens (rows,): the word before the first; limits
+    (rows,): the maximum length of each row's sequence; end: −1 if no word ends a sequence."""
 
     step: Step
     tokens: Tensor
@@ -138,7 +138,7 @@ class Setting:
     watch: Watch | None = None
 
     def ask(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        """log p (rows, words) and the new state."""
+        """Calls the step: log p (rows, words) and the new state."""
         log_probs, state = self.step(tokens, state)
         if log_probs.ndim != 2 or len(log_probs) != len(tokens):
             raise ShapeError(
@@ -200,7 +200,7 @@ def setting(
 
 
 def check_greatest(greatest: Tensor) -> None:
-    """Refuses what cannot be the greatest log-probability of a row: above 0, or not a number."""
+    """Raises an error if the greatest log-probability of a row is above 0 or NaN."""
     if not bool((greatest <= ROUNDING).all()):
         wrong = greatest[~(greatest <= ROUNDING)][0]
         raise OptionError(
@@ -210,7 +210,7 @@ def check_greatest(greatest: Tensor) -> None:
 
 
 def check_possible(greatest: Tensor) -> None:
-    """Also refuses a row (rows,) after which no word is possible."""
+    """Like `check_greatest`; also raises an error for a row in which no word is possible."""
     check_greatest(greatest)
     dead = greatest == -torch.inf
     if bool(dead.any()):
@@ -239,7 +239,7 @@ def score(
 ) -> Tensor:
     """log p(w_t | w_1 … w_{t−1}) of tokens (time, rows), w_0 being start (rows,): (time, rows).
 
-    Beyond a row's length it is zero, and the model is not called.
+    Beyond a row's length it is zero, and the model is not called for that row.
 
     >>> def step(words, state):  # after any word: 0 with 0.5, 1 with 0.3, the end 2 with 0.2
     ...     return torch.tensor([[0.5, 0.3, 0.2]]).log().expand(len(words), 3), state

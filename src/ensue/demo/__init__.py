@@ -1,2 +1,2 @@
-"""What Ensue does, shown in a terminal within minutes: `translation` of written dates, and what it
-means that a `cell` is its equations."""
+"""Demos for a terminal, which take minutes: `translation` of written dates, and `cell`, on cells as
+equations."""

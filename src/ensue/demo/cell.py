@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from ensue.cells import Cell
 
 STEPS, ROWS, INPUTS, UNITS = 12, 3, 5, 6  # for the gradients
-FARTHEST, WARM_UP, WIDE = 40, 20, 32  # for the memory: steps, steps before them, units
-LOWEST = -10  # of the chart, as a power of ten
+FARTHEST, WARM_UP, WIDE = 40, 20, 32  # of the memory chart: steps, earlier steps, units
+LOWEST = -10  # lowest value of the chart, as a power of ten
 BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
@@ -142,8 +142,8 @@ def _say_gradients(console: Console) -> None:
 def reach(cell: Cell, keep: float = 0.0) -> tuple[list[float], float]:
     """‖∂s_t/∂s_k‖₂ for t − k = 1, 2, … along a random input, s the whole state; and σ_max(U).
 
-    The product of the step's exact Jacobians, of a layer that was just initialised with the
-    scheme "standard"; `keep` is added to the biases of a gate z."""
+    It is the product of the step's exact Jacobians, for a layer that was just initialised with the
+    scheme "standard". `keep` is added to the biases of the gate z."""
     import torch
 
     from ensue.engine import jacobian
@@ -158,7 +158,7 @@ def reach(cell: Cell, keep: float = 0.0) -> tuple[list[float], float]:
     equations = cell.equations(WIDE, WIDE, training=False)
     blocks, bound = Blocks(equations, parameters), cell.on_tensors(parameters)
     if keep:
-        blocks.vectors["b", "z"].add_(keep)  # a view of the layer's own b
+        blocks.vectors["b", "z"].add_(keep)  # a view of the layer's b
     state = tuple(torch.zeros(1, WIDE, dtype=torch.float64) for _ in cell.parts)
     size = WIDE * len(state)
     product, norms = torch.eye(size, dtype=torch.float64), []
@@ -174,7 +174,8 @@ def reach(cell: Cell, keep: float = 0.0) -> tuple[list[float], float]:
 
 
 def chart(values: list[float], height: int = 3) -> list[str]:
-    """Bars, one a value, on a logarithmic scale from 10^LOWEST to 1, as lines of blocks."""
+    """A bar chart as lines of block characters: one bar per value, on a logarithmic scale from
+    10^LOWEST to 1."""
     full = 8 * height
     share = [1 - math.log10(max(value, 1e-300)) / LOWEST for value in values]
     eighths = [round(full * min(max(s, 0.0), 1.0)) for s in share]

@@ -1,4 +1,4 @@
-"""How a demo looks in a terminal, and how it computes."""
+"""The layout of a demo in a terminal, and its threads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WIDEST, NO_TERMINAL = 96, 88  # columns
 
 
 def begin(sentence: str) -> Console:
-    """A console on stdout, and the first lines on it."""
+    """Makes a console on stdout and prints the first lines."""
     console = Console(highlight=False)
     console.width = min(console.width, WIDEST) if console.is_terminal else NO_TERMINAL
     console.print(Rule(f"[bold]Ensue {__version__}[/]", align="left", style="blue"))
@@ -36,7 +36,7 @@ def indented(console: Console, what: RenderableType, after: int = 1) -> None:
 
 
 def note(console: Console, text: str) -> None:
-    """Words below a result."""
+    """Prints a remark below a result."""
     indented(console, Text(textwrap.fill(" ".join(text.split()), console.width - 8), style="dim"))
 
 
@@ -54,5 +54,5 @@ def one_thread() -> Iterator[None]:
 
 
 def one_thread_each() -> dict[str, str]:
-    """The environment of a process that computes at the same time as this one."""
+    """The environment of a parallel process: one thread."""
     return {**os.environ, "OMP_NUM_THREADS": "1"}

@@ -33,7 +33,7 @@ class Share:
 
 @dataclass(frozen=True)
 class DemoTrial:
-    """Dates, and the answer to each."""
+    """Dates and the answers to them."""
 
     name: str
     dates: Sequence[Date]
@@ -54,7 +54,7 @@ class DemoTrial:
 
     @property
     def guess(self) -> float:
-        """The share of the most frequent day."""
+        """The share of the most frequent day: the accuracy of guessing."""
         return Counter(one.iso for one in self.dates).most_common(1)[0][1] / len(self.dates)
 
     def by_format(self) -> list[Share]:
@@ -74,7 +74,7 @@ class DemoTrial:
         return rows
 
     def mistakes(self) -> list[tuple[Date, str]]:
-        """The mistakes: a date, and the answer."""
+        """Pairs of a date and a wrong answer."""
         pairs = zip(self.dates, self.answers, strict=True)
         return [(one, answer) for one, answer in pairs if one.iso != answer]
 
@@ -91,7 +91,8 @@ WIDE, HIGH = 640.0, 280.0  # the learning curve, in pixels
 
 
 def report(model: AnyModel, trials: Sequence[DemoTrial], beside: DemoTrial, run: Path) -> Document:
-    """Scores, the learning curve, where it looks, every format, mistakes. run: of the model."""
+    """The report: scores, the learning curve, attention, scores by format, mistakes. run: of the
+    model."""
     plain, explains = trials[0], model.task.explains
     assert explains is not None
     looks = [Figure(explains.explain(model, text).as_svg()) for text in EXAMPLES]
@@ -157,7 +158,7 @@ def _formats(plain: DemoTrial) -> Table:
 
 
 def _curve(run: Path) -> str:
-    """The share of validation dates that are exactly right, against updates."""
+    """The learning curve: share of validation dates that are exactly right, by updates."""
     lines = (run / "history.jsonl").read_text("utf-8").splitlines()
     evaluations = [row for row in map(json.loads, lines) if row["row"] == "evaluation"]
     points = [(0, 0.0), *((row["update"], 100 * row["scores"]["exact"]) for row in evaluations)]

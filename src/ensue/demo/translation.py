@@ -36,11 +36,11 @@ from ensue.escape import in_shell
 # has in capitals, and words with typing errors.
 
 CAPITALS = CASES.index(str.upper)
-# Formats that are learned in all but capitals.
+# Formats that are learned in every style except capitals.
 NEVER_IN_CAPITALS = frozenset(
     [name for name, form in FORMATS.items() if form.language != "figures"][::6]
 )
-SHORTEST = 4  # letters of a word that is typed wrong
+SHORTEST = 4  # minimum length of a mistyped word
 AT_ONCE = 1000
 
 
@@ -50,7 +50,7 @@ def learned(date: Date) -> bool:
 
 
 def rows(part: str, count: int, seed: int) -> list[Date]:
-    """Dates of a part, as the network learns them."""
+    """Rows of a part for the network."""
     cells = (
         one
         for first in range(0, 10 * count, AT_ONCE)
@@ -61,15 +61,16 @@ def rows(part: str, count: int, seed: int) -> list[Date]:
 
 
 def unseen(count: int, seed: int) -> list[Date]:
-    """Dates of the test part, in formats and capitals that do not meet in the training part."""
+    """Dates of the test part, in combinations of format and capitals that the training part does
+    not have."""
     forms = sorted(NEVER_IN_CAPITALS)
     days = [date.fromisoformat(one.iso) for one in dates(seed, "test", count)]
     return [written(day, forms[k % len(forms)], CAPITALS) for k, day in enumerate(days)]
 
 
 def mistyped(right: list[Date], seed: int) -> list[Date]:
-    """The same dates, of those that have a long word, with one mistake in it: two letters
-    exchanged, one left out, or one twice. The first letter stays."""
+    """The dates that have a long word, with one mistake in it: two letters swapped, one missing, or
+    one doubled. The first letter stays."""
     changed = []
     for k, one in enumerate(right):
         chance = Random(f"{seed} {k}")
@@ -93,7 +94,7 @@ if TYPE_CHECKING:
 
 SEED = 1
 ROWS = {"train": 40_000, "validation": 1000, "test": 6000}
-OTHERS = 1000  # dates of each kind that it has not learned
+OTHERS = 1000  # test dates of each unseen kind
 SETTINGS: dict[str, dict[str, Any]] = {
     "text": {"level": "characters", "min_count": 1},
     "model": {
@@ -121,7 +122,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 SHOWN = "Mittwoch, der 24. Oktober 2012"
 EXAMPLES = 6
-LONGEST = 12  # letters of an answer that are shown
+LONGEST = 12  # letters shown of an answer
 
 
 def run(out: Path) -> None:
@@ -173,8 +174,8 @@ _PURPOSE = {"train": "train on", "validation": "validate on", "test": "test on"}
 
 # -------------------------------------------------------------------- 2: training
 def _say_training(console: Console, out: Path) -> tuple[AnyModel, AnyModel]:
-    """The network with attention and, in a second process, the one without. Both are runs below the
-    folder, which the commands that are named at the end can use."""
+    """Trains the network with attention and, in a second process, the one without. Both become runs
+    in the folder, for the commands printed at the end."""
     heading(console, 2, "Training from scratch, with and without attention")
     from ensue.runs.load import load_run
     from ensue.runs.train import train_run
@@ -214,7 +215,7 @@ def _size(model: AnyModel) -> int:
 
 
 def _configured(out: Path, name: str, attention: str) -> tuple[RunConfig, RunFolder]:
-    """A run with these settings; a run with other settings or of another version starts again."""
+    """The configuration of a run; deletes a run that has other settings or another version."""
     from ensue.runs.config import RunConfig
     from ensue.runs.train import settle
     from ensue.training import RunFolder
@@ -234,7 +235,7 @@ def _configured(out: Path, name: str, attention: str) -> tuple[RunConfig, RunFol
 
 
 def _continues(folder: RunFolder, config: RunConfig) -> bool:
-    """Whether a run has this configuration, and is not finished."""
+    """Whether an unfinished run has this configuration."""
     from ensue.runs.config import RunConfig
 
     try:

@@ -1,4 +1,4 @@
-"""Looking into networks: how gradients flow through time, and what stops them.
+"""Diagnosis of networks: how gradients flow through time, and what stops them.
 
 >>> found = flow_of_cell("SimpleRNN", FreshNetwork(hidden_size=8, steps=20, gain=0.5))
 >>> [finding.name for finding in found.findings]

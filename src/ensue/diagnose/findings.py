@@ -1,4 +1,4 @@
-"""Named findings of a flow: what is so, and why, in a line each."""
+"""Named findings on a gradient flow, each explained in one line."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from ensue.diagnose.gates import GateFlow
 
-LEFT, GROWN = 0.01, 100.0  # of a derivative, from where it is called vanished or exploded
-STUCK = 0.5  # of a gate's values, from where it is called saturated
+LEFT, GROWN = 0.01, 100.0  # thresholds of a derivative that vanished or exploded
+STUCK = 0.5  # share of a gate's values from which it is called saturated
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Finding:
 
 
 def reach_of(logs: Sequence[float]) -> int:
-    """The greatest distance up to which log ‖∂s_T/∂s_{T−d}‖ never falls below 1 %."""
+    """The greatest distance up to which ‖∂s_T/∂s_{T−d}‖ never falls below 1 %."""
     least = math.log(LEFT)
     for distance, log in enumerate(logs):
         if log < least:
@@ -31,7 +31,7 @@ def reach_of(logs: Sequence[float]) -> int:
 
 
 def rate_of(logs: Sequence[float]) -> float:
-    """The factor of a step: the norm at the greatest distance that is a number, per step."""
+    """The mean factor per step, from the norm at the greatest distance with a finite logarithm."""
     finite = [(d, log) for d, log in enumerate(logs) if d and math.isfinite(log)]
     if not finite:
         return 0.0
@@ -42,7 +42,8 @@ def rate_of(logs: Sequence[float]) -> float:
 def findings_of(
     where: str, logs: Sequence[float], gates: Sequence[GateFlow], bound: float | None
 ) -> list[Finding]:
-    """logs: log ‖∂s_T/∂s_{T−d}‖ by distance; bound: of a step, None if unbounded."""
+    """The findings of a layer. logs: log ‖∂s_T/∂s_{T−d}‖ by distance; bound: of one step, None if
+    unbounded."""
     steps = len(logs) - 1
     findings = []
     most = max(range(len(logs)), key=lambda d: logs[d])

@@ -38,8 +38,8 @@ LEAVES = ("x", "state")
 
 @dataclass(frozen=True)
 class Spectrum:
-    """A recurrent matrix: its largest singular value, and its spectral radius, the largest absolute
-    value of its eigenvalues; None if it is not square."""
+    """Facts of a recurrent matrix: its largest singular value, and its spectral radius (the largest
+    absolute value of its eigenvalues; None if it is not square)."""
 
     name: str
     singular: float
@@ -62,7 +62,7 @@ def spectra(track: Track) -> list[Spectrum]:
 
 
 def step_bound(track: Track) -> float | None:
-    """The most that ‖∂s'/∂s‖₂ can be at any state and input; None where gates multiply."""
+    """The upper bound of ‖∂s'/∂s‖₂ over all states and inputs; None if gates multiply."""
     equations = track.equations
     rows = []
     for part in equations.state.values():
@@ -110,7 +110,7 @@ def _bound_of(
 
 
 def _size(node: Node, blocks: Blocks) -> float | None:
-    """The largest absolute value of what is the same at every step; None if it is not."""
+    """The largest absolute value of a node that is the same at every step; None for others."""
     if any(inside_node.op in (*LEAVES, "mask") for inside_node in below([node])):
         return None
     like: Tensor = next(iter({**blocks.matrices, **blocks.vectors}.values()))
@@ -161,9 +161,9 @@ def _run(module: torch.nn.Module, x: Tensor, state: object) -> Tensor:
 
 @dataclass(frozen=True)
 class FlowSettings:
-    """rows: the longest ones, whose mean is shown; steps: the last ones of them; map_steps: of the
-    dependency map; clip: τ of clipping, None for none; updates: by the norm-preserving regulariser,
-    0 for none."""
+    """rows: number of longest rows, whose mean is shown; steps: maximum number of their last steps;
+    map_steps: size of the dependency map; clip: τ of clipping, or None; updates: number of updates
+    by the norm-preserving regulariser, or 0."""
 
     rows: int = 3
     steps: int = 200
@@ -183,9 +183,9 @@ class FlowSettings:
 
 @dataclass(frozen=True)
 class TrackFlow:
-    """One cell in one direction. gradient: ‖∂L/∂s_t‖ and states: ‖h_t‖ by step; logs: log
-    ‖∂s_T/∂s_{T−d}‖ by distance, the median of rows, between `low` and `high`; parts: the same of
-    each part of the state; bound: the most that a step can be, None for gated cells; forward: ‖h_t‖
+    """The flow of one cell in one direction. gradient: ‖∂L/∂s_t‖ and states: ‖h_t‖ by step; logs:
+    log ‖∂s_T/∂s_{T−d}‖ by distance, the median of rows, between `low` and `high`; parts: the same
+    for each part of the state; bound: upper bound of a step, None for gated cells; forward: ‖h_t‖
     with other activations."""
 
     name: str
@@ -215,14 +215,14 @@ class TrackFlow:
 
     @property
     def rate(self) -> float:
-        """The factor of a step."""
+        """The mean factor per step."""
         return rate_of(self.logs)
 
 
 @dataclass(frozen=True)
 class PassageFlow:
-    """A recurrent layer or stack. map: ‖∂L_t/∂x_k‖ by t and k; in_turn: it was called step by
-    step, and its map holds what it read constant."""
+    """The flow of a recurrent layer or stack. map: ‖∂L_t/∂x_k‖ by t and k; in_turn: whether it was
+    called step by step (the map then treats its inputs as constants)."""
 
     name: str
     tracks: tuple[TrackFlow, ...]
@@ -232,7 +232,8 @@ class PassageFlow:
 
 @dataclass(frozen=True)
 class Flow:
-    """What was found. title: of what; cost: of the sequences looked at, summed over targets."""
+    """The gradient flow of a network. title: of the network; cost: of the observed sequences,
+    summed over targets."""
 
     title: str
     cost: float
@@ -249,13 +250,13 @@ class Flow:
         return [finding for track in self.tracks for finding in track.findings]
 
     def __repr__(self) -> str:
-        from ensue.diagnose.flow_report import document  # printing is no part of computing
+        from ensue.diagnose.flow_report import document  # computing must not import printing
         from ensue.drawing.document import as_text
 
         return as_text(document(self))
 
     def _repr_html_(self) -> str:
-        from ensue.diagnose.flow_report import document  # drawing is no part of computing
+        from ensue.diagnose.flow_report import document  # computing must not import drawing
         from ensue.drawing.document import as_block
 
         return as_block(document(self))
@@ -274,9 +275,9 @@ def flow_of(
     forward: Forward | None = None,
 ) -> Flow:
     """The gradient flow of every recurrent layer in a network in float64. cost: calls the network
-    and returns the sum over all targets; targets: their number; forward: ‖h_t‖ with other
-    activations, of cells that have some. The regulariser's updates change the network: pass a
-    copy."""
+    and returns the sum over all targets; targets: their number; forward: also measure ‖h_t‖ with
+    other activations, for cells that have some. The regulariser's updates change the network: pass
+    a copy."""
     how = settings or FlowSettings()
 
     def look() -> Observed:
@@ -340,7 +341,7 @@ def _parts(decays: list[Decay]) -> dict[str, tuple[float, ...]]:
 def _over_rows(
     rows: list[tuple[float, ...]], of: Callable[[list[float]], float]
 ) -> tuple[float, ...]:
-    """By distance, of the rows that are so long."""
+    """A statistic by distance, over the rows that are long enough."""
     return tuple(of([value for value in each if value is not None]) for each in zip_longest(*rows))
 
 

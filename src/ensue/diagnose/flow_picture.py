@@ -1,4 +1,4 @@
-"""A flow as one picture: a panel for each thing that was measured."""
+"""A flow as one picture, with a panel for each measurement."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ensue.drawing.chart import MARGIN, Axis, Key, Panel, Ticks, colour_of, head
 from ensue.drawing.svg import BLUE, INK, QUIET, RULE, Drawing, Point
 from ensue.drawing.theme import PAPER, mixed
 
-WIDE, GAP, AXIS = 1120.0, 48.0, 58.0  # of all; between panels; left of a field, for its numbers
+WIDE, GAP, AXIS = 1120.0, 48.0, 58.0  # total width; between panels; left margin, for numbers
 PANEL, HIGH = (WIDE - 2 * MARGIN - GAP) / 2, 216.0
 HEAD, FOOT = 76.0, 66.0  # above and below a panel's field
-LOWEST, HIGHEST = 1e-12, 1e12  # what is drawn of a norm
+LOWEST, HIGHEST = 1e-12, 1e12  # smallest and largest norm that is drawn
 MOST_SQUARES = 60
 SAID = {"healthy": "#15803d", "vanishing": "#b45309", "exploding": "#be123c"}
 LINE = 96  # characters of a finding
@@ -31,7 +31,8 @@ def number(value: float) -> str:
 
 
 def pooled(rows: Sequence[Sequence[float]], most: int) -> list[list[float]]:
-    """At most `most` squares a side; each shows the maximum of the squares that it replaces."""
+    """A map with at most `most` squares per side; each has the maximum of the squares that it
+    replaces."""
     size = -(-len(rows) // most) or 1
     starts = range(0, len(rows), size)
     return [
@@ -41,7 +42,7 @@ def pooled(rows: Sequence[Sequence[float]], most: int) -> list[list[float]]:
 
 
 def draw(flow: Flow, titled: bool = True) -> str:
-    """The picture as SVG. titled: with its title and findings, which a page has already."""
+    """The picture as SVG. titled: with title and findings; a page has them already."""
     drawing, top = Drawing(), 8.0
     if titled:
         top = heading(drawing, "Gradient flow", flow.title)
@@ -132,7 +133,7 @@ def _jacobians(drawing: Drawing, flow: Flow, at: Point) -> None:
 
 
 def _above(curve: Curve) -> list[tuple[float, float]]:
-    """Up to where a curve leaves the field at its bottom."""
+    """The part of a curve before it leaves the field at its bottom."""
     lines = []
     for x, y in curve:
         lines.append((x, max(y, LOWEST)))

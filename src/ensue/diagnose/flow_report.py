@@ -14,9 +14,9 @@ from ensue.diagnose.remedies import Regularised
 from ensue.drawing.document import Block, Document, Figure, Lines, Paragraph, Section, Table
 
 FORMAT = 1
-PLACES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)  # distances and steps that are printed
+PLACES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)  # number of printed distances and steps
 SHADES = " ░▒▓█"
-MOST_SQUARES = 24  # of a map's side in a terminal
+MOST_SQUARES = 24  # maximum side of a map in a terminal
 OTHER = "gates"  # the colour of a finding that is not named after the gradient's size
 NORMS = (
     "h stands for the whole state, all its parts. Norms are spectral for matrices, Euclidean for "
@@ -25,7 +25,7 @@ NORMS = (
 
 
 def document(flow: Flow) -> Document:
-    """The findings first, then what was measured of each layer and direction, then remedies."""
+    """The document: findings, then measurements of each layer and direction, then remedies."""
     blocks: list[Block] = [_finding(finding, len(flow.tracks) > 1) for finding in flow.findings]
     blocks.append(Figure(draw(flow, titled=False)))
     for passage in flow.passages:
@@ -45,7 +45,7 @@ def _finding(finding: Finding, several: bool) -> Paragraph:
 
 
 def places(most: int, candidates: Sequence[int] = PLACES) -> list[int]:
-    """Round numbers up to the greatest, which is among them."""
+    """Round numbers up to the greatest candidate, and the greatest itself."""
     return sorted({*(place for place in candidates if place < most), most})
 
 
@@ -83,7 +83,7 @@ def _track(track: TrackFlow) -> Section:
 
 
 def _theory(track: TrackFlow) -> list[str]:
-    """What the matrices say, and what theory allows to conclude."""
+    """The spectra of the matrices, and what follows from theory."""
     texts = [
         f"{spectrum.name}: σ_max {spectrum.singular:.4g}"
         + ("" if spectrum.radius is None else f", spectral radius {spectrum.radius:.4g}")
@@ -93,7 +93,7 @@ def _theory(track: TrackFlow) -> list[str]:
 
 
 def verdict(track: TrackFlow) -> str:
-    """What the bound allows to say before anything is measured."""
+    """The conclusion from the bound alone, without measurement."""
     if track.bound is None:
         return "no such bound: gates multiply the state; see the measurement"
     if track.bound < 1:
@@ -106,7 +106,7 @@ def _power(log: float) -> str:
 
 
 def _map(passage: PassageFlow) -> Section:
-    """The dependency map in shades, each of a power of ten."""
+    """The dependency map in shades, one per power of ten."""
     squares = pooled(passage.map, MOST_SQUARES)
     most = max((value for row in squares for value in row), default=0.0)
     title = (

@@ -1,9 +1,9 @@
 """The gates of a cell, found in its graph, and what a state keeps past them.
 
-A gate is a logistic function of input or state that multiplies something. What a part of the state
-keeps from step to step is the factor of its old value in its new one, along sums and products of
-features alone: z of a GRU, 1 − u of other conventions, f of an LSTM's c. What was written at step k
-is there at step t by the shortcut write_k * Π_{j=k+1..t} keep_j.
+A gate is a logistic function of input or state that multiplies something. The share of a state part
+that a step keeps is the factor of its old value in its new one, along elementwise sums and
+products: z of a GRU, 1 − u of other conventions, f of an LSTM's c. A value written at step k
+reaches step t by the shortcut write_k * Π_{j=k+1..t} keep_j.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ensue.engine.bptt import step_leaves
 from ensue.engine.interpreter import evaluate
 from ensue.equations import Equations, Node, below
 
-SHUT, OPEN = 0.001, 0.999  # beyond these a gate's slope is less than a 250th of its most
+SHUT, OPEN = 0.001, 0.999  # beyond these a gate's slope is less than 1/250 of its maximum
 CANDIDATES = ("tanh", "relu", "softplus")
 
 
@@ -41,7 +41,7 @@ class GateFlow:
 @dataclass(frozen=True)
 class Shortcut:
     """The direct path of a part of the state. keep: the share that each step keeps, mean over units
-    and rows; arriving: the share of each step's writing that remains after the last one; equation:
+    and rows; arriving: the share of each step's write that remains after the last step; equation:
     both as text, "i_k * Π f_j"."""
 
     part: str
@@ -76,7 +76,7 @@ def _is_rest(node: Node, gate: Node) -> bool:
 
 
 def gate_name(equations: Equations, gate: Node, number: int) -> str:
-    """The author's name of a gate, else a name from its matrix."""
+    """The author's name of a gate; if there is none, a name from its matrix."""
     if gate in equations.names:
         return equations.names[gate]
     products = [node.attr for node in below([gate]) if node.op == "product"]
@@ -104,7 +104,7 @@ def gate_flows(track: Track) -> list[GateFlow]:
 
 
 def _values(track: Track, row: RowTrack, nodes: Sequence[Node]) -> list[Tensor]:
-    """Each (steps, features), in the order of the cell."""
+    """The values of nodes, each (steps, features), in the order of computation."""
     if not nodes:
         return []
     leaves = step_leaves(track.equations, row.x, row.old, None)
@@ -126,8 +126,8 @@ def mean_over_rows(rows: Sequence[Tensor]) -> tuple[float, ...]:
 
 
 def factor_in(root: Node, node: Node) -> Node | None:
-    """What `wanted` is multiplied by in `root`, feature by feature; None where it does not stand
-    in it other than inside of a function or a matrix product."""
+    """The factor by which `root` multiplies `node`, feature by feature; None if `node` only occurs
+    inside a function or a matrix product."""
     graph = root.graph
     if root is node:
         return graph.constant(1.0)
@@ -147,7 +147,7 @@ def factor_in(root: Node, node: Node) -> Node | None:
 
 
 def shortcuts(track: Track) -> list[Shortcut]:
-    """One for each part of the state that keeps something of itself and writes a candidate."""
+    """A shortcut for each part of the state that keeps a share of itself and writes a candidate."""
     equations = track.equations
     ways = []
     for part, root in equations.state.items():
@@ -175,7 +175,7 @@ def _shortcut(track: Track, part: str, keep: Node, write: Node) -> Shortcut:
 
 
 class _Names:
-    """Factors as text: u, (1 − u), 0.5."""
+    """Writes factors as text: u, (1 − u), 0.5."""
 
     def __init__(self, equations: Equations) -> None:
         gates = gates_of(equations)

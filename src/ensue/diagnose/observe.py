@@ -30,7 +30,7 @@ from ensue.layers.recurrent import Recurrent
 # s is the whole state, all parts concatenated. The product of the steps' Jacobians is scaled as it
 # grows or shrinks: its norm is right far beyond the range of a float.
 
-MOST_NUMBERS = 1 << 22  # of the Jacobians that are computed at once
+MOST_NUMBERS = 1 << 22  # maximum size of the Jacobians that are computed at once
 
 
 def step_jacobians(track: Track, row: RowTrack) -> Iterator[Tensor]:
@@ -43,7 +43,7 @@ def step_jacobians(track: Track, row: RowTrack) -> Iterator[Tensor]:
         old = tuple(part[piece] for part in row.old)
         leaves = step_leaves(equations, row.x[piece], old, None)
         by_part = [jacobian(equations, part, leaves, blocks) for part in equations.old.values()]
-        whole = torch.cat(by_part, 2)[:, -width:]  # the output stands before the state
+        whole = torch.cat(by_part, 2)[:, -width:]  # the output comes before the state
         yield from whole.flip(0)
 
 
@@ -60,8 +60,8 @@ def spectral_norm(matrix: Tensor) -> float:
 
 @dataclass(frozen=True)
 class Decay:
-    """log ‖∂s_T/∂s_{T−d}‖₂ of distances d = 0, 1, …, T; of each part of the state by itself, where
-    there are several: log ‖∂c_T/∂c_{T−d}‖₂."""
+    """log ‖∂s_T/∂s_{T−d}‖₂ for distances d = 0, 1, …, T; with several parts, also for each part of
+    the state: log ‖∂c_T/∂c_{T−d}‖₂."""
 
     whole: tuple[float, ...]
     parts: dict[str, tuple[float, ...]]
@@ -72,7 +72,7 @@ class Decay:
 
 
 def decay(track: Track, row: RowTrack) -> Decay:
-    """Over the distance from the last step of a row."""
+    """The decay by distance from the last step of a row."""
     widths = [part.shape[1] for part in row.new]
     names = track.cell.parts if len(widths) > 1 else ()
     product = torch.eye(sum(widths), dtype=row.x.dtype)
@@ -108,8 +108,8 @@ Layer = Recurrent | DropIn
 
 @dataclass(frozen=True)
 class RowTrack:
-    """One row: x (steps, input), the state before and after each step, each part (steps,
-    features), and ∂L/∂(state after it) (steps, features of all parts)."""
+    """One row: x (steps, input); the state before and after each step, each part (steps, features);
+    and ∂L/∂(state after each step) (steps, features of all parts)."""
 
     x: Tensor
     old: State
@@ -156,16 +156,15 @@ class Track:
 
 @dataclass(frozen=True)
 class Passage:
-    """A layer, or a stack of them, over sequences: x (steps, input) of each row at its bottom,
-    its tracks from the bottom up, and `entering` (steps, features): ∂L/∂y of each row, which
-    enters at its top."""
+    """A layer, or a stack of layers, over sequences: x (steps, input) of each row, the tracks from
+    the bottom up, and `entering` (steps, features): ∂L/∂y of each row at the top."""
 
     name: str
     module: Layer
     rows: tuple[Tensor, ...]
     entering: tuple[Tensor, ...]
     tracks: tuple[Track, ...]
-    in_turn: bool  # called step by step: what it read may depend on what it said before
+    in_turn: bool  # called step by step: inputs may depend on earlier outputs
 
 
 @dataclass(frozen=True)
@@ -190,8 +189,8 @@ class _Call:
 def observe(
     network: nn.Module, cost: Callable[[], Tensor], most_rows: int, most_steps: int
 ) -> Observed:
-    """Runs `cost`, which calls the network, and looks at all recurrent layers in it. most_rows:
-    the longest of them; most_steps: the last ones."""
+    """Runs `cost`, which calls the network, and observes all recurrent layers in it. most_rows:
+    limit, longest rows first; most_steps: limit, last steps only."""
     modules = {
         module: name.removeprefix("reader.")
         for name, module in network.named_modules()
@@ -259,10 +258,10 @@ def _flat(values: Sequence[Any]) -> list[Tensor]:
 
 @dataclass(frozen=True)
 class _Seen:
-    """A call with ∂L/∂(each state) and ∂L/∂y."""
+    """A call with its derivatives ∂L/∂(each state) and ∂L/∂y."""
 
     call: _Call
-    slopes: list[list[State]]  # of each recurrence, step by step
+    slopes: list[list[State]]  # for each recurrence, by step
     entering: Tensor
 
 
@@ -329,7 +328,7 @@ def _way_name(way: int, directions: int) -> str:
 
 
 def _lengths(chain: Sequence[_Seen]) -> list[int]:
-    """Steps of each sorted row, over all calls; 0 where one of its cells has none."""
+    """Number of steps of each sorted row, over all calls; 0 if one of its cells has none."""
     first = chain[0].call.unrolled
     lengths = []
     for row in range(first[0].recurrence.x.shape[1]):

@@ -24,7 +24,7 @@ from ensue.engine.bptt import recording, step_leaves
 from ensue.engine.interpreter import Blocks, evaluate
 from ensue.training.optimiser import Adam
 
-RATE = 0.01  # of Adam, for updates by the regulariser alone
+RATE = 0.01  # learning rate of Adam, for updates by the regulariser alone
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Regularised:
 
 
 def clipping(network: nn.Module, cost: Callable[[], Tensor], threshold: float) -> Clipping:
-    """The gradient of a mean cost, by norm."""
+    """The gradient norm of a mean cost."""
     parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
     with recording():  # no kernel is compiled for one pass
         value = cost()

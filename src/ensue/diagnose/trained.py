@@ -22,9 +22,9 @@ from ensue.errors import DataError, OptionError, unknown
 from ensue.layers.dropin import DropIn
 from ensue.layers.recurrent import Recurrent, as_cell
 from ensue.runs.load import Loading, open_run
-from ensue.runs.messages import Say, nobody
+from ensue.runs.messages import MessageCallback, nobody
 from ensue.tasks.any_model import AnyModel
-from ensue.tasks.given import part_to_evaluate
+from ensue.tasks.data_argument import part_to_evaluate
 from ensue.training import RunFolder, Source
 
 CLASSES = 10
@@ -34,9 +34,9 @@ COSTS = ("all", "last")
 
 @dataclass(frozen=True)
 class FreshNetwork:
-    """Layers with fresh weights over normal inputs, below a softmax of ten classes drawn by chance.
-    gain: factor of the recurrent matrices; scale: of the inputs; bias: added to each gate by name;
-    cost: of "all" steps or of the "last" one."""
+    """Layers with fresh weights and normally distributed inputs, below a softmax over ten random
+    classes. gain: factor of the recurrent matrices; scale: factor of the inputs; bias: added to
+    each gate, by name; cost: of "all" steps or of the "last" one."""
 
     input_size: int = 16
     hidden_size: int = 64
@@ -68,8 +68,8 @@ class Probe(nn.Module):
         self.layer, self.output = layer, nn.Linear(width, CLASSES)
 
     def forward(self, x: Tensor, targets: Tensor, lengths: Tensor | None, last: bool) -> Tensor:
-        """x as the layer takes it, lengths (batch,) or None. last: the cost of the last step of
-        each row alone."""
+        """The cost for x in the layer's layout, lengths (batch,) or None. last: the cost of only
+        the last step of each row."""
         batch_first = bool(getattr(self.layer, "batch_first", False))
         y = self.layer(x, lengths=lengths)[0]
         y = y.transpose(0, 1) if batch_first else y
@@ -99,7 +99,7 @@ def flow_of_cell(
             bidirectional=fresh.bidirectional,
             init=fresh.init,
         ).double()
-        layer.reset_parameters()  # drawn in float64: orthogonal to its last digit
+        layer.reset_parameters()  # drawn in float64: orthogonal to full precision
         _changed(layer, fresh)
         rows = (settings or FlowSettings()).rows
         x = fresh.scale * torch.randn(fresh.steps, rows, fresh.input_size, dtype=torch.float64)
@@ -202,9 +202,10 @@ def flow_of_run(
     how: Loading,
     settings: FlowSettings | None = None,
     files: Sequence[str] = (),
-    say: Say = nobody,
+    say: MessageCallback = nobody,
 ) -> Flow:
-    """A run on its validation part, or on files in its place; the test part stays closed."""
+    """The flow of a run on its validation part, or on `files` instead; the test part is not
+    read."""
     run = open_run(folder, how, say)
     data: DataSettings = run.config.data
     if files:
@@ -217,7 +218,7 @@ def flow_of_run(
 def flow_of_model(
     model: AnyModel, data: Any, settings: FlowSettings | None = None, **columns: str
 ) -> Flow:
-    """A fitted model on rows with what is to be answered: in memory, a data frame or a file."""
+    """The flow of a fitted model on labelled rows: in memory, a data frame or a file."""
     model.must_be_fitted()
     refuse_without_cells(model, "flow")
     part = part_to_evaluate(model, data, columns)
@@ -227,7 +228,7 @@ def flow_of_model(
 def refuse_without_cells(model: AnyModel, where: str) -> None:
     """Raises an error for a model without a recurrent layer."""
     if not any(is_layer(module) for network in model.networks for module in network.modules()):
-        keys = [key for key in ("encoder", "family") if hasattr(model.model, key)]
+        keys = [key for key in ("encoder", "family") if hasattr(model.settings, key)]
         hint = f"; --set model.{keys[0]}=recurrent trains one" if keys else ""
         raise OptionError(
             f"{where}: expected a model with recurrent layers, got {model.describe()}" + hint
@@ -235,7 +236,8 @@ def refuse_without_cells(model: AnyModel, where: str) -> None:
 
 
 def flow_of_part(model: AnyModel, part: Any, settings: FlowSettings | None, title: str) -> Flow:
-    """The first member's training cost, without dropout, on the longest rows of a part."""
+    """The flow of the first member's training cost, without dropout, on the longest rows of a
+    part."""
     how = settings or FlowSettings(clip=None)
     how = replace(how, clip=how.clip or model.train.clip or 1.0)
     network = _in_float64(model.networks[0])
@@ -256,7 +258,8 @@ def _in_float64(network: nn.Module) -> nn.Module:
 
 
 def _cost(network: nn.Module, batches: Sequence[Any]) -> Callable[[], Tensor]:
-    """Summed over batches, the state carried from each to the next if the network carries one."""
+    """The cost summed over batches; if the network carries its state, from each batch to the
+    next."""
 
     def cost() -> Tensor:
         carried: Mapping[str, Tensor] = {}

@@ -1,4 +1,5 @@
-"""Pictures: shapes, layout and charts as SVG, light and dark, and as files. Knows no equations."""
+"""Pictures: shapes, layout and charts as SVG, light and dark, and as files. Independent of
+equations."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -10,12 +11,12 @@ __all__ = ["themed", "write"]
 if TYPE_CHECKING:
     from ensue.drawing.formats import write as write
 
-# Loaded when they are first asked for, from the module that defines them.
+# Loaded at first use, from the module that defines them.
 _LATER = {
     "write": "formats",
 }
 
-if not TYPE_CHECKING:  # a type checker would take every name for one that is there
+if not TYPE_CHECKING:  # a type checker would accept every name
 
     def __getattr__(name: str) -> Any:
         if name in _LATER:

@@ -16,15 +16,15 @@ from typing import NamedTuple
 Point = tuple[float, float]
 
 SWEEPS = 16
-FEW_INPUTS = 4  # whose orders are all tried
-TURNED = 1.2  # crossings that two boxes in the wrong order are as bad as
+FEW_INPUTS = 4  # maximum number of inputs whose orders are all tried
+TURNED = 1.2  # penalty of two boxes in the wrong order, in crossings
 SETTLING = 240  # rounds of levelling
-GAP = 16.0  # between things in a column
-ALMOST = 8.0  # a bend smaller than this is taken out
+GAP = 16.0  # distance between nodes in a column
+ALMOST = 8.0  # smaller bends are removed
 
 
 class Box(NamedTuple):
-    """Room for one thing: its width, and how far it reaches above and below its line."""
+    """The space of one node: its width, and its extent above and below its line."""
 
     width: float
     above: float
@@ -42,19 +42,19 @@ class Arrangement(NamedTuple):
     height: float
 
 
-PASSING = Box(0.0, 3.0, 3.0)  # the room of an edge where it passes a column
+PASSING = Box(0.0, 3.0, 3.0)  # the space of an edge that passes a column
 
 
 @dataclass
 class _Grid:
-    """Nodes in columns. Beyond the boxes there is a node wherever an edge passes a column."""
+    """Nodes in columns: the boxes, and a node wherever an edge passes a column."""
 
     boxes: list[Box]
     columns: list[list[int]]  # nodes from top to bottom
     links: list[tuple[int, int]]  # between neighbouring columns
-    chains: list[list[int]]  # for each edge its nodes, ends included
-    real: int  # nodes below this number are boxes
-    ordered: frozenset[int]  # boxes that should stand in a column by their numbers
+    chains: list[list[int]]  # for each edge its nodes, including both ends
+    real: int  # nodes with a smaller index are boxes
+    ordered: frozenset[int]  # boxes that should be sorted in their column by index
 
     @cached_property
     def before(self) -> dict[int, list[int]]:
@@ -66,7 +66,8 @@ class _Grid:
 
     @cached_property
     def weights(self) -> dict[tuple[int, int], float]:
-        """How much a link wants to be level: long edges most, then one-to-one links."""
+        """The weights with which links are made level: highest for long edges, then for one-to-one
+        links."""
         return {(a, b): self._weight(a, b) for a, b in self.links}
 
     def _weight(self, a: int, b: int) -> float:
@@ -127,7 +128,7 @@ def _grid(
     column: list[int],
     ordered: frozenset[int],
 ) -> _Grid:
-    """Edges cut into links; edges from one node share the nodes on their common way."""
+    """Cuts edges into links; edges from one node share the nodes on their common path."""
     rooms = list(boxes)
     columns: list[list[int]] = [[] for _ in range(max(column, default=0) + 1)]
     for n, k in enumerate(column):
@@ -160,8 +161,7 @@ def _order(grid: _Grid) -> None:
 
 
 def _swept(grid: _Grid, by_number: bool) -> tuple[float, list[list[int]]]:
-    """The best columns on the way of the sweeps. by_number: ordered boxes stay in the order
-    of their numbers."""
+    """The best columns of all sweeps. by_number: ordered boxes keep the order of their indices."""
     best, fewest = [list(c) for c in grid.columns], _untidy(grid)
     for sweep in range(SWEEPS):
         onward = sweep % 2 == 0
@@ -210,7 +210,7 @@ def _crossings(grid: _Grid) -> int:
 
 
 def _swap(grid: _Grid) -> None:
-    """Swaps neighbours in a column while that takes crossings away."""
+    """Swaps neighbours in a column while that reduces crossings."""
     place = {n: i for column in grid.columns for i, n in enumerate(column)}
 
     def cost(upper: int, lower: int) -> int:
@@ -236,7 +236,7 @@ def _swap(grid: _Grid) -> None:
 
 # -------------------------------------------------------------------- heights and sides
 def _heights(grid: _Grid) -> list[float]:
-    """The height of each node's line: links as level as the room in the columns allows."""
+    """The height of each node's line: links as level as the space in the columns allows."""
     y = [0.0] * len(grid.boxes)
     gaps = []
     for column in grid.columns:
@@ -251,7 +251,7 @@ def _heights(grid: _Grid) -> list[float]:
             for n in column:
                 pulls = [(y[m], grid.weights[m, n]) for m in grid.before[n]]
                 pulls += [(y[m], grid.weights[n, m]) for m in grid.after[n]]
-                if sweep >= SETTLING // 3:  # distances, not their squares: few bends
+                if sweep >= SETTLING // 3:  # distances instead of their squares: fewer bends
                     pulls = [(v, w / max(abs(v - y[n]), 0.3)) for v, w in pulls]
                 weight = sum(w for _, w in pulls)
                 heights.append(sum(v * w for v, w in pulls) / weight if pulls else y[n])
@@ -266,7 +266,7 @@ def _heights(grid: _Grid) -> list[float]:
 
 
 class _Straight:
-    """Takes small bends out of heights that are almost right."""
+    """Removes small bends from almost final heights."""
 
     def __init__(self, grid: _Grid, y: list[float], gaps: list[list[float]]) -> None:
         self.grid, self.y, self.gaps = grid, y, gaps
@@ -274,14 +274,15 @@ class _Straight:
         self.place = {n: (k, i) for k, column in columns for i, n in enumerate(column)}
 
     def room(self, n: int) -> tuple[float, float]:
-        """How far up and down a node may lie between its neighbours in the column."""
+        """The range of heights of a node between its neighbours in the column."""
         k, i = self.place[n]
         column, gap = self.grid.columns[k], self.gaps[k]
         low = self.y[column[i - 1]] + gap[i - 1] if i else -math.inf
         return low, self.y[column[i + 1]] - gap[i] if i + 1 < len(column) else math.inf
 
     def long_edges(self) -> None:
-        """Makes each long edge level if there is room: at the height of its start, else its end."""
+        """Makes each long edge level if there is space: at the height of its start, else of its
+        end."""
         y = self.y
         for chain in sorted(self.grid.chains, key=len):
             rooms = [self.room(n) for n in chain[1:-1]] or [(0.0, 0.0)]
@@ -293,14 +294,14 @@ class _Straight:
                     y[n] = level
 
     def small_bends(self) -> None:
-        """Levels links that are almost level: all that is level with one end moves with it."""
+        """Levels links that are almost level; all nodes level with one end move with it."""
         for a, b in sorted(self.grid.links, key=lambda link: self.place[link[1]]):
             bend = self.y[a] - self.y[b]
             if 0.1 < abs(bend) < ALMOST and not self._move(b, a, bend):
                 self._move(a, b, -bend)
 
     def _move(self, n: int, other: int, distance: float) -> bool:
-        """Moves n and what is level with it, if nothing is in the way."""
+        """Moves n and all nodes level with it, if nothing is in the way."""
         group, todo = {other}, [n]
         while todo:
             node = todo.pop()
@@ -318,8 +319,8 @@ class _Straight:
 def _apart(
     heights: Sequence[float], weights: Sequence[float] | None, gaps: Sequence[float]
 ) -> list[float]:
-    """The positions nearest to those wanted (weighted squares) that keep the gaps: after the
-    gaps are taken off, an isotonic regression, by pooling neighbours that are out of order."""
+    """The positions nearest to `heights` (weighted squares) that keep the gaps. After the gaps are
+    subtracted, this is an isotonic regression, solved by pooling adjacent violators."""
     offsets = [0.0]
     for gap in gaps:
         offsets.append(offsets[-1] + gap)

@@ -13,10 +13,10 @@ from typing import Literal, NamedTuple
 
 from ensue.drawing.svg import FAINT, INK, QUIET, RULE, Drawing, Point, text_width
 
-WIDE, MARGIN = 1060.0, 36.0  # of a picture with charts
+WIDE, MARGIN = 1060.0, 36.0  # width of a picture with charts
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#c4659a", "#b87f00", "#3b93c8", "#1e293b")
 GOOD = "#15803d"
-ROOM = 0.06  # of an axis, beyond the outermost values
+ROOM = 0.06  # margin of an axis beyond the outermost values
 MOST_TICKS = 7
 DECADES = tuple(10.0**k for k in range(-12, 13))
 HALVED_DECADES = tuple(m * power for power in DECADES for m in (1, 2, 5))
@@ -50,7 +50,8 @@ def round_numbers(low: float, high: float, most: int = MOST_TICKS) -> list[float
 
 @dataclass(frozen=True)
 class Axis:
-    """Values from `low` to `high` as places from `start` to `end`; those beyond lie on the end."""
+    """Maps values from `low` to `high` to positions from `start` to `end`; values outside are
+    clipped."""
 
     low: float
     high: float
@@ -68,7 +69,7 @@ class Axis:
         logarithmic: bool = False,
         room: float = ROOM,
     ) -> Axis:
-        """With room beyond the outermost, also where all are the same."""
+        """An axis with a margin beyond the outermost values, also if all are equal."""
         scaled = [math.log(value) if logarithmic else value for value in values]
         low, high = min(scaled), max(scaled)
         room = room * (high - low) or 0.5 * abs(high) or 1.0
@@ -86,8 +87,8 @@ class Axis:
         return self.start + (self.end - self.start) * share
 
     def ticks(self, *candidates: Sequence[float]) -> list[float]:
-        """Round numbers; of a logarithmic axis those inside, of the first list that has two of
-        them, else two near the ends."""
+        """Round numbers on the axis. A logarithmic axis takes the first list with at least two
+        numbers inside, else two numbers near its ends."""
         if not self.logarithmic:
             return round_numbers(self.low, self.high)
         for values in candidates or (DECADES, HALVED_DECADES):
@@ -110,7 +111,7 @@ class Panel:
     def axes(
         self, x_title: str, y_title: str, x_ticks: Ticks | None = None, y_ticks: Ticks | None = None
     ) -> None:
-        """Rules, numbers and titles; ticks: of the axes themselves, if none are given."""
+        """Draws rules, numbers and titles; ticks: by default those of the axes."""
         x, y, draw = self.x, self.y, self.drawing
         for value, words in labelled(y) if y_ticks is None else y_ticks:
             draw.line([(x.start, y(value)), (x.end, y(value))], RULE)
@@ -129,7 +130,7 @@ class Panel:
         thick: float = 2.2,
         dashes: str = "",
     ) -> list[Point]:
-        """A line through pairs of x and y; where they are."""
+        """Draws a line through pairs of x and y; returns their positions."""
         points = [self.at(x, y) for x, y in values]
         self.drawing.line(points, colour, thick, dashes)
         return points
@@ -140,8 +141,8 @@ def labelled(axis: Axis) -> Ticks:
 
 
 class Key(NamedTuple):
-    """What a colour means. mark: number of the mark, if it has one; shape: a line, an area, a
-    tick, or nothing next to the mark."""
+    """An entry of a legend. mark: index of the mark, if any; shape: a line, an area, a tick, or
+    nothing next to the mark."""
 
     name: str
     colour: str
@@ -172,7 +173,7 @@ def legend(drawing: Drawing, keys: Iterable[Key], left: float, y: float, right: 
 
 
 def heading(drawing: Drawing, title: str, *lines: str) -> float:
-    """The title of a picture and what it is about; where the rest begins."""
+    """Draws the title of a picture and its subtitle; returns where the rest begins."""
     drawing.words((MARGIN, 38), title, 22, INK, "start", weight=600)
     for k, line in enumerate(lines):
         drawing.words((MARGIN, 64 + 20 * k), line, 13, QUIET, "start")

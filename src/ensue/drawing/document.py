@@ -1,4 +1,4 @@
-"""A document: written once, printed for a terminal, as a page of its own, and for a notebook.
+"""A document: written once; shown in a terminal, as a web page, or in a notebook.
 
     Document("Backpropagation", "2 → 3 → 1", (
         Paragraph("x = (1, 2)"),
@@ -24,8 +24,8 @@ from ensue.drawing.theme import PAPER, css_variables
 from ensue.escape import printable, printable_lines
 
 INDENT = "  "
-WIDE = 1180  # pixels that a page fills at most
-LONGEST = 200  # characters of a cell on a page
+WIDE = 1180  # maximum width of a page in pixels
+LONGEST = 200  # maximum number of characters of a cell on a page
 
 
 # --- cells of a table -----------------------------------------------------------------------------
@@ -33,8 +33,8 @@ LONGEST = 200  # characters of a cell on a page
 
 @dataclass(frozen=True)
 class Bar:
-    """A number as a bar as long as value of most, with its interval as a line on it. quiet: not
-    the one that counts."""
+    """A number as a bar of length value/most, with its interval as a line. quiet: drawn less
+    prominently."""
 
     value: float
     text: str = ""
@@ -45,7 +45,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Range:
-    """An interval with its value as a dot, on a scale that others share."""
+    """An interval with its value as a dot, on a common scale."""
 
     value: float
     low: float
@@ -56,7 +56,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Curve:
-    """A line without axes. marked: which of the values has a dot."""
+    """A line without axes. marked: index of the value with a dot."""
 
     values: Sequence[float]
     marked: int
@@ -72,12 +72,12 @@ class Image:
 
 
 class Piece(NamedTuple):
-    """Words on a coloured background. strength: of the colour, 0 for none; label: text next to the
-    words that names the strength; note: shown under the pointer."""
+    """Words on a coloured background. strength: of the colour, 0 for none; label: the strength as
+    text next to the words; note: tooltip."""
 
     text: str
     strength: float = 0.0
-    hue: int = 0  # the number of a colour
+    hue: int = 0  # index of a colour
     label: str = ""
     note: str = ""
 
@@ -95,8 +95,8 @@ class Words:
 
 @dataclass(frozen=True)
 class HeatMap:
-    """A square for each pair of a row and a column, the stronger the greater its share, 0 … 1;
-    texts: in the squares. Also a block."""
+    """A heat map, as a cell or a block. Each square is the stronger, the greater its share, 0 … 1;
+    texts: in the squares."""
 
     rows: Sequence[str]
     columns: Sequence[str]
@@ -107,7 +107,7 @@ class HeatMap:
 
 
 Cell = str | int | float | Bar | Range | Curve | Image | Words | HeatMap
-NUMBERS = (int, float, Bar, Range)  # cells that stand at the right of their column
+NUMBERS = (int, float, Bar, Range)  # cells that are aligned right
 
 
 def _words_of(cell: Cell) -> str:
@@ -123,8 +123,8 @@ def _words_of(cell: Cell) -> str:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """label: the words it begins with, in the colour of that name or of the one that is named;
-    where: what the label is about; quiet: a remark; strong: what a reader looks for."""
+    """A paragraph. label: its first words, in the colour of that name or of `colour`; where: the
+    subject of the label; quiet: a remark; strong: an important result."""
 
     text: str
     label: str = ""
@@ -136,7 +136,7 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Lines:
-    """Lines whose columns were made with spaces."""
+    """Lines with columns aligned by spaces."""
 
     lines: Sequence[str]
 
@@ -151,7 +151,7 @@ class Formula:
 
 @dataclass(frozen=True)
 class Table:
-    """left: number of columns that are aligned left, the first ones; the others are aligned right.
+    """A table. left: number of first columns that are aligned left; the others are aligned right.
     kind: of its numbers, for their colour; room: minimum width of the first column in a terminal;
     most: maximum number of printed rows, 0 for all."""
 
@@ -165,8 +165,8 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture as SVG. lines: the same for a terminal; above: how much of it is cut
-    off for a page, such as a title that the page has already."""
+    """A picture as SVG. lines: its form in a terminal; above: height cut off on a page, such as a
+    title that the page already has."""
 
     svg: str
     lines: Sequence[str] = ()
@@ -175,7 +175,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Beside:
-    """Blocks next to each other, if there is room."""
+    """Blocks next to each other, if there is space."""
 
     blocks: Sequence[Block]
 
@@ -186,13 +186,14 @@ class Section:
     blocks: Sequence[Block]
 
 
-RUNNING = (Paragraph, Lines, Formula)  # text, of which nothing stands apart
+RUNNING = (Paragraph, Lines, Formula)  # running text
 Block = Paragraph | Lines | Formula | Table | Figure | HeatMap | Beside | Section
 
 
 @dataclass(frozen=True)
 class Document:
-    """about: what it shows, in a line; colours: those of labels and kinds of tables, by name."""
+    """A document. about: one line on its content; colours: of labels and kinds of tables, by
+    name."""
 
     title: str
     about: str
@@ -201,7 +202,7 @@ class Document:
 
 
 class Printed:
-    """What is printed as its document, in a terminal and in a notebook."""
+    """A result that prints as its document, in a terminal and in a notebook."""
 
     def document(self) -> Document:
         raise NotImplementedError
@@ -220,7 +221,7 @@ class Printed:
 
 
 class Drawn:
-    """What is drawn: with characters in a terminal, as a picture, and in a notebook."""
+    """A result that is drawn: with characters in a terminal, as a picture in a notebook."""
 
     title: ClassVar[str] = "Explanation"
 
@@ -242,8 +243,8 @@ class Drawn:
 
 
 def as_text(document: Document) -> str:
-    """What the document shows, then all blocks; an empty line separates blocks, except lines of
-    running text."""
+    """The document for a terminal: `about`, then all blocks. An empty line separates blocks, except
+    lines of running text."""
     groups, before = [[printable(document.about)] if document.about else []], None
     for one in _in_a_row(document.blocks):
         if lines := _texts(one):
@@ -275,7 +276,7 @@ def _paragraph_text(one: Paragraph) -> list[str]:
 
 
 def _table_text(one: Table) -> list[str]:
-    """Columns that are pictures alone are left out."""
+    """A table for a terminal; columns with only pictures are left out."""
     table_rows = one.rows[: one.most or None]
     right = {
         k for k, cells in enumerate(zip(*table_rows, strict=True)) if isinstance(cells[0], NUMBERS)
@@ -332,7 +333,7 @@ def _element(name: str, style: str, inside: str) -> str:
 
 
 def _html(one: Block, show: Show = html.on_page) -> str:
-    """show: makes a picture a part of the page."""
+    """A block as HTML. show: converts a picture for the page."""
     return PARTS[type(one)](one, show)
 
 
@@ -352,7 +353,7 @@ def _formula_html(one: Formula, show: Show) -> str:
 
 
 def _table_html(one: Table, show: Show) -> str:
-    """Words at the left in the first columns, numbers always at the right."""
+    """A table as HTML. The first columns are aligned left, numbers always right."""
 
     def row(tag: str, cells: Sequence[Cell], kinds: Sequence[Cell]) -> str:
         rights = [k >= one.left or isinstance(kind, NUMBERS) for k, kind in enumerate(kinds)]
@@ -437,7 +438,7 @@ PARTS: dict[type, Callable[..., str]] = {
 
 
 def as_block(document: Document) -> str:
-    """A titled part of another page."""
+    """The document as a titled part of another page."""
     parts = [f"<b>{escape(document.title)}</b>", _quiet(document.about)]
     parts += map(_html, document.blocks)
     inside = "".join(f"<div>{part}</div>" for part in parts if part)
@@ -463,7 +464,8 @@ section section { border: 0; padding: 0; }
 
 
 def as_page(document: Document) -> str:
-    """One HTML file: sections inside the document have a heading, those inside a section a card."""
+    """The document as one HTML file. Its sections have a heading; sections inside a section are
+    cards."""
     named = dict(document.colours)
     style = css_variables(**COLOURS, **named) + STYLE + f"main {{ max-width: {WIDE}px; }}\n"
     style += "".join(
@@ -482,12 +484,13 @@ def as_page(document: Document) -> str:
 
 
 def _as_it_is(svg: str, above: float) -> str:
-    """A picture follows its reader to dark paper, as the page does."""
+    """An unchanged picture; it follows dark mode, as the page does."""
     return svg
 
 
 def _chapter(one: Section) -> list[str]:
-    """A heading, then a card for each section in it, and one for each run of other blocks."""
+    """A section as a heading, then a card for each section in it and for each run of other
+    blocks."""
     parts = []
     for nested, blocks in groupby(one.blocks, lambda block: isinstance(block, Section)):
         inside = [part for part in (_html(block, _as_it_is) for block in blocks) if part]

@@ -1,7 +1,7 @@
-"""Pictures as files: SVG as it is, PNG and PDF by way of the extra `pictures`.
+"""Pictures as files: SVG directly, PNG and PDF with the extra `pictures`.
 
-vl-convert draws them: it needs no library of the system, brings a sans-serif font with it, and the
-text of its PDF files can be searched and copied.
+The extra installs vl-convert. It needs no system library, contains a sans-serif font, and the text
+of its PDF files can be searched and copied.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ensue.files.disk import refuse_target, write_whole
 if TYPE_CHECKING:
     from types import ModuleType
 
-SCALE = 2  # of a PNG: pixels for each unit of the picture
-MOST_PIXELS = 1 << 27  # of a PNG: half a gigabyte of memory
+SCALE = 2  # PNG pixels per unit of the picture
+MOST_PIXELS = 1 << 27  # maximum pixels of a PNG: half a gigabyte of memory
 SIZE = re.compile(r'<svg\b[^>]*? width="(\d+)" height="(\d+)"')
 SMALLEST = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>'
 
@@ -39,7 +39,7 @@ def _png(svg: str) -> bytes:
     size = SIZE.search(svg)
     if size:
         wide, high = (SCALE * int(group) for group in size.groups())
-        if wide * high > MOST_PIXELS:  # without memory the converter would end the process
+        if wide * high > MOST_PIXELS:  # the converter would crash the process when memory runs out
             raise RuntimeError(f"at most {MOST_PIXELS:,} pixels, got {wide:,} × {high:,}")
     return bytes(_converter().svg_to_png(svg, ppi=72 * SCALE))
 
@@ -49,13 +49,13 @@ def _pdf(svg: str) -> bytes:
 
 
 FORMATS: dict[str, Callable[[str], bytes]] = {".svg": str.encode, ".png": _png, ".pdf": _pdf}
-FIXED = (".png", ".pdf")  # these have one theme, light if none is named
+FIXED = (".png", ".pdf")  # these have one theme, light by default
 
 
 def write(svg: str, path: str | Path, theme: str = "auto") -> None:
-    """Writes a picture as the ending of the file says: .svg, .png or .pdf. The file is whole or
-    as it was before. theme: `light`, `dark`, or `auto`: an SVG follows its reader, others are
-    light.
+    """Writes a picture in the format of the file's ending: .svg, .png or .pdf. After an error the
+    old file is unchanged. theme: `light`, `dark`, or `auto` (an SVG follows its reader, others are
+    light).
 
     >>> from tempfile import TemporaryDirectory
     >>> from ensue.cells import GRU
@@ -78,7 +78,7 @@ def write(svg: str, path: str | Path, theme: str = "auto") -> None:
 
 
 def check(path: Path) -> None:
-    """Whether a picture can be written there, before hours are spent on it."""
+    """Raises an error if a picture cannot be written there; for use before a long computation."""
     ending = path.suffix.lower()
     if ending not in FORMATS:
         raise OptionError(

@@ -1,7 +1,7 @@
-"""Parts of pages: small pictures between words or in a table, and pictures of files.
+"""HTML parts of pages: small pictures in text or tables, and pictures of files.
 
-They suit light and dark pages: colours follow the page (`currentColor`, alone or mixed with a
-hue), and nothing is loaded.
+They suit light and dark pages: colours follow the page (`currentColor`, alone or mixed with a hue),
+and nothing is loaded.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ensue.drawing.theme import PAPER, themed
 
 LINE = "color-mix(in srgb, currentColor 18%, transparent)"
 SOFT = "color-mix(in srgb, currentColor 65%, transparent)"
-# Notebooks typeset what stands between two dollar signs, but not in here.
+# Notebooks typeset text between two dollar signs as mathematics, except in this element.
 NO_TYPESETTING = "tex2jax_ignore mathjax_ignore"
 HUES = ("#3b82f6", "#f59e0b", "#10b981", "#ec4899", "#8b5cf6", "#84cc16", "#06b6d4", "#ef4444")
 
@@ -41,7 +41,7 @@ HUES = ("#3b82f6", "#f59e0b", "#10b981", "#ec4899", "#8b5cf6", "#84cc16", "#06b6
 
 
 def tint(colour: str, share: float) -> str:
-    """A colour so thin that the page shows through."""
+    """A transparent colour."""
     return f"color-mix(in srgb, {colour} {100 * share:.0f}%, transparent)"
 
 
@@ -57,12 +57,13 @@ ACCENT = tone(BLUE.line)
 
 BAR, THICK = 110.0, 14.0
 WIDE, HIGH, MOST_TICKS = 680.0, 190.0, 6  # of a chart
-FAINTEST, STRONGEST = 0.05, 0.7  # of a heat map's colour: words on it must still be read
+FAINTEST, STRONGEST = 0.05, 0.7  # shares of a heat map's colour: text stays readable
 LONGEST_NAME = 18  # characters above a column
 
 
 def sparkline(values: Sequence[float], marked: int | None = None) -> str:
-    """A curve without axes. marked: the one with a dot. Values that are no numbers are left out."""
+    """A curve without axes. marked: index of the value with a dot. Values that are not finite are
+    left out."""
     wide, high, room = 160.0, 34.0, 4.0
     finite = [value for value in values if math.isfinite(value)]
     if len(finite) < 2:
@@ -87,8 +88,7 @@ def bar(
     interval: tuple[float, float] | None = None,
     colour: str = ACCENT,
 ) -> str:
-    """A bar as long as value of most, with the interval as a line on it; nothing where they
-    cannot be drawn."""
+    """A bar of length value/most, with the interval as a line; empty if they cannot be drawn."""
     ends = (value, *(interval or ()))
     if most <= 0 or not all(math.isfinite(end) and 0 <= end <= most * 1.000001 for end in ends):
         return ""
@@ -103,7 +103,7 @@ def bar(
 
 
 def span(value: float, low: float, high: float, scale: tuple[float, float]) -> str:
-    """An interval with its value as a dot, on a scale that others share."""
+    """An interval with its value as a dot, on a common scale."""
     begin, end = scale
     if not all(map(math.isfinite, (value, low, high, begin, end))) or begin >= end:
         return ""
@@ -119,7 +119,7 @@ def span(value: float, low: float, high: float, scale: tuple[float, float]) -> s
 
 
 class Band(NamedTuple):
-    """The last steps of a chart: what is expected, and between which bounds."""
+    """The last steps of a chart: expected values with their bounds."""
 
     value: Sequence[float]
     low: Sequence[float]
@@ -127,7 +127,8 @@ class Band(NamedTuple):
 
 
 def band_chart(times: Sequence[str], known: Sequence[float], band: Band) -> str:
-    """A line of what is known from the first time on, and one inside of a band up to the last."""
+    """A line of known values from the first time on, then expected values in a band up to the last
+    time."""
     x = Axis(0, max(len(times) - 1, 1), 58, WIDE - 36)
     y = Axis.over([*known, *band.low, *band.high, *band.value], HIGH - 26, 10)
 
@@ -152,7 +153,7 @@ def band_chart(times: Sequence[str], known: Sequence[float], band: Band) -> str:
 
 
 def image(png: bytes, text: str) -> str:
-    """A picture as high as two lines."""
+    """A picture with the height of two lines."""
     style = "height:3.2em;image-rendering:pixelated;vertical-align:middle;border-radius:3px"
     data = b64encode(png).decode("ascii")
     return f'<img src="data:image/png;base64,{data}" style="{style}" alt="{escape(text)}"/>'
@@ -164,8 +165,8 @@ def heat_map(
     shares: Sequence[Sequence[float]],
     words: Sequence[Sequence[str]] = (),
 ) -> str:
-    """A square for each pair, the stronger the greater its share, 0 … 1, with its words in it; the
-    share itself under the pointer."""
+    """A heat map. Each square is the stronger, the greater its share, 0 … 1; it contains its words,
+    and the share as a tooltip."""
     upright = any(len(name) > 3 for name in columns)
     head = "<th></th>" + "".join(_column(name, upright) for name in columns)
     lines = [f'<tr style="background:none">{head}</tr>']
@@ -241,7 +242,7 @@ MARK = re.compile(rf'(<rect [^>]*)fill="{PAPER}" stroke="{FAINT}"')  # a sign on
 BLANK = re.compile(rf'(<rect [^>]*)fill="{PAPER}"')
 SIZE = re.compile(r'width="(\d+)" height="(\d+)" viewBox="[^"]*"')
 FOR_A_FILE = '<svg xmlns="http://www.w3.org/2000/svg" class="ensue"'
-MARK_COLOUR = "#7b8798"  # hides the line below it, and bears dark and light words
+MARK_COLOUR = "#7b8798"  # hides the line below, and suits dark and light text
 
 
 def on_page(svg: str, above: float = 0.0) -> str:

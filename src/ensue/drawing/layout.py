@@ -1,4 +1,4 @@
-"""Tables of text for a terminal: aligned, cut to a width, nothing that could drive the terminal."""
+"""Tables of text for a terminal: aligned, cut to a width, with control characters escaped."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ensue.escape import printable
 
 
 def width_of(text: str) -> int:
-    """How many cells of a terminal the text takes."""
+    """The width of a text in terminal cells."""
     if text.isascii():
         return len(text)
     marks = sum(unicodedata.combining(c) > 0 for c in text)
@@ -29,7 +29,7 @@ def cut(text: str, width: int) -> str:
 
 
 def downwards(names: Sequence[str]) -> list[str]:
-    """Names above columns of two cells each, written downwards, their ends on the last line.
+    """Vertical names above columns of two cells each; they end on the last line.
 
     >>> downwards(["to", "sea"])
     ['  s', 't e', 'o a']
@@ -106,12 +106,13 @@ def time_text(seconds: float) -> str:
 
 
 def local_time(clock: str) -> str:
-    """A moment, as files hold it in UTC, by the clock on the wall: 2026-05-04 13:07."""
+    """A stored UTC time in local time: 2026-05-04 13:07."""
     return datetime.fromisoformat(clock).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 def figures(value: float) -> str:
-    """About four figures: 0.8750, 35.20, 1,734; powers of ten for what is very small or great."""
+    """A number with about four figures: 0.8750, 35.20, 1,734; very small and large ones with powers
+    of ten."""
     size = abs(value)
     if not math.isfinite(value) or 0 < size < 1e-4 or size >= 1e9:
         return f"{value:.3g}"
@@ -119,5 +120,5 @@ def figures(value: float) -> str:
 
 
 def between(low: float, high: float) -> str:
-    """An interval."""
+    """An interval as text."""
     return f"{figures(low)} … {figures(high)}"

@@ -1,4 +1,4 @@
-"""Numbers in rows and columns as shades: in a terminal, and as squares of a picture."""
+"""A matrix as shades: in a terminal, and as squares of a picture."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ensue.drawing.theme import PAPER, mixed
 from ensue.escape import printable
 
 ABOVE, BELOW = BLUE.line, STATES[1].line
-PALE, DEEP = "#f1f5f9", "#1e40af"  # colours of the weights 0 and 1
+PALE, DEEP = "#f1f5f9", "#1e40af"  # colours of weights 0 and 1
 FAINTEST = 0.04
-TURN = -50  # degrees, of names above narrow columns
-SLANT_UP, SLANT_RIGHT = 0.77, 0.64  # of a name's length that it then takes
+TURN = -50  # angle in degrees of names above narrow columns
+SLANT_UP, SLANT_RIGHT = 0.77, 0.64  # share of a name's length that its height then takes
 KEY = 9  # squares of the key
 Weights = Sequence[Sequence[float]]  # (rows, columns)
 
@@ -61,13 +61,13 @@ def matrix_text(
 
 
 def diverging(value: float, strongest: float = 0.9) -> str:
-    """From −1 (orange) by 0 (paper) to 1 (blue), the paler the smaller."""
+    """A colour for −1 (orange) through 0 (paper) to 1 (blue); smaller values are paler."""
     share = FAINTEST + (strongest - FAINTEST) * min(abs(value), 1.0)
     return mixed(PAPER, ABOVE if value >= 0 else BELOW, share)
 
 
 def shade(weight: float) -> str:
-    """From 0 to 1, the bolder the more."""
+    """A colour for 0 to 1; larger weights are stronger."""
     return mixed(PALE, DEEP, weight)
 
 
@@ -95,7 +95,8 @@ def squares(
     colour: Callable[[float], str],
     tip: Callable[[int, int], str],
 ) -> None:
-    """A square for each weight that has a colour; tip: under the pointer, with the weight."""
+    """Draws a square for each weight that has a colour; tip: the tooltip, followed by the
+    weight."""
     side = cell - (2.0 if cell > 12 else 1.0)
     for row, values in enumerate(weights):
         for column, weight in enumerate(values):
@@ -107,7 +108,7 @@ def squares(
 
 
 def colour_key(drawing: Drawing, at: Point, words: tuple[str, str], colours: Sequence[str]) -> None:
-    """What the colours mean, between two words."""
+    """Draws the key of the colours between two words."""
     drawing.words(at, words[0], 11, QUIET, "start")
     left = at[0] + text_width(words[0], 11) + 6
     for k, colour in enumerate(colours):

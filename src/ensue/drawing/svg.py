@@ -1,8 +1,8 @@
 """Pictures as SVG text: a few shapes, arrows, and labels with subscripts.
 
-Numbers are rounded and nothing depends on time, chance or addresses, so the same picture
-is the same text. All words are escaped. Colours are those of light paper, written #rrggbb, and
-follow the reader to dark paper (theme.py); a colour with a name, such as black, stays.
+Numbers are rounded and nothing depends on time, chance or addresses, so the same picture gives the
+same text. All text is escaped. Colours are written #rrggbb for light backgrounds; theme.py adds
+those for dark backgrounds. Named colours, such as black, are not changed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Point = tuple[float, float]
 
 INK, QUIET, FAINT, RULE = "#1e293b", "#64748b", "#94a3b8", "#e2e8f0"  # FAINT: lines, no words
 SANS = "system-ui, -apple-system, 'Segoe UI', 'Liberation Sans', Arial, sans-serif"
-# the last one is for machines without any serif font
+# the last is for machines without a serif font
 SERIF = (
     "'STIX Two Text', 'Cambria', 'Liberation Serif', 'Times New Roman', serif, 'Liberation Sans'"
 )
@@ -69,14 +69,15 @@ def number(value: float) -> str:
 
 
 def split_name(name: str) -> tuple[str, str, str]:
-    """ "W_i" → W, i and no prime; "h'" → h, nothing, ′."""
+    """Splits a name: "W_i" → W, i and no prime; "h'" → h, no index, ′."""
     stem, prime = (name[:-1], "′") if name.endswith("'") else (name, "")
     stem, _, index = stem.partition("_")
     return (stem, index, prime) if stem else (name, "", "")
 
 
 def text_width(text: str, size: float) -> float:
-    """About how wide a text is; the fonts are the reader's, so this errs on the wide side."""
+    """The approximate width of a text. Fonts differ between readers, so this rather
+    overestimates."""
     narrow = sum(letter in " .,·'ijlft()|" for letter in text)
     return size * (0.62 * (len(text) - narrow) + 0.36 * narrow)
 
@@ -107,7 +108,7 @@ class Drawing:
     def bar(
         self, x: float, y: float, width: float, height: float, colour: str, radius: float = 2.5
     ) -> None:
-        """A rectangle by its left upper corner."""
+        """A rectangle at its upper left corner."""
         radius = min(radius, width / 2, height / 2)
         self._body.append(
             f'<rect x="{number(x)}" y="{number(y)}" width="{number(width)}" '
@@ -115,7 +116,7 @@ class Drawing:
         )
 
     def cells(self, corners: Sequence[Point], width: float, height: float, colour: str) -> None:
-        """Many rectangles of one size and colour, by their left upper corners."""
+        """Many rectangles of one size and colour, at their upper left corners."""
         box = f"h{number(width)}v{number(height)}h{number(-width)}z"
         path = "".join(f"M{number(x)} {number(y)}{box}" for x, y in corners)
         self._body.append(f'<path d="{path}" fill="{colour}"/>')
@@ -124,7 +125,7 @@ class Drawing:
         self._body.append(f'<path d="M{_path(points)}Z" fill="{colour}"/>')
 
     def mark(self, at: Point, kind: int, colour: str, size: float = 4.6) -> None:
-        """A polygon around the point, with a rim of paper."""
+        """A polygon around the point, with a rim in the background colour."""
         corners, turn, relative = MARKS[kind % len(MARKS)]
         turn, size = turn * math.pi, relative * size
         points = " ".join(
@@ -135,7 +136,7 @@ class Drawing:
         self._body.append(f'<polygon points="{points}" fill="{colour}" stroke="{PAPER}"/>')
 
     def begin(self, tooltip: str) -> None:
-        """What follows, up to `end`, is one thing; its tooltip says which."""
+        """Begins a group of shapes with a tooltip; `end` closes it."""
         self._body.append(f"<g><title>{escape(tooltip)}</title>")
 
     def end(self) -> None:
@@ -152,7 +153,7 @@ class Drawing:
         weight: int = 400,
         turn: float = 0,
     ) -> None:
-        """Plain text, if there is any, centred on the height of `at`. turn: degrees to the right,
+        """Plain text, vertically centred on `at`; empty text draws nothing. turn: degrees clockwise
         around `at`."""
         if not text:
             return
@@ -166,7 +167,7 @@ class Drawing:
     def name(
         self, at: Point, name: str, size: float = 16, colour: str = INK, anchor: str = "middle"
     ) -> None:
-        """A name of mathematics: slanted, its index as a subscript."""
+        """A mathematical name: italic, with its index as a subscript."""
         stem, index, prime = split_name(name)
         inside = f'<tspan font-style="italic">{escape(stem)}</tspan>{prime}'
         if index:
@@ -233,7 +234,7 @@ class Drawing:
         )
 
     def _head(self, colour: str) -> str:
-        """The arrowhead of a colour; its point lies on the end of the line."""
+        """The arrowhead of a colour; its tip is at the end of the line."""
         name = f"ensue-head-{colour.removeprefix('#')}"
         self._heads[name] = (
             f'<marker id="{name}" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="8" '
@@ -261,7 +262,7 @@ def _path(points: Sequence[Point]) -> str:
 
 
 def _towards(start: Point, end: Point, distance: float) -> Point:
-    """The point at most `distance`, and at most half the way, from start to end."""
+    """The point on the way from start to end at `distance` from start, at most halfway."""
     length = math.dist(start, end)
     share = min(distance, length / 2) / length if length else 0.0
     return start[0] + share * (end[0] - start[0]), start[1] + share * (end[1] - start[1])

@@ -1,8 +1,8 @@
 """Pictures on light and on dark backgrounds.
 
-Code names only the colours for light backgrounds; a rule derives those for dark ones: the hue
-stays, and the contrast becomes slightly stronger, so a picture is readable on both. It has both:
-attributes for light backgrounds, and a style that browsers apply in dark mode.
+Code names only the colours for light backgrounds. A rule derives the dark ones: the hue stays, and
+the contrast becomes slightly stronger. A picture contains both: attributes for light backgrounds,
+and a style that browsers apply in dark mode.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ MARKS = "··", "+ ", "++"
 
 
 def shaded(weight: float, colour: bool) -> str:
-    """Two characters for a weight from 0 to 1: the greater, the darker, or in colours the
-    brighter."""
+    """Two characters for a weight from 0 to 1: larger weights are darker, or in colour brighter."""
     weight = min(max(weight, 0.0), 1.0)
     if colour:
         return f"\x1b[48;5;{COLOURS[round(weight * (len(COLOURS) - 1))]}m  \x1b[0m"
@@ -42,8 +41,8 @@ def signed(value: float, colour: bool) -> str:
 
 
 def tinted(text: str, value: float) -> str:
-    """A text on blue for a value above zero, up to 1, and on orange for one below; plain where it
-    is near zero."""
+    """A text on blue for a positive value, on orange for a negative one (−1 … 1); plain near
+    zero."""
     strength = min(round(abs(value) * len(SHADE_ABOVE)), len(SHADE_ABOVE))
     if not strength:
         return text
@@ -53,8 +52,8 @@ def tinted(text: str, value: float) -> str:
 
 THEMES = ("auto", "light", "dark")
 PAPER, DARK_PAPER = "#ffffff", "#11151c"
-STRONGER, STRONGEST = 1.12, 15.0  # contrast**STRONGER on dark paper, and at most this
-CALM, PALE = 0.6, 1.5  # of the saturation of areas, whose contrast is below this: they glow
+STRONGER, STRONGEST = 1.12, 15.0  # contrast**STRONGER on dark paper, with this maximum
+CALM, PALE = 0.6, 1.5  # factor of the saturation of areas below this contrast, which would glow
 HALVINGS = 24
 
 _PAINT = re.compile(r'\b(fill|stroke)="(#[0-9a-f]{6})"')
@@ -62,7 +61,7 @@ _STYLE = re.compile(r"<style>.*?</style>\n", re.DOTALL)
 
 
 def themed(svg: str, theme: str) -> str:
-    """A picture for a `light` or a `dark` background alone; `auto` keeps both.
+    """A picture for only a `light` or a `dark` background; `auto` keeps both.
 
     >>> themed('<rect fill="#ffffff"/>', "dark")
     '<rect fill="#11151c"/>'
@@ -76,7 +75,7 @@ def themed(svg: str, theme: str) -> str:
 
 
 def style_of(body: str) -> str:
-    """The style with the dark colours of all that is painted in an SVG of class ensue."""
+    """The style with the dark colours of all colours in an SVG of class ensue."""
     rules = [
         f'.ensue [{what}="{colour}"]{{{what}:{dark(colour)}}}'
         for what, colour in sorted(set(_PAINT.findall(body)))
@@ -85,7 +84,7 @@ def style_of(body: str) -> str:
 
 
 def css_variables(**colours: str) -> str:
-    """A style for pages: var(--ink) is the colour called ink, and follows the reader."""
+    """A style for pages: var(--ink) is the colour called ink, and follows dark mode."""
     light, night = (
         " ".join(f"--{name}: {of(colour)};" for name, colour in colours.items())
         for of in (str, dark)
@@ -120,7 +119,7 @@ def mixed(one: str, other: str, share: float) -> str:
 
 
 def contrast(one: str, other: str) -> float:
-    """The ratio of two colours that WCAG 2 defines, from 1 to 21; text wants 4.5."""
+    """The contrast ratio of two colours by WCAG 2, from 1 to 21; text needs 4.5."""
     low, high = sorted((luminance(one), luminance(other)))
     return (high + 0.05) / (low + 0.05)
 

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from ensue.engine.rtrl import RTRL as RTRL
     from ensue.engine.rtrl import jacobian as jacobian
 
-# Loaded when they are first asked for, from the module that defines them.
+# Loaded at first use, from the module that defines them.
 _LATER = {
     "RTRL": "rtrl",
     "jacobian": "rtrl",
 }
 
-if not TYPE_CHECKING:  # a type checker would take every name for one that is there
+if not TYPE_CHECKING:  # a type checker would accept every name
 
     def __getattr__(name: str) -> Any:
         if name in _LATER:

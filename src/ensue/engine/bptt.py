@@ -1,7 +1,7 @@
 """Backpropagation through time, written out: the derivative graph walked backwards.
 
-Next to torch's autograd of the eager loop, this is a second, independent way to the same
-gradient; as an engine ("bptt") it is a differentiable function, so second derivatives work.
+It computes the same gradient as torch's autograd of the eager loop, independently. As an engine
+("bptt") it is a differentiable function, so second derivatives work.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def bptt(
 
 
 def backpropagate(recurrence: Recurrence, d_outputs: Tensor, d_final: State) -> Gradients:
-    """`bptt` of one value, in the order of time."""
+    """`bptt` of a `Recurrence`, in the order of time."""
     ordered, rows = sort_rows(recurrence)
     cell, _, x, _, _, masks, _ = ordered
     tape = list(steps(ordered, rows))
@@ -64,7 +64,7 @@ def backpropagate(recurrence: Recurrence, d_outputs: Tensor, d_final: State) -> 
         step_masks = masks_at(cell, masks, t, alive)
         seeds = (d_outputs[t, :alive], *(d[:alive] for d in arriving))
         dx, d_old = walk.back(x[t, :alive], old, step_masks, seeds)
-        # rows that ended earlier wait with what their final state received
+        # rows that ended earlier keep the adjoint of their final state
         arriving = tuple(torch.cat([d, a[alive:]]) for d, a in zip(d_old, arriving, strict=True))
         d_x.append(pad(dx, (0, 0, 0, x.shape[1] - alive)))
     dx_all = torch.stack(d_x[::-1]) if d_x else torch.zeros_like(x)
@@ -94,7 +94,7 @@ class _Walk:
     def back(
         self, x: Tensor, old: State, masks: Tensors | None, seeds: tuple[Tensor, ...]
     ) -> tuple[Tensor, State]:
-        """Derivatives by x and the old state; the parameters' are added up."""
+        """Derivatives by x and the old state; those by the parameters are added to the sums."""
         leaves = step_leaves(self.equations, x, old, masks)
         leaves |= dict(zip(self.derivative.seeds, seeds, strict=True))
         value = evaluate(self.nodes, leaves, self.blocks)
@@ -131,8 +131,8 @@ def _or_zero(node: Node | None, value: dict[Node, Tensor], like: Tensor) -> Tens
 
 
 class _ExplicitBPTT(torch.autograd.Function):
-    """The eager loop forward, `bptt` backward. Only inputs are saved, and the states computed
-    again, so that the backward pass is a differentiable function of them."""
+    """The eager loop forward, `bptt` backward. Only inputs are saved; the backward pass computes
+    the states again, so that it is a differentiable function of the inputs."""
 
     @staticmethod
     def forward(ctx: Any, constants: Constants, x: Tensor, *rest: Tensor) -> tuple[Tensor, ...]:
@@ -160,7 +160,7 @@ def explicit(recurrence: Recurrence) -> tuple[Tensor, State]:
 @dataclass(frozen=True)
 class Unrolled:
     """One recurrence with all its values, in the order of computation: in reverse, the last step
-    comes first. Rows are sorted, longest first; `rows` has their original places."""
+    comes first. Rows are sorted, longest first; `rows` maps them back to the batch."""
 
     recurrence: Recurrence
     rows: Rows
@@ -188,8 +188,8 @@ def recorder() -> list[Unrolled] | None:
 
 
 def record(recurrence: Recurrence, runs: list[Unrolled]) -> tuple[Tensor, State]:
-    """Runs a recurrence and keeps it: outputs and final state, as of every engine. x is one that
-    autograd knows: a state may be nothing but the x before."""
+    """Runs a recurrence and records it; returns outputs and final state like every engine. x is
+    made part of the autograd graph, because a state may be just the previous x."""
     if not recurrence.x.requires_grad:
         recurrence = recurrence._replace(x=recurrence.x.detach().requires_grad_())
     ordered, rows = sort_rows(recurrence.forwards())

@@ -1,4 +1,4 @@
-"""Checks the inputs of an engine once: engines read memory by these shapes."""
+"""Checks the inputs of an engine once. Engines rely on the shapes when they read memory."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def under_autocast(v: Tensor) -> bool:
 
 
 def check_tensors(values: Mapping[str, object]) -> None:
-    """Raises unless each of these, by its name, is a tensor."""
+    """Raises an error unless each value is a tensor; keys are names for messages."""
     for name, value in values.items():
         if not isinstance(value, Tensor):
             raise ShapeError(f"{name}: expected a torch tensor, got {type(value).__name__}")
 
 
 def check_same_kind(name: str, value: Tensor, weight: Tensor) -> None:
-    """Raises unless torch can multiply the two: numbers of one type, on one device."""
+    """Raises an error unless both tensors have the same dtype and device."""
     if value.device == weight.device and (value.dtype == weight.dtype or under_autocast(value)):
         return
     raise ShapeError(
@@ -38,7 +38,7 @@ def check_same_kind(name: str, value: Tensor, weight: Tensor) -> None:
 
 
 def check_given(equations: Equations, recurrence: Recurrence) -> None:
-    """Raises unless every tensor has the shape, type and device that the step expects."""
+    """Raises an error unless every tensor has the shape, type and device that the step expects."""
     _, parameters, x, state, _, masks, _ = recurrence
     batch, dtype, device = x.shape[1], x.dtype, x.device
     for name, shape in equations.shapes.items():

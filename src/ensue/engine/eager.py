@@ -1,6 +1,7 @@
 """The eager engine: the one time loop, over any cell, on torch tensors. The reference.
 
-Tensors are (time, batch, features); state is a tuple of (batch, features), one a part.
+Tensors are (time, batch, features); state is a tuple of tensors (batch, features), one for each
+part.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def masks_at(cell: Cell, masks: Tensors | None, t: int, alive: int) -> dict[str,
 
 
 def one_step(bound: Any, x: Tensor, state: Sequence[Tensor], width: int) -> tuple[Tensor, State]:
-    """(output, new state), each with one value for every row and feature."""
+    """(output, new state), each expanded to one value for every row and feature."""
     new = as_tuple(bound.step(x, *state))
     new = tuple(n.expand(s.shape) for n, s in zip(new, state, strict=True))
     y: Tensor = bound.output(x, *new)
@@ -46,7 +47,8 @@ def one_step(bound: Any, x: Tensor, state: Sequence[Tensor], width: int) -> tupl
 
 
 def sort_rows(recurrence: Recurrence) -> tuple[Recurrence, Rows]:
-    """The same with rows in the order in which they run, longest first, and that order."""
+    """The recurrence with its rows in the order in which they run, longest first; and that
+    order."""
     cell, _, x, state, lengths, masks, _ = recurrence
     rows = Rows.of(lengths, x.shape[0], x.shape[1])
     ordered = recurrence._replace(
@@ -65,7 +67,7 @@ def steps(recurrence: Recurrence, rows: Rows) -> Iterator[Step]:
     cell, parameters, x, state, _, masks, _ = recurrence
     width = cell.equations(*recurrence.sizes).output.width
     steady = masks is None or all(m.over == "sequence" for m in cell.masks.values())
-    frames = x.unbind(0)  # indexing x in the loop would make a gradient of its size at each step
+    frames = x.unbind(0)  # x[t] would allocate a full-size gradient at each step
     bound, bound_rows = None, -1
     for t, alive in enumerate(rows.alive):
         if bound is None or not steady or alive != bound_rows:
@@ -90,13 +92,13 @@ def eager(
 
 
 def eager_engine(recurrence: Recurrence) -> tuple[Tensor, State]:
-    """`eager` of one value, in the order of time."""
+    """`eager` of a `Recurrence`, in the order of time."""
     ordered, rows = sort_rows(recurrence)
     return assembled(ordered, rows, steps(ordered, rows))
 
 
 def assembled(ordered: Recurrence, rows: Rows, made: Iterable[Step]) -> tuple[Tensor, State]:
-    """Outputs and final state of all steps, rows in their own order again."""
+    """Outputs and final state of all steps, with rows in the order of the batch."""
     state, batch = ordered.state, ordered.x.shape[1]
     outputs: list[Tensor] = []
     ended: list[State] = []  # states of rows that have ended, shortest rows first
@@ -110,7 +112,8 @@ def assembled(ordered: Recurrence, rows: Rows, made: Iterable[Step]) -> tuple[Te
 
 
 def empty_output(recurrence: Recurrence) -> Tensor:
-    """The output of no steps: that of a step with no rows, so that gradients (zeros) exist."""
+    """The output for zero steps. It comes from a step with no rows, so that gradients (zeros)
+    exist."""
     cell, parameters, x, state, *_ = recurrence
     width = cell.equations(x.shape[2], hidden_size(cell, parameters)).output.width
     none = x.reshape(0, x.shape[2])

@@ -15,7 +15,7 @@ from ensue.equations.functions import FUNCTIONS
 
 
 class Blocks:
-    """The parameters of a cell, block by block: the values of MatrixRef and VectorRef."""
+    """The parameters of a cell, gate by gate: the values of MatrixRef and VectorRef."""
 
     def __init__(self, equations: Equations, parameters: Mapping[str, Tensor]) -> None:
         self.matrices: dict[tuple[str, str], Tensor] = {}

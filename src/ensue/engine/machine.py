@@ -1,4 +1,5 @@
-"""What the last bits of a result depend on, apart from torch and its threads."""
+"""The facts about a machine that change the last bits of results, apart from torch and its
+threads."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ WITHOUT_TILES = "ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16"
 
 
 def machine_facts() -> dict[str, str]:
-    """The engine that a CPU runs by default, its compiler and flags, and the CPU itself."""
+    """The default engine on the CPU, its compiler and flags, and the CPU itself."""
     facts = {"engine": "eager", "cpu": _cpu()}
     if why_not_native(CPU, torch.float32):
         return facts
@@ -33,7 +34,7 @@ def machine_facts() -> dict[str, str]:
 
 
 def _cpu() -> str:
-    """Its name, and a digest of what it can do."""
+    """The CPU's name, and a digest of its features."""
     cpu_name = processor()
     names = [
         line.partition(":")[2].strip() for line in cpu_name.splitlines() if "model name" in line
@@ -44,9 +45,9 @@ def _cpu() -> str:
 
 @cache
 def why_no_bfloat16() -> str:
-    """Why a process that multiplies in bfloat16 would die on this CPU, and a remedy; "" if it does
-    not. Some virtual machines list tiles (AMX) among the processor's instructions but refuse them:
-    a separate process tries them."""
+    """Why a process that multiplies in bfloat16 would crash on this CPU, and a remedy; "" if it
+    works. Some virtual machines list tile instructions (AMX) but refuse them, so a separate process
+    tries them."""
     if TILES not in processor():
         return ""
     tried = subprocess.run(

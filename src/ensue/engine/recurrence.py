@@ -1,4 +1,4 @@
-"""What every engine is given: a cell, its parameters, and the sequences to run over."""
+"""The input of every engine: a cell, its parameters, and the sequences to run over."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def hidden_size(cell: Cell, parameters: Tensors) -> int:
 class Recurrence(NamedTuple):
     """A cell over a batch of sequences.
 
-    x (time, batch, input), state one (batch, features) for each part. lengths (batch,) int64, None
-    if all sequences have the same length. masks in training only. In reverse the cell goes from
-    each row's last real step to its first; x and masks stay in the order of time."""
+    x is (time, batch, input); state has a tensor (batch, features) for each part. lengths (batch,)
+    int64, None if all sequences have the same length. masks are for training only. In reverse, the
+    cell goes from each row's last real step to its first; x and masks stay in the order of time."""
 
     cell: Cell
     parameters: Tensors
@@ -43,7 +43,7 @@ class Recurrence(NamedTuple):
 
     @property
     def sizes(self) -> tuple[int, int, bool]:
-        """Input size, hidden size, and whether masks are given: what the equations depend on."""
+        """Input size, hidden size, and whether there are masks: the equations depend on these."""
         return self.x.shape[2], hidden_size(self.cell, self.parameters), self.masks is not None
 
     @property
@@ -53,13 +53,13 @@ class Recurrence(NamedTuple):
 
     @property
     def constants(self) -> Constants:
-        """The rest."""
+        """Everything else: the fields without gradients."""
         names = tuple(self.parameters)
         return Constants(self.cell, names, self.lengths, self.masks, self.reverse)
 
     def forwards(self) -> Recurrence:
-        """The same work in the order of time: if in reverse, x and the masks of each step are
-        reversed instead."""
+        """An equivalent recurrence in the order of time: for a reverse one, x and the masks are
+        reversed."""
         if not self.reverse:
             return self
         masks, of_cell = self.masks, self.cell.masks
@@ -73,7 +73,7 @@ class Recurrence(NamedTuple):
 
 
 class Constants(NamedTuple):
-    """A recurrence without the tensors that autograd keeps for the backward pass."""
+    """A recurrence without the tensors that autograd saves."""
 
     cell: Cell
     names: tuple[str, ...]  # of the parameters

@@ -1,4 +1,4 @@
-"""Rows of unequal length: in what order they run, and how many are alive at each step."""
+"""Rows of unequal length: the order in which they run, and the number alive at each step."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def check_lengths(lengths: Tensor | None, time: int, batch: int) -> Tensor | Non
         )
     plain = lengths.to("cpu", torch.int64)
     if torch.compiler.is_compiling():
-        return plain  # values are not known in a graph: the operator checks them when it runs
+        return plain  # while tracing, values are unknown: the operator checks them when it runs
     bad = ((plain < 0) | (plain > time)).nonzero()
     if len(bad):
         row = int(bad[0])

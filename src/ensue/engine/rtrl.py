@@ -2,12 +2,12 @@
 
 For each row, J = ∂state/∂parameters is carried along with the state:
 
-    J' = ∂state'/∂state · J + ∂state'/∂parameters
+J' = ∂state'/∂state · J + ∂state'/∂parameters
 
-The gradient of a cost at this step then needs no past. A step costs state² · parameters (BPTT:
-state²), with constant memory over time: for endless streams. If parameters change between steps, J
-still has contributions of the old ones. Learned initial states are parameters too: J by them
-begins as the identity.
+The gradient of a cost at this step then needs no earlier steps. A step costs state² · parameters
+(BPTT: state²). Memory is constant over time, which suits endless streams. If parameters change
+between steps, J still contains contributions from their old values. Learned initial states are
+parameters too; their block of J begins as the identity.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ def jacobian(
 ) -> Tensor:
     """∂(output, new state)/∂wrt, (batch, features of output and state, features of wrt).
 
-    `wrt` may be a leaf or any node inside: then the derivative by a change added to it."""
+    `wrt` may be a leaf or an inner node; for the latter, the derivative is by a change added to the
+    node."""
     tangent, moved = equations.moved_by(wrt)
     like = leaves[equations.x]
     directions = torch.eye(wrt.width, dtype=like.dtype, device=like.device)[:, None, :]
@@ -58,7 +59,7 @@ class _Layer:
     influence: Tensor = field(repr=False)  # (batch, state features, parameters)
 
     def columns(self) -> dict[str, int]:
-        """The first column of each of its parameters, the starts after the cell's own."""
+        """The first column of each of its parameters: first the cell's, then the starts."""
         at, parts = self.first, {}
         for name, p in self.learned.items():
             parts[name] = at
@@ -70,7 +71,7 @@ class _Layer:
         return {**self.parameters, **self.starts}
 
     def begin(self) -> None:
-        """The influence before the first step: state = start, so that ∂state/∂start = 1."""
+        """Sets the influence before the first step: state = start, so ∂state/∂start = 1."""
         self.influence.zero_()
         columns, at = self.columns(), 0
         for name, start in self.starts.items():
@@ -80,11 +81,11 @@ class _Layer:
 
 
 class RTRL:
-    """Learns at every step of a stream: `step` an input, then ask for the `gradient`.
+    """RTRL over a stream: call `step` with an input, then `gradient`.
 
-    layers: (cell, parameters) from the bottom up; state: one tuple of parts for each; starts: where
-    the state of a layer is learned, the parameter (features,) that each of its parts is, by name:
-    all of its parts, in their order, or none."""
+    layers: (cell, parameters) from the bottom up. state: a tuple of parts for each layer. starts:
+    for each layer with a learned initial state, the parameter (features,) of each part, by name;
+    either all parts in order, or none."""
 
     def __init__(
         self,
@@ -137,7 +138,8 @@ class RTRL:
     def _advance(
         self, layer: _Layer, x: Tensor, x_influence: Tensor | None, masks: Tensors | None
     ) -> tuple[Tensor, Tensor]:
-        """Moves one layer: its output, and the influence of all parameters on that output."""
+        """Advances one layer: returns its output, and the influence of all parameters on that
+        output."""
         cell, training = layer.cell, masks is not None
         equations = cell.equations(x.shape[1], hidden_size(cell, layer.parameters), training)
         blocks = Blocks(equations, layer.parameters)

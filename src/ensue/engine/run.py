@@ -1,10 +1,9 @@
-"""The engines by name, and which one `auto` takes.
+"""The engines by name, and the choice that `auto` makes.
 
-native  the cell as compiled C++ (CPU)
-torch   torch's own kernels, for the cells that have the same weights (SimpleRNN, GRU, LSTM)
-eager   the cell's `step` in a loop of torch operations: the reference, anywhere
-bptt    as eager, with the derivative graph walked explicitly instead of autograd
-auto    native on a CPU; if it cannot run, torch or eager, and one line says why
+native the cell as compiled C++ (CPU) torch torch's own kernels, for the cells that have the same
+weights (SimpleRNN, GRU, LSTM) eager the cell's `step` in a loop of torch operations: the reference,
+anywhere bptt as eager, with the derivative graph walked explicitly instead of autograd auto native
+on a CPU; if it cannot run, torch or eager, and one line says why
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ def why_not_torch(cell: Cell, x: Tensor, lengths: Tensor | None) -> str:
 
 
 def torch_kernel(recurrence: Recurrence) -> tuple[Tensor, State]:
-    """As `eager`, by the functions that torch.nn.RNN, GRU and LSTM call."""
+    """Like `eager`, but calls the functions behind torch.nn.RNN, GRU and LSTM."""
     cell, parameters, x, state, *_ = recurrence
     W, U, b = parameters["W"], parameters["U"], parameters["b"]
     second = torch.zeros_like(b)
@@ -78,7 +77,7 @@ _used: ContextVar[list[str] | None] = ContextVar("engines used", default=None)
 
 
 def _in_both_directions(engine: Engine) -> Engine:
-    """An engine that supports `reverse`, from one that only goes forward in time."""
+    """Makes an engine that supports `reverse` from one that only goes forward in time."""
 
     def both(recurrence: Recurrence) -> tuple[Tensor, State]:
         if not recurrence.reverse:
@@ -100,7 +99,7 @@ NAMES = ("auto", *ENGINES)
 
 
 def choose(cell: Cell, x: Tensor, lengths: Tensor | None = None) -> tuple[str, str]:
-    """What `auto` takes for this input, and why it is not native ("" if it is)."""
+    """The engine that `auto` takes for this input, and why it is not native ("" if it is)."""
     reason = why_not_native(x.device, x.dtype)
     if not reason:
         return "native", ""
@@ -113,13 +112,14 @@ def _without_native(cell: Cell, x: Tensor, lengths: Tensor | None) -> str:
 
 @cache
 def _say(line: str) -> None:
-    """One line, once."""
+    """Prints a line once per process."""
     logging.getLogger("ensue").warning(line)
 
 
 @contextlib.contextmanager
 def engines_used() -> Iterator[list[str]]:
-    """The names of the engines that run inside: `with engines_used() as used: layer(x)`."""
+    """The names of the engines that run inside the block: `with engines_used() as used:
+    layer(x)`."""
     used: list[str] = []
     token = _used.set(used)
     try:
@@ -140,10 +140,10 @@ def run(
 ) -> tuple[Tensor, State]:
     """The cell over x (time, batch, input): outputs (time, batch, features) and final state.
 
-    Outputs beyond a row's end are zero; its final state is that of its last real step (the
-    initial one for an empty row). Training passes `masks`; without them each mask is its
-    expectation. In reverse the cell goes from each row's last real step to its first; x, outputs
-    and masks stay in the order of time. The type is that of the tensors, inside autocast too."""
+    Outputs beyond a row's end are zero; its final state is that of its last real step (the initial
+    one for an empty row). Training passes `masks`; without them each mask is its expectation. In
+    reverse, the cell goes from each row's last real step to its first; x, outputs and masks stay in
+    the order of time. The type is that of the tensors, inside autocast too."""
     if under_autocast(x):
         with torch.autocast(x.device.type, enabled=False):
             return run(cell, parameters, x, state, lengths, masks, engine, reverse)
@@ -177,8 +177,9 @@ def run(
 
 
 def _in_graph(recurrence: Recurrence, engine: str) -> tuple[Tensor, State]:
-    """The same while torch.compile or torch.export traces: shapes are not checked, and nothing is
-    noted. An exported graph has one operator for the cell, whichever engine would run it here."""
+    """`run` while torch.compile or torch.export traces: shapes are not checked and the engine is
+    not recorded. An exported graph has one operator for the cell, whichever engine would run it
+    here."""
     if _is_exporting() and not why_no_operator(recurrence.x.device, recurrence.x.dtype):
         return native(recurrence)
     if engine == "auto":
@@ -206,8 +207,8 @@ def _call(engine: str, recurrence: Recurrence) -> tuple[Tensor, State]:
     return ENGINES[engine](recurrence)
 
 
-# torch.compile would make a graph of every operation of the loop, and again for every shape.
-# This is torch.compiler.disable without its import of the compiler.
+# torch.compile would unroll the loop into a graph, and again for every shape. This is
+# torch.compiler.disable without importing the compiler.
 _call_apart = torch._disable_dynamo(_call)  # type: ignore[attr-defined]
 
 

@@ -1,10 +1,10 @@
 """The cost of a softmax over many classes, without the matrix of all scores.
 
-cost = Σ_r log Σ_k e^{z_rk} − (1 − ε)·z_{r,target(r)} − ε·mean_k z_rk,   z = h·Wᵀ + b
+cost = Σ_r log Σ_k e^{z_rk} − (1 − ε)·z_{r,target(r)} − ε·mean_k z_rk, z = h·Wᵀ + b
 
-Rows are processed in pieces: scores, costs and also the products of the backward pass, because the
-cost is a sum whose gradient is known up to a factor. On a CPU one compiled kernel does all of it;
-elsewhere torch computes the products.
+Rows are processed in pieces. Each piece computes its scores, its costs and the products of the
+backward pass: the cost is a sum, so its gradient is known up to a factor. On a CPU one compiled
+kernel does all of it; elsewhere torch computes the products.
 
 Inside autocast the products use bfloat16; costs, sums and gradients keep their type.
 """
@@ -21,18 +21,18 @@ from torch.nn.functional import cross_entropy
 from ensue.engine.check import under_autocast
 from ensue.engine.native import why_not_native
 from ensue.engine.native.call import DEFINES
-from ensue.engine.native.softmax import Asked, softmax_of_rows, softmax_rows
+from ensue.engine.native.softmax import GradientBuffers, softmax_of_rows, softmax_rows
 from ensue.errors import OptionError, ShapeError
 
-SCORES = 2_500_000  # numbers of a piece of torch's products: what the last cache holds
+SCORES = 2_500_000  # numbers in a piece of torch's products: about the last-level cache
 
 
 def softmax_cost(
     h: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, smoothing: float = 0.0
 ) -> Tensor:
-    """The cost summed over rows, one number. h (rows, width), weight (classes, width), bias
-    (classes,) or None, targets (rows,) class numbers. smoothing ε: of the targets' probability,
-    ε is spread over all classes."""
+    """The cost summed over rows, a single number. h (rows, width), weight (classes, width), bias
+    (classes,) or None, targets (rows,) class numbers. smoothing ε: this share of the targets'
+    probability is spread over all classes."""
     _check(h, weight, bias, targets)
     if not 0 <= smoothing <= 1:
         raise OptionError(f"smoothing: expected a number from 0 to 1, got {smoothing}")
@@ -87,7 +87,7 @@ class _SoftmaxCost(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *adjoint: Tensor) -> tuple[Tensor | None, ...]:
-        """Multiplies the gradients in place and returns them without a copy: a second backward pass
+        """Multiplies the gradients in place and returns them without a copy. A second backward pass
         computes them again."""
         gradients, ctx.gradients = ctx.gradients, None
         if gradients is None:
@@ -104,9 +104,9 @@ def _computed(
     smoothing: float,
     low: bool,
     needs: Sequence[bool],
-) -> tuple[Tensor, Asked]:
-    """The cost, float64, and the needed gradients of (h, weight, bias)."""
-    gradients = Asked(
+) -> tuple[Tensor, GradientBuffers]:
+    """The cost in float64, and those gradients of (h, weight, bias) that are needed."""
+    gradients = GradientBuffers(
         *(
             None if v is None or not want else v.new_empty(v.shape)
             for v, want in zip((h, weight, bias), needs, strict=True)
@@ -130,9 +130,9 @@ def _by_torch(
     bias: Tensor | None,
     targets: Tensor,
     smoothing: float,
-    gradients: Asked,
+    gradients: GradientBuffers,
 ) -> Tensor:
-    """The cost; operand: the weights, of the products' type."""
+    """The cost, computed by torch. operand: the weights, in the dtype of the products."""
     total = h.new_zeros((), dtype=torch.float64)
     for sums in (gradients.weight, gradients.bias):
         if sums is not None:
@@ -162,7 +162,7 @@ def _pieces(h: Tensor, weight: Tensor) -> list[slice]:
 
 
 def _scores(h: Tensor, operand: Tensor, bias: Tensor | None) -> Tensor:
-    """z (rows, classes) of h's type; operand: the weights, of the product's type."""
+    """z (rows, classes) in h's dtype; operand: the weights, in the dtype of the product."""
     if bias is not None and operand.dtype == h.dtype:
         return torch.addmm(bias, h, operand.t())
     z = h.new_empty(len(h), len(operand))
@@ -171,7 +171,7 @@ def _scores(h: Tensor, operand: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def _product(a: Tensor, b: Tensor, out: Tensor, add: bool = False) -> None:
-    """out = a·b, or out + a·b; the product is of b's type."""
+    """out = a·b, or out + a·b; the product has b's dtype."""
     same = b.dtype == out.dtype
     if same and add:
         out.addmm_(a, b)

@@ -1,4 +1,4 @@
-"""The author's code while it runs on symbols: its stack frames, and their places."""
+"""The author's code while it runs on symbols: its stack frames and their source lines."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ STEP = ("step", "output")
 _LIBRARIES = ("ensue.equations.", "torch.", "numpy.", "functools.", "contextlib.")
 _COMPREHENSIONS = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>")
 
-# (code, line): a place that can still be told when its frame is gone
+# (code, line): outlives its frame
 Place = tuple[CodeType, int]
 
 
 def is_author(frame: FrameType) -> bool:
-    """Neither Ensue's equations nor a library, and more than a comprehension in a function."""
+    """Whether a frame runs the author's code: not Ensue's equations, no library, no
+    comprehension."""
     module = f"{frame.f_globals.get('__name__')}."
     return not module.startswith(_LIBRARIES) and frame.f_code.co_name not in _COMPREHENSIONS
 
 
 def _stack() -> Iterator[FrameType]:
-    """All frames that run now, innermost first."""
+    """The current stack, innermost frame first."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         yield frame
@@ -36,7 +37,7 @@ def _stack() -> Iterator[FrameType]:
 
 
 def author_frames() -> list[FrameType]:
-    """The author's frames, innermost first, up to the step; outside a step the innermost alone."""
+    """The author's frames, innermost first, up to `step`; outside of a step only the innermost."""
     frames = []
     for frame in _stack():
         if is_author(frame):
@@ -47,7 +48,7 @@ def author_frames() -> list[FrameType]:
 
 
 def places_of(traceback: TracebackType | None) -> list[Place]:
-    """The author's places that an error came through, innermost first, up to the step."""
+    """The author's source lines in a traceback, innermost first, up to `step`."""
     places: list[Place] = []
     while traceback is not None:
         code = traceback.tb_frame.f_code
@@ -59,7 +60,7 @@ def places_of(traceback: TracebackType | None) -> list[Place]:
 
 
 def place_of(function: Callable[..., Any]) -> list[Place]:
-    """The place where a Python function begins; [] for others."""
+    """The first line of a Python function; [] for other callables."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     return [(code, code.co_firstlineno)] if code else []
 
@@ -72,7 +73,7 @@ def _show(place: Place) -> str:
 
 
 def show_places(places: list[Place]) -> str:
-    """Where: the innermost place with its line, and the outermost that led to it."""
+    """Text for messages: the innermost place with its source line, and the outermost."""
     if not places:
         return ""
     lines = [_show(p) for p in dict.fromkeys((places[0], places[-1]))]
@@ -80,12 +81,12 @@ def show_places(places: list[Place]) -> str:
 
 
 class Watch:
-    """While active, keeps the frames in which symbols are made: their variables stay readable
-    after they have returned. (No profiling hook: it would disturb a profiler that runs.)"""
+    """While active, keeps the frames that create symbols, so that their variables stay readable
+    after they return. (A profiling hook would disturb a running profiler.)"""
 
     def __init__(self) -> None:
         self.frames: dict[FrameType, None] = {}
-        self.called: FrameType | None = None  # the outermost step that has made a symbol
+        self.called: FrameType | None = None  # the outermost frame that has created a symbol
 
     def __enter__(self) -> Watch:
         self._entered, self._token = sys._getframe(1), _WATCH.set(self)
@@ -109,7 +110,7 @@ _WATCH: ContextVar[Watch | None] = ContextVar("watch", default=None)
 
 
 def notice() -> None:
-    """Tells the active watch, if any, that the author's code makes a symbol."""
+    """Notifies the active watch, if any, that the author's code creates a symbol."""
     watch = _WATCH.get()
     if watch is not None:
         watch.notice()
@@ -120,7 +121,7 @@ class UntraceableAttribute(EquationError, AttributeError):
 
 
 def blame(problem: str, instead: str, kind: type[EnsueError] = EquationError) -> EnsueError:
-    """The error to raise: where in the author's step, what is wrong, what to write instead."""
+    """The error to raise: the line in the author's step, the problem, and what to write instead."""
     where = show_places([(frame.f_code, frame.f_lineno) for frame in author_frames()])
     return kind(f"{where}{problem}\n  {instead}")
 
@@ -163,5 +164,5 @@ _ADVICE = {
 
 
 def advice(name: str) -> str:
-    """What to write instead of an operation that is called `name` elsewhere."""
+    """What to write instead of torch's or numpy's operation `name`."""
     return _ADVICE.get(name, f"use {USABLE}")

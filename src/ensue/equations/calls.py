@@ -15,7 +15,7 @@ from ensue.equations.symbol import Symbol, stranger
 
 
 def _unary(name: str, at: float, value: float) -> Callable[[Any], Any]:
-    """at, value: one of its values, the example of its docstring."""
+    """A function of one argument. at, value: the argument and result shown in its docstring."""
 
     def function(v: Any) -> Any:
         if isinstance(v, Symbol):
@@ -43,7 +43,7 @@ softplus = _unary("softplus", 0.0, 0.6931471805599453)  # log 2
 
 
 def maximum(a: Any, b: Any) -> Any:
-    """The larger of two, feature by feature; at a tie a alone gets the derivative.
+    """The larger of two, feature by feature; at a tie only a gets the derivative.
 
     >>> maximum(1.0, 3.0)
     3.0
@@ -61,7 +61,7 @@ def maximum(a: Any, b: Any) -> Any:
 
 
 def minimum(a: Any, b: Any) -> Any:
-    """The smaller of two, feature by feature; at a tie a alone gets the derivative.
+    """The smaller of two, feature by feature; at a tie only a gets the derivative.
 
     >>> minimum(torch.tensor([1.0, 5.0]), torch.tensor([2.0, 4.0]))
     tensor([1., 4.])
@@ -90,7 +90,7 @@ def _over_features(v: Any, method: str) -> Any:
 
 
 def mean(v: Any) -> Any:
-    """The mean over the features, one number for each row; it meets vectors of any size.
+    """The mean over the features: one number per row, which combines with vectors of any size.
 
     >>> mean(torch.tensor([[1.0, 3.0]]))
     tensor([[2.]])
@@ -101,7 +101,7 @@ def mean(v: Any) -> Any:
 
 
 def total(v: Any) -> Any:
-    """The sum over the features, one number for each row; it meets vectors of any size.
+    """The sum over the features: one number per row, which combines with vectors of any size.
 
     >>> total(torch.tensor([[1.0, 3.0]]))
     tensor([[4.]])
@@ -110,7 +110,7 @@ def total(v: Any) -> Any:
 
 
 def linear(v: Any) -> Any:
-    """v itself: the activation that does nothing.
+    """The identity, v.
 
     >>> linear(-2.0)
     -2.0

@@ -42,7 +42,7 @@ class Parameter:
                 OptionError,
             )
 
-    # `step` reads W.i, W @ x, b.i and b on what stands here after binding
+    # after binding, `step` reads W.i, W @ x, b.i and b here
     def __getattr__(self, gate: str) -> Any:
         if gate.startswith("__"):
             raise AttributeError(gate)
@@ -54,7 +54,8 @@ class Parameter:
 
 @dataclass(frozen=True, init=False)
 class Matrix(Parameter):
-    """A matrix of x ("x"), of a state part (its name) or of a size, with `size` rows a gate.
+    """A matrix that multiplies x ("x"), a state part (its name) or a vector of a size, with `size`
+    rows per gate.
 
     >>> Matrix("x", "ifgo").gates
     ('i', 'f', 'g', 'o')
@@ -75,7 +76,7 @@ class Matrix(Parameter):
 class Vector(Parameter):
     """A vector of `size` features for each gate, added or multiplied elementwise.
 
-    `init` is where it starts: a number, or one for some gates ({"f": 1.0}) and 0 for the rest.
+    `init`: its initial value, a number; or numbers for some gates ({"f": 1.0}), 0 for the rest.
 
     >>> Vector("reset update", init={"update": 1.0})
     Vector(gates=('reset', 'update'), size='hidden', init={'update': 1.0})
@@ -92,11 +93,11 @@ class Vector(Parameter):
 
 @dataclass(frozen=True)
 class Mask:
-    """Numbers given from outside in training: 1 with probability 1 − rate, else 0.
+    """Random numbers drawn in training: 1 with probability 1 − rate, else 0.
 
-    `over`: "sequence" draws one mask for a row and keeps it over time, "step" a new one at
-    each step. `scaled` divides by 1 − rate, so that the expectation is 1 (dropout). Outside
-    training the mask is its expectation, a plain number.
+    `over`: "sequence" draws one mask for each row, the same at all steps; "step" a new one at each
+    step. `scaled` divides by 1 − rate, so that the expectation is 1 (dropout). Outside training the
+    mask is its expectation, a plain number.
 
     >>> Mask(0.25).expectation, Mask(0.25, scaled=False).expectation
     (1.0, 0.75)

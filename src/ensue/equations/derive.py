@@ -17,8 +17,9 @@ NUMBERS = ("constant", "count")
 
 @dataclass(frozen=True)
 class Reverse:
-    """What flows back: `leaves` the adjoint of each leaf that was reached, `matrices` one
-    node a vᵀ for each matrix reached (or a sum of them); a leaf not in it has derivative zero."""
+    """Result of reverse differentiation. `leaves`: the adjoint of each leaf that was reached;
+    `matrices`: for each matrix that was reached, a node a vᵀ or a sum of such nodes. The derivative
+    by anything missing is zero."""
 
     leaves: dict[Node, Node]
     matrices: dict[MatrixRef, Node]
@@ -96,7 +97,8 @@ def _contributions(node: Node, adjoint: Node) -> Iterable[tuple[Node, Node]]:
 
 
 def _fit(adjoint: Node, node: Node) -> Node:
-    """The adjoint in the size of its node: one number that met many features gets their sum."""
+    """The adjoint in the size of its node: a single number that was spread over many features gets
+    their sum."""
     if node.size == ONE:
         return adjoint.graph.sum(adjoint)
     return adjoint.graph.spread_to(adjoint, node.size)
@@ -107,10 +109,10 @@ def forward(
     tangents: Mapping[Node, Node],
     matrices: Mapping[MatrixRef, MatrixRef] | None = None,
 ) -> list[Node | None]:
-    """Tangents of the outputs for tangents of some nodes (leaves, or any other: then the
-    node is moved by it on top of what its arguments do) and of parameter matrices.
+    """Tangents of the outputs for tangents of some nodes and of parameter matrices.
 
-    None where an output does not move.
+    A tangent of a node that is no leaf is added to the one that follows from its arguments. The
+    tangent of an output that does not change is None.
 
     >>> graph = Graph({"hidden": 16})
     >>> h, moved = (graph.leaf("given", name, "hidden") for name in ("h", "moved"))

@@ -30,9 +30,9 @@ class Counts:
 class StepDerivative:
     """The reverse derivative of a step, as nodes of the same graph.
 
-    `seeds` are the leaves for the adjoint of the output and of each new state part; a
-    missing entry means that the derivative is zero. Parameters' derivatives are of one row:
-    the gradient is their sum over rows and steps.
+    `seeds` are the leaves for the adjoint of the output and of each new state part; a missing entry
+    means that the derivative is zero. Parameters' derivatives are for one row; the gradient is
+    their sum over rows and steps.
 
     >>> derivative = ensue.cells.SimpleRNN().equations().derivative
     >>> [ref.name for ref in derivative.matrices], [ref.name for ref in derivative.vectors]
@@ -71,7 +71,7 @@ class Equations:
     x: Node
     old: dict[str, Node]
     output: Node
-    output_name: str  # where it is no state part
+    output_name: str  # only if it is no state part
     state: dict[str, Node]
     names: dict[Node, str] = field(repr=False)
     declarations: dict[str, Parameter | Mask] = field(repr=False)
@@ -95,7 +95,7 @@ class Equations:
         return self.derive(lambda seed: seed)
 
     def derive(self, begin: Callable[[Node], Node]) -> StepDerivative:
-        """The reverse derivative; `begin` makes each seed's adjoint of its leaf."""
+        """The reverse derivative; `begin` maps each seed's leaf to the adjoint to start from."""
         names = [f"∂{self.output_name}", *(f"∂{part}'" for part in self.old)]
         seeds = tuple(
             self.graph.leaf("given", name, root.size)
@@ -111,7 +111,7 @@ class Equations:
         )
 
     def moved_by(self, wrt: Node) -> tuple[Node, list[Node | None]]:
-        """(tangent leaf, tangents of the roots) for a change of one node, a leaf or not."""
+        """(tangent leaf, tangents of the roots) for a change of one node."""
         if wrt not in self._moved:
             tangent = self.graph.leaf("given", f"d{wrt.number}", wrt.size)
             self._moved[wrt] = tangent, forward(self.roots, {wrt: tangent})
@@ -136,11 +136,11 @@ class Equations:
         return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}"
 
     def mathml(self) -> str:
-        """The equations for a page, as MathML."""
+        """The equations as MathML, for web pages."""
         return aligned(self._definitions(MathML))
 
     def derivative_text(self) -> str:
-        """The reverse derivative for a terminal: by x, the state and the parameters."""
+        """The reverse derivative by x, the state and the parameters, for a terminal."""
         derivative = self.derivative
         parts: list[tuple[str, Node | None]] = [("∂x", derivative.x)]
         parts += [(f"∂{part}", node) for part, node in derivative.state.items()]
@@ -154,7 +154,7 @@ class Equations:
 
     def svg(self) -> str:
         """The graph of the step as a picture."""
-        from ensue.equations.picture import draw  # drawing is no part of computing
+        from ensue.equations.picture import draw  # computing must not import drawing
 
         return draw(self)
 
@@ -162,7 +162,7 @@ class Equations:
         return self.text()
 
     def _repr_html_(self) -> str:
-        from ensue.drawing.document import as_block  # drawing is no part of computing
+        from ensue.drawing.document import as_block  # computing must not import drawing
         from ensue.equations.picture import equations_document
 
         return as_block(equations_document(self))

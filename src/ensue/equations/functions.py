@@ -1,11 +1,11 @@
 """The functions a step may use: on tensors, on symbols, and the derivative of each.
 
-A rule `chain(t, y, *args)` is the contribution of a change t to the result y, for one
-argument: t · ∂y/∂argument, elementwise. It is linear in t, so the same rule carries
-adjoints backward and tangents forward; None means the derivative is zero everywhere.
+A rule `chain(t, y, *args)` is the contribution of a change t to the result y, for one argument: t ·
+∂y/∂argument, elementwise. It is linear in t, so the same rule carries adjoints backward and
+tangents forward; None means the derivative is zero everywhere.
 
-At kinks one side gets the derivative, and it is always the same: relu'(0) = 0, and at a
-tie `maximum(a, b)` passes it to a alone.
+At kinks one side gets the derivative, always the same: relu'(0) = 0, and at a tie `maximum(a, b)`
+passes it to a.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ def _greater(a: Any, b: Any) -> Tensor:
 
 
 def _tensors(a: Any, b: Any) -> tuple[Tensor, Tensor]:
-    """Both as tensors of the type of the one that is; a number is not rounded on the way."""
+    """Both as tensors, of the type of the argument that already is one; a number is not rounded in
+    between."""
     like = a if isinstance(a, Tensor) else b
     first, second = (torch.as_tensor(v, dtype=like.dtype, device=like.device) for v in (a, b))
     return first, second

@@ -11,8 +11,8 @@ Every value is a vector of features for one row of the batch. Node kinds:
     sum | mean                                       over features, to size 1
     spread                                           size 1 to all features
 
-A size is a name ("input", "hidden", …; ONE for a single number), so that one graph
-serves every width; `Graph.sizes` gives the widths of this trace, to check shapes with.
+A size is a name ("input", "hidden", …; ONE for a single number), so that one graph serves every
+width; `Graph.sizes` gives the widths of this trace, to check shapes with.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class VectorRef:
 
 
 class Node:
-    """A value of the graph. Made by the methods of `Graph` only; compared by identity.
+    """A value of the graph, created only by methods of `Graph`; compared by identity.
 
     >>> h = Graph({"hidden": 16}).leaf("state", "h", "hidden")
     >>> h * h
@@ -163,7 +163,7 @@ class Graph:
         return self._node("product", (operand,), matrix, matrix.rows)
 
     def dot(self, terms: tuple[tuple[MatrixRef, Node], ...]) -> Node:
-        """A sum of products, as one node: what the scheduler makes of products."""
+        """A sum of products as one node; made by the scheduler."""
         matrices = tuple(matrix for matrix, _ in terms)
         return self._node("dot", tuple(v for _, v in terms), matrices, matrices[0].rows)
 
@@ -172,7 +172,7 @@ class Graph:
         return self._node("copy", (v,), None, v.size)
 
     def rebuild(self, node: Node, args: tuple[Node, ...]) -> Node:
-        """The same operation on other arguments."""
+        """The operation of `node` on other arguments."""
         if args == node.args:
             return node
         return self._node(node.op, args, node.attr, node.size, node.op in ("add", "multiply"))
@@ -191,7 +191,7 @@ class Graph:
         return v if v.size == ONE else self._reduce("mean", v)
 
     def _reduce(self, op: str, v: Node) -> Node:
-        """A reduction; a factor that is one number for all features moves in front of it."""
+        """A reduction; a factor that is the same for all features moves in front of it."""
         if v.op == "negative":
             return -self._reduce(op, v.args[0])
         if v.op == "multiply" and ONE in (v.args[0].size, v.args[1].size):
@@ -210,7 +210,8 @@ class Graph:
     def elementwise(
         self, op: str, args: Iterable[Node], size: str | None = None, commutes: bool = False
     ) -> Node:
-        """The node, with spreads taken off its arguments: size 1 meets any size anyway."""
+        """An elementwise node. Its arguments lose their spreads, because size 1 combines with any
+        size."""
         arguments = tuple(args)
         size = size or common_size(arguments)
         bare = tuple(a.args[0] if a.op == "spread" else a for a in arguments)
@@ -271,10 +272,10 @@ class Graph:
 
 
 def common_size(nodes: Iterable[Node]) -> str:
-    """The one size that is not ONE. Sizes of equal width may meet; the caller checks widths.
+    """The only size that is not ONE. Sizes of equal width may mix; the caller checks widths.
 
-    Where two names of the same width meet, the order of the nodes does not matter: the result
-    is called "hidden" before any other, and "input" after all others."""
+    If two names have the same width, "hidden" is preferred to every other name, and "input" comes
+    last; the order of the nodes does not matter."""
     sizes = {n.size for n in nodes if n.size != ONE}
     return min(sizes, key=lambda s: (s == "input", s != "hidden", s), default=ONE)
 
@@ -287,7 +288,7 @@ def features(node: Node) -> str:
 
 
 def below(roots: Iterable[Node], stop: Callable[[Node], bool] = lambda _: False) -> list[Node]:
-    """All nodes under the roots (roots too) in topological order, not looking past `stop`.
+    """All nodes below the roots, including them, in topological order; the walk ends at `stop`.
 
     >>> h = Graph({"hidden": 16}).leaf("state", "h", "hidden")
     >>> [node.op for node in below([h * h])]

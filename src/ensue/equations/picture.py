@@ -147,7 +147,7 @@ class Outline:
         return item
 
     def _only_source(self, node: Node) -> Node | None:
-        """The one value that this node and its nameless helpers depend on, if it is one."""
+        """The value that this node and its nameless helpers depend on, if there is exactly one."""
         inside = {node}
         for candidate in reversed(below([node])):
             if self._serves(candidate, inside):
@@ -157,13 +157,13 @@ class Outline:
         return source.pop() if len(source) == 1 else None
 
     def _serves(self, node: Node, users: set[Node]) -> bool:
-        """Whether a node is a nameless step on the way to these users and no others."""
+        """Whether a node has no name and is used by these users only."""
         if node.is_leaf or node.op == "product" or node in self._equations.names:
             return False
         return node not in self._roots and self._users.get(node, set()) <= users
 
     def _terms(self, node: Node) -> list[tuple[Node, str]]:
-        """The arguments with their marks; a sum inside a sum is part of it."""
+        """The arguments with their marks; nested sums are flattened."""
         if node.op == "divide":
             return [(node.args[0], ""), (node.args[1], "÷")]
         if node.op != "add":
@@ -204,7 +204,7 @@ def draw(equations: Equations) -> str:
 
 
 def width(item: Item) -> float:
-    """How wide the item itself is, without its name and tags."""
+    """Width of the item itself, without its name and tags."""
     if item.kind in ("function", "operation"):
         return 30.0 if len(item.label) <= 2 else text_width(item.label, 13) + 16
     return max(38.0, name_width(item.label, 17) + 20)
@@ -215,7 +215,7 @@ def tag_width(tag: str) -> float:
 
 
 def box(item: Item) -> Box:
-    """The room that an item takes: its name is above it, its tags are below."""
+    """The space that an item takes, with its name above and its tags below."""
     tags = sum(map(tag_width, item.tags)) + 4.0 * max(0, len(item.tags) - 1)
     above = HALF + (18 if item.name else 0)
     below = HALF + (TAG + TAG_GAP if item.tags else 0) + (16 if item.caption else 0)
@@ -256,7 +256,7 @@ class _Picture:
         return point[0] + self.shift[0], point[1] + self.shift[1]
 
     def _lanes(self, placed: Arrangement) -> tuple[list[str], list[str]]:
-        """Which parts lead back above the picture and which below, innermost first."""
+        """The parts whose lines lead back above the picture, and those below; innermost first."""
         height = dict(zip(self.items, (y for _, y in placed.centres), strict=True))
         level = {r.part: height[r] for r in self.outline.results if r.part}
         for item in self.outline.inputs[1:]:
@@ -322,7 +322,7 @@ class _Picture:
         source, mark = item.inputs[slot]
         end = self._arrivals(item)[slot]
         x, y = self.centre[source]
-        # level up to the side of its own column: next to a wide neighbour there is no room to bend
+        # straight to the edge of its column: next to a wide neighbour there is no space to bend
         way = [(self.sides[source][1], y), *self.ways[item, slot], (self.sides[item][0], end[1])]
         colour = self.colour(source).line if source.part else QUIET
         self.drawing.curve([(x + width(source) / 2, y), *way, end], colour)
@@ -333,9 +333,9 @@ class _Picture:
             self.drawing.words(at, mark, 13, INK, weight=600)
 
     def _arrivals(self, item: Item) -> list[Point]:
-        """The ends of an item's arrows: on its left side, in order from the top."""
+        """The ends of an item's arrows, on its left side, from the top."""
         x, y = self.centre[item]
-        came = []  # the height from which each one reaches the item
+        came = []  # the height from which each arrow arrives
         for slot, (source, _) in enumerate(item.inputs):
             way = self.ways[item, slot]
             came.append(way[-1][1] if way else self.centre[source][1])
@@ -363,7 +363,7 @@ class _Picture:
         self.drawing.corners(points, self.colours[part].line, thick=1.3, dashed=True)
 
     def _legend(self, y: float, wide: float) -> float:
-        """Small samples with their meaning, in lines; the height of the last line."""
+        """Draws the legend in lines; returns the height of the last line."""
         parts = {item.part for item in self.items if item.kind == "product"}
         samples = [(self.colours[p], 4.0, f"product with {p}") for p in self.colours if p in parts]
         samples += [(GREY, 4.0, "product inside the step")] if "" in parts else []
@@ -385,7 +385,7 @@ class _Picture:
 
 # --- as a document ---------------------------------------------------------------------------
 
-HEADING = 60.0  # of the picture, whose words stand in the document
+HEADING = 60.0  # of the picture; its text is in the document
 
 
 def equations_document(equations: Equations, about: str = "") -> Document:

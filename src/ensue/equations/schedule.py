@@ -1,12 +1,11 @@
 """The order in which a step is computed: independent products first, then stage by stage.
 
-Products of x alone do not depend on the state: they leave the loop over time (hoisted). So do
-products of a part that is the previous x, p' = x, and, for a single step, products of the old
-state.
-Inside the loop, the level of a value is the number of products and reductions between it and the
-values in memory when the step begins. All products of one level are one stage; products of the
-same operand form one matrix, and products that are summed are concatenated. The elementwise rest
-of the level follows.
+Products of x alone do not depend on the state, so they are hoisted out of the loop over time. So
+are products of a part that holds the previous x, p' = x, and, for a single step, products of the
+old state. Inside the loop, the level of a value is the number of products and reductions between it
+and the values in memory when the step begins. All products of one level are one stage; products of
+the same operand form one matrix, and products that are summed are concatenated. The elementwise
+rest of the level follows.
 
     level 0   U_r·h, U_z·h          one matrix of h
               r, z, r*h             elementwise
@@ -26,38 +25,39 @@ MOST = 8  # operands of one dot
 REDUCTIONS = ("sum", "mean")
 CHEAP = ("add", "multiply", "negative", "spread", "copy")
 
-Given = Callable[[Node], bool]  # whether a leaf is there before the loop, for all steps
+IsConstant = Callable[[Node], bool]  # whether a leaf is known before the loop, for all steps
 
 
 def of_x(leaf: Node) -> bool:
-    """x alone is given."""
+    """Only x is known before the loop."""
     return leaf.op == "x"
 
 
 def of_nothing(leaf: Node) -> bool:
-    """No product leaves the loop."""
+    """Nothing is known before the loop, so no product is hoisted."""
     return False
 
 
-def of_x_and_shifts(old: Mapping[str, Node], new: Mapping[str, Node]) -> Given:
-    """x, and the parts of the old state whose new value is x: they are the x before."""
+def of_x_and_shifts(old: Mapping[str, Node], new: Mapping[str, Node]) -> IsConstant:
+    """x, and the parts of the old state whose new value is x: they hold the previous x."""
     shifted = {old[part] for part, node in new.items() if of_x(node)}
     return lambda leaf: of_x(leaf) or leaf in shifted
 
 
-def is_hoisted(node: Node, is_given: Given = of_x) -> bool:
-    """A product of x itself: one large product for all steps, before the loop. `given`: the
-    leaves that are there before it."""
+def is_hoisted(node: Node, is_given: IsConstant = of_x) -> bool:
+    """Whether a product reads only leaves that are known before the loop: it becomes one large
+    product for all steps."""
     return node.op == "product" and is_given(node.args[0])
 
 
 def as_operand(node: Node) -> Node:
-    """The operand of a dot: x, a state, or a computed value; other leaves have no row."""
+    """The operand of a dot. x, a state and computed values are rows in memory; other leaves are
+    copied."""
     return node.graph.copy(node) if node.is_leaf and node.op not in ("x", "state") else node
 
 
-def lower(roots: Iterable[Node], is_given: Given = of_x) -> dict[Node, Node]:
-    """The same values with products as `dot` nodes: a dot is a sum of matrix · operand.
+def lower(roots: Iterable[Node], is_given: IsConstant = of_x) -> dict[Node, Node]:
+    """The same values with products as `dot` nodes, sums of matrix · operand.
 
     Products that are only added to each other become one dot. Hoisted products stay."""
     roots = list(roots)
@@ -76,7 +76,8 @@ def lower(roots: Iterable[Node], is_given: Given = of_x) -> dict[Node, Node]:
 
 
 def _lower_sum(node: Node, args: tuple[Node, ...], uses: Counter[Node]) -> Node:
-    """Joins the dots of a sum that no other node reads; not a single number among many features."""
+    """Joins the dots of a sum that no other node reads, unless one is a single number and the sum
+    has many features."""
     alone = [
         new.op == "dot" and uses[old] == 1 and (new.size == ONE) == (node.size == ONE)
         for old, new in zip(node.args, args, strict=True)
@@ -108,7 +109,7 @@ class Phase:
 
     @property
     def groups(self) -> list[list[Node]]:
-        """Dots of the same operands: side by side, one matrix."""
+        """Dots of the same operands, which become one matrix."""
         by_operand: dict[tuple[Node, ...], list[Node]] = {}
         for dot in sorted(self.dots, key=lambda n: n.number):
             by_operand.setdefault(dot.args, []).append(dot)
@@ -117,7 +118,8 @@ class Phase:
 
 @dataclass
 class Stage:
-    """One level: the numbers of a row that its sweeps need, then one sweep for each size."""
+    """One level: first the single numbers of a row that its sweeps need, then a sweep for each
+    size."""
 
     level: int
     scalars: dict[Node, None] = field(default_factory=dict)
@@ -125,7 +127,8 @@ class Stage:
 
 
 class Schedule:
-    """Stages that compute the roots, for values that are `in_memory` when the step begins."""
+    """The stages that compute the roots, given the values that are `in_memory` when the step
+    begins."""
 
     def __init__(self, roots: Iterable[Node], in_memory: Callable[[Node], bool]) -> None:
         self.in_memory = in_memory
@@ -158,12 +161,13 @@ class Schedule:
 
     @property
     def reads(self) -> dict[Node, None]:
-        """The values that the stages read and do not compute: leaves, and what is in memory when
-        the step begins. Swept over, read as single numbers of a row, or multiplied by a matrix."""
+        """The values that the stages read but do not compute: leaves, and values in memory when the
+        step begins. They are swept over, read as single numbers of a row, or multiplied by a
+        matrix."""
         nodes: dict[Node, None] = {}
         for stage in self.stages:
             for number in stage.scalars:
-                if number.op not in REDUCTIONS:  # whose operand a sweep reads
+                if number.op not in REDUCTIONS:  # a sweep reads its operand
                     nodes.update(dict.fromkeys(number.args))
             for phase in stage.phases.values():
                 operands = [operand for dot in phase.dots for operand in dot.args]
@@ -171,7 +175,8 @@ class Schedule:
         return {node: None for node in nodes if self._at_hand(node)}
 
     def _level_after(self, node: Node) -> int:
-        """The first level that can read the node: a dot of one number ends its level."""
+        """The first level that can read the node. A dot with a single number as result can only be
+        read on the next level."""
         late = node.op == "dot" and node.size == ONE and not self._at_hand(node)
         return self.level[node] + late
 
@@ -228,14 +233,14 @@ class Schedule:
         return self._stages[level].phases.get(node.size) or Phase(level, node.size)
 
     def _keep(self, node: Node) -> None:
-        """Lets the node's phase store it in memory for a later one."""
+        """Stores the node in memory, in its phase, for a later phase."""
         if node.size == ONE:
             self._scalar(node)
         elif not self._at_hand(node):
             self._phase(self.level[node], node.size).stores[node] = None
 
     def _scalar(self, node: Node) -> None:
-        """A single number of each row, computed at the beginning of its level."""
+        """Adds a single number of each row, computed at the beginning of its level."""
         if self._at_hand(node):
             return
         if node.op == "dot":

@@ -1,4 +1,4 @@
-"""What `step` sees when it is traced: symbols that record what is done with them."""
+"""Symbols, the arguments of a traced `step`: they record the operations on them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ METHODS = ("sigmoid", "tanh", "relu", "exp", "log", "sqrt")
 
 
 def called(node: Node) -> str:
-    """The author's name of a value, or its expression without one."""
+    """The author's name of a value, or its expression if it has no name."""
     for frame in author_frames():
         for name, value in frame.f_locals.items():
             if isinstance(value, Symbol) and value.node is node:
@@ -63,13 +63,13 @@ def stranger(value: Any, meets: str) -> EnsueError:
 
 
 def _declaration(of: Node, size: str) -> str:
-    """How a matrix is declared that brings a value to a size."""
+    """How to declare a matrix that maps a value to a size."""
     rows = "" if size == "hidden" else f", size={size!r}"
     return f"V = Matrix({'x' if of.size == 'input' else of.size!r}{rows})"
 
 
 def _first_symbol(args: Iterable[Any]) -> str:
-    """What the author calls the first symbol among the arguments of a function."""
+    """The author's name of the first symbol among the arguments of a function."""
     for value in args:
         for v in value if isinstance(value, (tuple, list)) else (value,):
             if isinstance(v, Symbol):
@@ -78,7 +78,7 @@ def _first_symbol(args: Iterable[Any]) -> str:
 
 
 class Symbol:
-    """A value of the step, not yet a number. Arithmetic on it makes nodes of the graph."""
+    """A value of the step without a number yet. Arithmetic on it makes nodes of the graph."""
 
     __slots__ = ("node",)
     __hash__ = object.__hash__
@@ -91,7 +91,7 @@ class Symbol:
         return f"<{short(self.node)}: {features(self.node)}>"
 
     def _other(self, value: Any) -> Node:
-        """The other operand as a node whose width fits."""
+        """The other operand as a node; raises an error if its width does not match."""
         if isinstance(value, numbers.Real):
             return self.node.graph.constant(float(value))
         if not isinstance(value, Symbol):
@@ -180,7 +180,7 @@ class Symbol:
     def __torch_function__(
         cls, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        """torch.tanh(symbol) and its like mean what the method or operator means."""
+        """Maps torch.tanh(symbol) and similar functions to the method or operator."""
         name = getattr(function, "__name__", str(function))
         kwargs = {k: v for k, v in (kwargs or {}).items() if v is not None and v is not False}
         tensors = [a for a in args if isinstance(a, Tensor)]
@@ -195,7 +195,7 @@ class Symbol:
         raise blame(f"torch's {name} of {what} cannot be traced", advice(name))
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **_: Any) -> Any:
-        """A numpy number meets a symbol as a plain one does; numpy's functions cannot."""
+        """A numpy number is an operand like a plain number; numpy's functions are refused."""
         plain = [a if isinstance(a, Symbol) else float(a) for a in args if not _many(a)]
         if ufunc.__name__ in OPERATORS and len(plain) == len(args):
             return OPERATORS[ufunc.__name__](*plain)
@@ -255,7 +255,7 @@ class Symbol:
 
 
 def _many(value: Any) -> bool:
-    """An array with axes, as opposed to numpy's numbers."""
+    """Whether a value is an array with axes, not a numpy number."""
     return bool(getattr(value, "shape", ()))
 
 

@@ -1,4 +1,4 @@
-"""The graph as text and as LaTeX. One walk, and an alphabet for each."""
+"""The graph as text, LaTeX and MathML: one walk over it, and a notation for each form."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ensue.equations.node import MatrixRef, Node, below
 
-# how tightly an expression holds together
+# precedence of operators
 SUM, NEGATIVE, PRODUCT, QUOTIENT, TERM, ATOM = range(6)
 STRENGTH = {
     "add": SUM,
@@ -67,12 +67,12 @@ class Name(NamedTuple):
 
 
 def is_word(index: str) -> bool:
-    """Whether an index is a word, which is set upright, and no letter or number."""
+    """Whether an index is a word, which is set upright, rather than a letter or number."""
     return len(index) > 1 and not index.isdigit()
 
 
 class Notation(ABC):
-    """How leaves, names and operations are spelt; the walk over the graph is here."""
+    """How leaves, names and operations are written; subclasses differ in this only."""
 
     minus, between_plus, between_minus = "-", " + ", " - "
 
@@ -80,7 +80,7 @@ class Notation(ABC):
         self.names = names
 
     def show(self, node: Node, strength: int = SUM) -> str:
-        """The expression, in parentheses if it holds less tightly than `strength`."""
+        """The expression, in parentheses if its precedence is lower than `strength`."""
         if node in self.names:
             return self.name(self.names[node])
         inside = self.define(node)
@@ -112,7 +112,7 @@ class Notation(ABC):
         return self.function(node.op, [self.show(a) for a in node.args])
 
     def _minimum(self, node: Node) -> str:
-        """-maximum(-a, -b) is minimum(a, b)."""
+        """Writes -maximum(-a, -b) as minimum(a, b)."""
         mirrored = [a.op in ("negative", "constant") and a not in self.names for a in node.args]
         if node.op != "maximum" or node in self.names or not all(mirrored):
             return ""
@@ -280,8 +280,8 @@ def definitions(
 ) -> list[tuple[str, str]]:
     """(name, expression) for everything that defines the roots, in order of use.
 
-    Values have the names that their author gave. A nameless value is written out in place, or gets
-    the name `shared` with a number if it is used more than once and has `least` parts."""
+    Values keep the names that their author gave. A nameless value is written out in place. If it is
+    used more than once and has `least` parts, it gets the name `shared` with a number."""
     nodes = below(node for _, node in roots)
     named = {n: names[n] for n in nodes if n in names and not n.is_leaf}
     named.update({node: name for name, node in reversed(roots)})
@@ -299,10 +299,11 @@ def definitions(
 def _shared(
     nodes: Sequence[Node], named: Mapping[Node, str], name: str, least: int
 ) -> dict[Node, str]:
-    """Names for the nameless values that are used more than once, so that no text explodes."""
+    """Names for nameless values that are used more than once; without them the text could become
+    huge."""
 
     def meant(node: Node) -> Node:
-        """-v and v spread are written as v is."""
+        """The node as it is written: -v and spread v count as v."""
         while node.op in ("negative", "spread") and node not in named:
             node = node.args[0]
         return node
@@ -322,7 +323,7 @@ def _shared(
 
 
 def short(node: Node, most: int = 48, depth: int = 6) -> str:
-    """An expression in a few characters, for messages; its inner parts are left out."""
+    """A short form of an expression, for messages: inner parts are left out."""
     level, reached = [node], {node}
     for _ in range(depth):
         level = [a for n in level for a in n.args if a not in reached]
@@ -333,7 +334,7 @@ def short(node: Node, most: int = 48, depth: int = 6) -> str:
 
 
 TIMES = "<mo>&#x2062;</mo>"  # invisible
-PRIME = '<mi mathvariant="normal">′</mi>'  # stands high by itself: as a superscript it would fly
+PRIME = '<mi mathvariant="normal">′</mi>'  # already raised: as a superscript it would be too high
 BOLD = 'style="font-weight:bold"'
 FONTS = "'STIX Two Math', 'Cambria Math', 'Latin Modern Math', 'DejaVu Math TeX Gyre', math"
 SCRIPTS = {
@@ -341,12 +342,12 @@ SCRIPTS = {
     (True, False): "msub",
     (False, True): "msup",
     (True, True): "msubsup",
-}  # by (has a subscript, has a superscript)
+}  # key: (has a subscript, has a superscript)
 
 
 class MathML(Notation):
-    """For a page: the same signs as in LaTeX. An expression is a sequence of elements, in a row if
-    a single element is required."""
+    """For web pages, with the same signs as in LaTeX. An expression is a sequence of elements,
+    wrapped in a row where a single element is required."""
 
     FUNCTIONS: Mapping[str, str] = {"sigmoid": "σ", "maximum": "max", "minimum": "min"}
 
@@ -411,7 +412,7 @@ class MathML(Notation):
         return f"<mi>{escape(self.FUNCTIONS.get(op, op))}</mi>{inside}"
 
     def parentheses(self, inside: str) -> str:
-        """They grow with a fraction only."""
+        """Puts parentheses around an expression; they grow only around a fraction."""
         grow = "" if "<mfrac>" in inside else ' stretchy="false"'
         return f"<mrow><mo{grow}>(</mo>{row(inside)}<mo{grow}>)</mo></mrow>"
 

@@ -18,7 +18,7 @@ from ensue.errors import EnsueError, EquationError
 
 
 class Traceable(Protocol):
-    """What tracing needs of a cell."""
+    """The interface of a cell for tracing."""
 
     @property
     def parts(self) -> tuple[str, ...]: ...
@@ -66,7 +66,7 @@ def trace(cell: Traceable, input_size: int, hidden_size: int, training: bool = T
 
 
 def _symbols(graph: Graph, cell: Traceable, training: bool) -> dict[str, Any]:
-    """Every declared name as `step` is to see it."""
+    """A symbol for every declared name, as `step` reads it."""
     values: dict[str, Any] = {}
     for name, declared in cell.declarations.items():
         if isinstance(declared, Mask):
@@ -85,7 +85,7 @@ def _symbols(graph: Graph, cell: Traceable, training: bool) -> dict[str, Any]:
 
 
 def _run(bound: Any, function: Callable[..., Any], *args: Symbol) -> Any:
-    """Calls the function; Python's errors also get the line of the author's code."""
+    """Calls the function; Python's errors get the line of the author's code added."""
     try:
         return function(*args)
     except EnsueError:
@@ -118,7 +118,7 @@ def _number(count: int, what: str) -> str:
 
 
 def _described(value: Any) -> str:
-    """What a thing is that should have been a value of the step."""
+    """Describes an object that should have been a value of the step."""
     if value is None:
         return "nothing (None)"
     if isinstance(value, numbers.Real):
@@ -129,7 +129,8 @@ def _described(value: Any) -> str:
 
 
 def _checked(new: Any, old: Mapping[str, Node], returned: _Returned) -> list[Node]:
-    """The returned state parts: all there, of the right size, in the order of the arguments."""
+    """Checks the returned state parts: complete, of the right size, in the order of the
+    arguments."""
     names = ", ".join(old)
     instead = f"write return {names}" + (", the new parts in this order" if len(old) > 1 else "")
     values = list(new) if isinstance(new, (tuple, list)) else [new]
@@ -157,8 +158,8 @@ def _checked(new: Any, old: Mapping[str, Node], returned: _Returned) -> list[Nod
 
 
 def _check_order(parts: list[str], nodes: list[Node], returned: _Returned, instead: str) -> None:
-    """A new value that its author names c must be returned at the position of c (or also at
-    others)."""
+    """Checks that a new value named c by its author is returned at the position of c (it may also
+    be at others)."""
     for place, node in zip(parts, nodes, strict=True):
         for part in parts:
             called_part = returned.variables.get(part) is node and not node.is_leaf

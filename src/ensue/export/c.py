@@ -18,7 +18,7 @@ ZEROS = "/* The weights; zeros here, numbers in what `ensue export` writes. */"
 
 
 def c_source(stack: Stack, name: str = "model") -> str:
-    """The whole file. name: what its functions and sizes begin with."""
+    """The whole file. name: prefix of its functions and sizes."""
     return CFile(stack, name).text()
 
 
@@ -40,17 +40,17 @@ class CFile:
 
     @property
     def ram(self) -> int:
-        """Bytes of the state of one stream and of the most that a call puts on the stack, without
-        work for sequences."""
+        """Bytes of the state of one stream and the maximum stack use of a call, without `work` for
+        sequences."""
         room = sum(self.code.scratch.values()) + self.stack.state_size
         return 4 * (room + max(sum(cell.scratch.values()) for cell in self.code.cells))
 
     def text(self, weights_file: str = "") -> str:
-        """weights_file: where the weights are, if not here."""
+        """The text of the file. weights_file: the file of the weights, if they are separate."""
         return self._text([f'#include "{weights_file}"', ""] if weights_file else self.weights())
 
     def abridged(self) -> str:
-        """To be read: zeros in the place of the weights, so that it compiles."""
+        """A version for reading: zeros replace the weights, so that it still compiles."""
         return self._text([ZEROS, *self._zeros(), ""])
 
     def _text(self, weights: Iterable[str]) -> str:
@@ -148,7 +148,7 @@ def array(name: str, stored: Stored) -> list[str]:
 
 
 def _float(value: np.float32) -> str:
-    """Nine digits give a float32 back."""
+    """A number with nine digits, which restore a float32 exactly."""
     if not np.isfinite(value):
         return "NAN" if np.isnan(value) else "INFINITY" if value > 0 else "-INFINITY"
     text = f"{float(value):.9g}"

@@ -30,14 +30,14 @@ TRANSFORMS = {"none": "n", "log": "l", "log1p": "p"}
 
 
 def is_forecast(exported: Exported) -> bool:
-    """Whether C can forecast from the numbers of a series alone: no panel, and nothing but the
-    columns and the calendar is read."""
+    """Whether C can forecast from the numbers of a series alone: no panel, and no inputs except the
+    columns and the calendar."""
     step = exported.before[0]
     return step["step"] == "series" and not any(step[key] for key in ("ids", "static", "known"))
 
 
 def forecast_files(exported: Exported) -> dict[str, str]:
-    """By name: the code, its tables, and an example."""
+    """Files by name: the code, its tables, and an example."""
     files = {name: (RUNTIME / name).read_text(encoding="utf-8") for name in WRITTEN}
     files["example.c"] = (RUNTIME / FORECAST_EXAMPLE).read_text(encoding="utf-8")
     files["forecast_facts.h"] = "\n".join(_facts(exported))
@@ -45,14 +45,14 @@ def forecast_files(exported: Exported) -> dict[str, str]:
 
 
 def line_of(exported: Exported) -> str:
-    """What the example reads in a line: "<phase of month> <sales>"."""
+    """The format of a line that the example reads: "<phase of month> <sales>"."""
     step = exported.before[0]
     names = [*(f"phase of {name}" for name in step["calendar"]), *step["columns"]]
     return " ".join(f"<{_plain(name)}>" for name in names)
 
 
 def reads_clock(exported: Exported) -> bool:
-    """Whether a solved member reads at which time the series ends."""
+    """Whether a solved member reads the time at which the series ends."""
     step = exported.before[0]
     facts = [{**member, **member.get("form", {})} for member in step["members"]]
     return bool(step["time"]) and any(len(fact.get("periods", [])) for fact in facts)
@@ -77,7 +77,7 @@ def forecast_remark(exported: Exported, folder: Path) -> str:
 
 
 def _plain(name: str) -> str:
-    """The name of a column, whatever it is, as a comment and a string of C can hold it."""
+    """The name of a column, made safe for comments and strings of C."""
     letters = (
         letter if letter.isascii() and (letter.isalnum() or letter in " _-.:") else "_"
         for letter in name
@@ -128,7 +128,7 @@ def _facts(exported: Exported) -> list[str]:
 
 
 def _array(name: str, values: Any) -> list[str]:
-    """A table of numbers; forecast.h is read by several files."""
+    """A table of numbers; static, because several files include forecast.h."""
     flat = np.ravel(np.asarray(values, np.float64)).tolist() or [0.0]
     lines = [", ".join(map(repr, flat[k : k + 6])) for k in range(0, len(flat), 6)]
     return [f"static const double {name}[] = {{", *(f"    {line}," for line in lines), "};"]
@@ -168,7 +168,7 @@ def _members(members: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 LIBRARY = ("tensors.h", "shapes.h", "indices.h", "windows.h", "operators.h")
-MEMORY = 64_000_000  # bytes that a comparison may take
+MEMORY = 64_000_000  # maximum bytes of a comparison
 
 
 def folder_files(
@@ -186,7 +186,7 @@ def folder_files(
 def model_files(
     graphs: Sequence[Graph], traced: Mapping[str, onnx.ModelProto], weights: str
 ) -> dict[str, bytes]:
-    """By name: the networks alone, and the operators that they call."""
+    """Files by name: only the networks, and the operators that they call."""
     made = [GraphC(traced[graph.name], graph.name, weights) for graph in graphs]
     flash = sum(source.flash for source in made)
     source = [
@@ -280,12 +280,12 @@ int main(int argc, char **argv)
     return 0;
 }
 """
-STEPS = 256  # that the example takes at most
+STEPS = 256  # maximum number of steps that the example takes
 REAL = 1e30  # the largest real number that it takes
 
 
 def example_words(graph: Graph) -> str:
-    """Numbers that the example of this network takes."""
+    """Valid numbers as input of this network's example."""
     first = graph.inputs[0]
     top = first.count - 1 if isinstance(first.count, int) and first.whole else 3
     return " ".join(str(max(0, min(number, top))) for number in (2, 3)[: _most_numbers(graph)])
@@ -302,7 +302,7 @@ def _fixed(graph_input: Input) -> int:
 
 
 def _numbers_taken(graph_input: Input) -> tuple[str, str]:
-    """What the example expects of a number, in words and as C."""
+    """The check of a number in the example, in words and as C."""
     if not graph_input.whole:
         return f"a number from -{REAL:g} to {REAL:g}", f"fabs(value) <= {REAL:g}"
     if isinstance(graph_input.count, str) or graph_input.steps_of:
@@ -402,7 +402,7 @@ def run_folder(
     cases: Sequence[tuple[str, Mapping[str, torch.Tensor]]],
     flags: Sequence[str] = (),
 ) -> list[list[Any]]:
-    """The outputs of graphs, by name, in one process. flags: of the compiler."""
+    """The outputs of graphs, by name, from one process. flags: of the compiler."""
     names = [graph.name for graph in graphs]
     counts = {graph.name: len(graph.outputs) for graph in graphs}
     with temporary_folder() as place:

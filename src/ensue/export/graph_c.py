@@ -1,5 +1,6 @@
-"""A network as C99: its graph as a sequence of calls of the operators of `runtime_c/operators.h`;
-its cells as functions, printed from their equations. It uses only memory of the caller."""
+"""A network as C99. Its graph becomes a sequence of calls of the operators in
+`runtime_c/operators.h`; its cells become functions, printed from their equations. All memory is the
+caller's."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ TWO = {
     "Mul": "f_mul", "Or": "f_or", "Pow": "powf", "Sub": "f_sub",
 }  # fmt: skip
 SUMS = {"ReduceMax": ">", "ReduceMean": "/", "ReduceMin": "<", "ReduceSum": "+"}
-MOST = 1 << 30  # whole numbers beyond it mean: to the end
+MOST = 1 << 30  # larger integers mean: to the end
 
 
 class GraphC:
@@ -65,7 +66,7 @@ class GraphC:
 
     @property
     def called(self) -> set[str]:
-        """The functions of one number that the cells call."""
+        """The elementwise functions that the cells call."""
         return set() if self.code is None else self.code.called
 
     # ---------------------------------------------------------------- constants and cells
@@ -129,7 +130,7 @@ class GraphC:
             return self._recurrence(node)
         if node.operator == "Split":
             return self._split(node)
-        if node.operator == "SplitToSequence":  # cut where a part of it is read
+        if node.operator == "SplitToSequence":  # cut if only a part is read
             self.sequences[node.outputs[0]] = node
             return []
         if node.operator not in CALLS:
@@ -155,7 +156,7 @@ class GraphC:
         return ["{", *indent([f"T parts[{many}] = {{{states}}};", call, *back]), "}"]
 
     def _split(self, node: Node) -> list[str]:
-        """Parts of one axis, whose sizes are known, or which are equal."""
+        """Splits one axis into parts of known sizes or into equal parts."""
         axis, lines, first = node.attributes.get("axis", 0), list[str](), 0
         if len(node.inputs) < 2 or node.inputs[1] < 0:
             many = len(node.outputs)
@@ -252,7 +253,7 @@ def _turned(c: GraphC, node: Node) -> str:
 
 
 def _chunk(c: GraphC, node: Node) -> str:
-    """A part of an axis that was cut into parts of one size."""
+    """One of the equal parts of an axis."""
     cut = c.sequences[node.inputs[0]]
     sizes = c.input_of(cut, 1)
     if sizes == "NULL":
@@ -288,7 +289,8 @@ def _spelled(value: Any) -> str:
 
 
 def _windows(c: GraphC, node: Node, kernel: Sequence[int]) -> str:
-    """How the windows of a convolution or a pooling move; of a sequence, as those of one line."""
+    """The strides, padding and so on of a convolution or pooling; a sequence counts as a picture
+    with one line."""
     attributes, rank = node.attributes, len(kernel)
     if rank > 2 or attributes.get("auto_pad", "NOTSET") not in ("NOTSET", b"NOTSET"):
         raise refuse("c", node.operator)

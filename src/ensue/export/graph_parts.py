@@ -1,5 +1,5 @@
-"""A traced network taken apart, for the languages that are not ONNX: its constants, its nodes in
-order, and its cells. Every value has a number; constants come first."""
+"""The parts of a traced network, for C and JavaScript: its constants, its nodes in order, and its
+cells. Every value has an index; constants come first."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ if TYPE_CHECKING:
     import onnx
 
 Array = NDArray[Any]
-WHOLE = {2, 3, 5, 6, 7}  # kinds of numbers of ONNX that are whole
+WHOLE = {2, 3, 5, 6, 7}  # integer types of ONNX
 
 
 class Constant(NamedTuple):
-    """learned: whether it is a weight; matrices of weights are stored in the chosen kind."""
+    """A constant. learned: whether it is a weight; matrices of weights are stored in the chosen
+    kind."""
 
     value: Array
     learned: bool
 
     @property
     def kind(self) -> str:
-        """Real numbers, whole ones, or truths."""
+        """The kind of its numbers: real, integer or boolean."""
         return {"f": "f", "b": "b"}.get(self.value.dtype.kind, "i")
 
 
 class Node(NamedTuple):
-    """An operator of ONNX, or "Recurrence"; −1 is an input that is not given."""
+    """An operator of ONNX, or "Recurrence"; the input −1 means missing."""
 
     operator: str
     inputs: list[int]
@@ -84,7 +85,7 @@ class GraphParts:
         return self._numbers[name]
 
     def _constant(self, array: Array, learned: bool = False) -> int:
-        """Equal ones are one."""
+        """The index of a constant; equal constants are stored once."""
         key = (array.dtype.str, array.shape, array.tobytes())
         if key not in self._known:
             self._known[key] = len(self.constants)
@@ -134,7 +135,7 @@ def _attribute(attribute: Any) -> Any:
 
 
 def _read(graph: Any) -> set[str]:
-    """The values that something reads."""
+    """The values that at least one node reads."""
     names = {name for node in graph.node for name in node.input}
     return names | {value.name for value in graph.output}
 

@@ -1,9 +1,9 @@
-"""The grid: every export is compared with Python before its file is written.
+"""Comparison of every export with Python, over a grid of inputs, before its file is written.
 
 The sequences have other batch sizes and lengths than the example, padding, empty rows, and carried
 states. Every number must be within `TOLERANCE` of the eager engine (relative for numbers above 1).
-If float32 itself is further from float64 (a cell that amplifies rounding), four times that
-distance is allowed.
+If float32 itself is further from float64 (a cell that amplifies rounding), four times that distance
+is allowed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ensue.layers.recurrent import Recurrent
 Floats = NDArray[np.float32]
 TOLERANCE = 1e-5
 CASES: tuple[tuple[int, int, tuple[int, ...] | None, bool], ...] = (
-    # steps, rows, lengths (None: all rows are full), whether a state is carried over
+    # steps, rows, lengths (None: all rows are full), whether there is an initial state
     (1, 1, None, False),
     (1, 1, None, True),
     (2, 1, None, False),
@@ -56,7 +56,7 @@ CASES: tuple[tuple[int, int, tuple[int, ...] | None, bool], ...] = (
 
 
 class ExportMismatch(EnsueError):
-    """What was exported does not compute what Python does; nothing is kept."""
+    """The results of an export differ from Python's; no file is kept."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def with_stored_weights(module: nn.Module, kind: str) -> nn.Module:
 
 @torch.no_grad()
 def reference(layer: nn.Module, stack: Stack, case: Case, dtype: torch.dtype) -> Outcome:
-    """The eager engine on a case. layer: of that type."""
+    """The result of the eager engine on a case. layer: of that dtype."""
     x = torch.from_numpy(case.x).to(dtype)
     lengths = None if case.lengths is None else torch.from_numpy(case.lengths)
     parts = None if case.state is None else [torch.from_numpy(s).to(dtype) for s in case.state]
@@ -162,7 +162,7 @@ def _plain(value: Tensor) -> Any:
 
 @dataclass(frozen=True)
 class Expected:
-    """What Python says of a case, and how far a result may be from it."""
+    """Python's result for a case, and the tolerance."""
 
     case: Case
     outcome: Outcome
@@ -170,7 +170,7 @@ class Expected:
 
 
 def expected(layer: nn.Module, stack: Stack, cases: Sequence[Case]) -> list[Expected]:
-    """layer: with stored weights, in evaluation mode."""
+    """Python's results for the cases. layer: with stored weights, in evaluation mode."""
     single, double = layer, copy.deepcopy(layer).double()
     for precision in (single, double):
         precision.engine = "eager"  # type: ignore[assignment]
@@ -187,7 +187,7 @@ def expected(layer: nn.Module, stack: Stack, cases: Sequence[Case]) -> list[Expe
 
 
 def compare(references: Sequence[Expected], got: Sequence[Outcome], target: str) -> float:
-    """The largest difference; ExportMismatch where one is too large."""
+    """The largest difference; raises ExportMismatch if one is too large."""
     worst = 0.0
     for expected_outcome, result in zip(references, got, strict=True):
         names = ["y", *(f"state {k}" for k in range(len(expected_outcome.outcome.state)))]

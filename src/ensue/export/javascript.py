@@ -43,7 +43,7 @@ DECODERS = {
 
 
 def javascript_source(stack: Stack, abridged: bool = False) -> str:
-    """The whole module. abridged: with the beginning of each weight only, to be read."""
+    """The whole module. abridged: a version for reading, with only the beginning of each weight."""
     text = JavaScriptFile(stack).text()
     return LONG.sub(r'"\1…"', text) if abridged else text
 
@@ -107,14 +107,15 @@ class JavaScriptFile:
 
 
 def weight_lines(named: dict[str, Stored], decoders: bool = True) -> list[str]:
-    """decoders: with the functions that turn base64 into numbers."""
+    """The lines that define the weights. decoders: includes the functions that convert base64 to
+    numbers."""
     kinds = {stored.kind for stored in named.values()} | {"float32"}
     lines = [text for kind, text in DECODERS.items() if decoders and kind in kinds]
     return lines + [f"const {name} = {decoded(value)};" for name, value in named.items()]
 
 
 def decoded(stored: Stored) -> str:
-    """The call that gives a stored weight's numbers."""
+    """The call that returns a stored weight's numbers."""
     data = f'"{base64_of(stored.data)}"'
     if stored.scale is not None:
         data += f', float32("{base64_of(stored.scale)}")'
@@ -122,7 +123,7 @@ def decoded(stored: Stored) -> str:
 
 
 def base64_of(values: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> str:
-    """In little-endian order, which is that of every browser's typed arrays."""
+    """Values as base64 in little-endian order, the order of typed arrays in all browsers."""
     data = values.astype(values.dtype.newbyteorder("<")).tobytes()
     return base64.b64encode(data).decode()
 

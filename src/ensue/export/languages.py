@@ -1,7 +1,6 @@
-"""C99 and JavaScript as tables of spellings: what the printers of loops ask a language for.
+"""C99 and JavaScript as tables of their syntax, for the printers of loops.
 
-An array that a function is given is a name and where it begins: in C a pointer, in JavaScript a
-typed array and an offset.
+An array argument of a function is a pointer in C, and a typed array with an offset in JavaScript.
 """
 
 from __future__ import annotations
@@ -16,27 +15,27 @@ from ensue.equations.functions import Spelling
 
 
 class Language(ABC):
-    """name: as on the command line; spelling: of a graph's operations; helpers: the text of each
-    function that is called and that the language itself does not have."""
+    """name: as on the command line; spelling: of a graph's operations; helpers: the source of
+    functions that the language lacks."""
 
     name: ClassVar[str]
     spelling: ClassVar[Spelling]
     helpers: ClassVar[Mapping[str, str]]
-    scales_rows: ClassVar[bool]  # int8 is read as it is stored; else all weights are float32
-    local_scratch: ClassVar[bool]  # room inside of functions costs nothing
-    counter: ClassVar[str]  # what declares the index of a loop
+    scales_rows: ClassVar[bool]  # reads int8 as it is stored; else all weights become float32
+    local_scratch: ClassVar[bool]  # arrays inside of functions cost nothing
+    counter: ClassVar[str]  # keyword that declares the index of a loop
 
     # ---------------------------------------------------------------- values
     @abstractmethod
     def number(self, value: float) -> str: ...
 
     def weight(self, element: str, kind: str) -> str:
-        """The number of an element of stored weights."""
+        """The value of an element of stored weights."""
         return element
 
     @abstractmethod
     def constant(self, name: str, value: str) -> str:
-        """A variable that does not change."""
+        """A constant."""
 
     @abstractmethod
     def variable(self, names: Sequence[str]) -> str:
@@ -52,7 +51,7 @@ class Language(ABC):
 
     @abstractmethod
     def scratch(self, name: str, size: int) -> str:
-        """Room for the numbers of one call."""
+        """A local array for one call."""
 
     # ---------------------------------------------------------------- arrays that are given
     @abstractmethod
@@ -75,7 +74,7 @@ class Language(ABC):
     def function(
         self, name: str, read: Sequence[str], written: Sequence[str], body: Iterable[str]
     ) -> list[str]:
-        """A function of arrays, which it reads or writes; of no result."""
+        """A function without result; its arguments are arrays that it reads or writes."""
 
     # ---------------------------------------------------------------- the rest
     def comment(self, text: str) -> str:
@@ -92,7 +91,7 @@ def indent(lines: Iterable[str], by: str = "    ") -> list[str]:
 
 
 class C99(Language):
-    """float32 throughout; math.h is the one header."""
+    """C99: float32 throughout; math.h is the only header."""
 
     name = "c"
     scales_rows = True
@@ -170,7 +169,7 @@ class C99(Language):
 
 
 class JavaScript(Language):
-    """Numbers are float64 between one typed array and the next."""
+    """JavaScript: numbers are float64 until they are stored in a typed array."""
 
     name = "javascript"
     scales_rows = False

@@ -1,4 +1,4 @@
-"""A whole model into files of another language, once it has been compared."""
+"""Writes a whole model as files of another language, after a comparison with Python."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ if TYPE_CHECKING:
     import onnx
 
 PAGE = Path(__file__).parent / "page"
-PARTS = ("questions", "answers", "page")  # in this order: the last one begins
-SERIES = 'AFTER["steps ahead"] ='  # what a module has whose page needs a plot
+PARTS = ("questions", "answers", "page")  # in this order, from the last
+SERIES = 'AFTER["steps ahead"] ='  # marks modules whose page needs a plot
 
 
 def page_of(module: str, title: str) -> str:
-    """module: the text of the model's module, whose functions the page calls."""
+    """The page. module: the source of the model's module, whose functions the page calls."""
     frame = (PAGE / "page.html").read_text(encoding="utf-8")
     parts = (*PARTS[:-1], *(["plot"] if SERIES in module else []), PARTS[-1])
     source = "".join((PAGE / f"{name}.js").read_text(encoding="utf-8") for name in parts)
     script = re.sub(r"^export (?=function|const)", "", module, flags=re.MULTILINE) + source
-    script = script.replace("</", "<\\/")  # nothing in it may end the element
+    script = script.replace("</", "<\\/")  # must not contain the end of the element
     style = re.search(r"<style>(.*?)</style>", frame, re.DOTALL)
     assert style is not None
     policy = (
@@ -71,7 +71,7 @@ def _digest(text: str) -> str:
 
 
 FIRST_DAY = date(2026, 1, 1)
-SHOWN_STEPS = 12  # of a series; of more the middle is left out
+SHOWN_STEPS = 12  # shown steps of a series; the middle of longer ones is left out
 LEFT_OUT = "…"
 
 
@@ -97,7 +97,7 @@ def _times(names: list[str], count: int) -> dict[str, list[Any]]:
 
 
 def _series(step: Step) -> list[float] | dict[str, Any]:
-    """The necessary number of steps; series known ahead are longer."""
+    """A series with the necessary number of steps; series known ahead are longer."""
     count, names = max(step["least"], 3), step["columns"]
     numbers = [float(k + 1) for k in range(count)]
     if not step["time"] and not step["ids"] and len(names) == 1:
@@ -127,7 +127,7 @@ def _joined(steps: Sequence[Step]) -> dict[str, Any]:
     return example
 
 
-QUESTIONS: dict[str, Callable[[Step], Any]] = {  # by the first step that is done to a question
+QUESTIONS: dict[str, Callable[[Step], Any]] = {  # by the first step applied to a question
     "pair": lambda step: ["a text", "another text"],
     "row": _row,
     "picture": lambda step: {"shape": step["shape"], "data": LEFT_OUT},
@@ -147,7 +147,7 @@ def example_question(exported: Exported) -> Any:
 
 
 def _abridged(question: Any) -> Any:
-    """Without the middle of what is long."""
+    """A question whose long values lose their middle."""
     if isinstance(question, dict):
         return {name: _abridged(value) for name, value in question.items()}
     if isinstance(question, list) and len(question) > SHOWN_STEPS:
@@ -169,7 +169,7 @@ def on_command_line(exported: Exported) -> str:
 
 
 def is_fed(exported: Exported) -> bool:
-    """Whether it takes piece by piece."""
+    """Whether the model reads its input in pieces."""
     return any(step["step"] == "stream" for step in exported.before)
 
 
@@ -180,16 +180,16 @@ def feeding(exported: Exported) -> str:
     return "; ".join(f"fed.feed({as_json(part)})" for part in parts[:2])
 
 
-BEGINNING = 10  # bytes that every file of a kind begins with: of a description, all before its task
-FOLDER = ".c"  # ends the name of a folder that is written
+BEGINNING = 10  # first bytes of every file of a kind; for a description, everything before its task
+FOLDER = ".c"  # ending of the name of a written folder
 EXAMPLE = Path(__file__).parent / "example"
 Outputs = Sequence[NDArray[Any]]
-Given = Mapping[str, torch.Tensor]
+Tensors = Mapping[str, torch.Tensor]
 
 
 @dataclass(frozen=True)
 class TracedModel:
-    """The parts from the task, with its networks as graphs, made once for all targets. title: of a
+    """A model's exported parts, with its networks as graphs, made once for all targets. title: of a
     page; "": the name of its file."""
 
     exported: Exported
@@ -237,7 +237,7 @@ def write_traced(
 
 
 def refuse_path(path: Path) -> None:
-    """OptionError where no export can have this name."""
+    """Raises OptionError if no export can have this name."""
     if path.suffix not in WRITERS:
         known = ", ".join(WRITERS)
         raise OptionError(
@@ -266,9 +266,9 @@ def cases_of(exported: Exported) -> Iterator[tuple[Graph, dict[str, torch.Tensor
 
 @torch.no_grad()
 def compare_outputs(
-    exported: Exported, weights: str, run: Callable[[str, Given], Outputs], target: str
+    exported: Exported, weights: str, run: Callable[[str, Tensors], Outputs], target: str
 ) -> float:
-    """The largest difference over the grid; ExportMismatch where one is too large."""
+    """The largest difference over the grid; raises ExportMismatch if one is too large."""
     worst = 0.0
     rounded = {graph.name: with_stored_weights(graph.network, weights) for graph in exported.graphs}
     for graph, inputs in cases_of(exported):
@@ -277,7 +277,7 @@ def compare_outputs(
         shapes = ", ".join(f"{name} {tuple(value.shape)}" for name, value in inputs.items())
         try:
             got = run(graph.name, inputs)
-        except Exception as error:  # whatever the program that runs it says
+        except Exception as error:  # whatever the program prints
             raise ExportMismatch(
                 f"{target}: not exported: it does not run over {shapes}: {str(error)[:500]}"
             ) from error
@@ -316,7 +316,7 @@ def _write_onnx(model: TracedModel, path: Path, weights: str, unchecked: bool) -
     if not unchecked:
         sessions = {name: session_of(value) for name, value in data.items()}
 
-        def run(name: str, inputs: Given) -> Outputs:
+        def run(name: str, inputs: Tensors) -> Outputs:
             outputs: Outputs = sessions[name].run(None, {k: v.numpy() for k, v in inputs.items()})
             return outputs
 
@@ -333,8 +333,8 @@ def _write_onnx(model: TracedModel, path: Path, weights: str, unchecked: bool) -
 
 
 def example_text() -> str:
-    """The runnable example. It does the steps of every model, so that several may lie in one
-    folder."""
+    """The runnable example. It supports the steps of every model, so that several models may share
+    a folder."""
     steps = dict.fromkeys(name for names in PIECES.values() for name in names)
     return "".join(map(example_piece, ["core", *steps, "main"]))
 
@@ -384,7 +384,7 @@ def _write_c(model: TracedModel, path: Path, weights: str, unchecked: bool) -> W
 
 
 def _compared_in_node(exported: Exported, source: str, weights: str) -> float:
-    """All cases in one process."""
+    """Runs all cases in one process of Node."""
     cases = [(graph.name, inputs) for graph, inputs in cases_of(exported)]
     try:
         answers = iter(run_in_node(source, cases))
@@ -401,8 +401,8 @@ def _written(
     remarks: Sequence[str],
     arguments: str = "",
 ) -> Written:
-    """arguments: the name that a person gave; files of other names are ours to choose, and replace
-    none that an export did not write."""
+    """Writes the files. arguments: the name that the user gave. Other names are chosen here, and
+    these files only replace files that an export wrote."""
     ours = [name for name in files if name != arguments]
     foreign = [name for name in ours if _of_somebody_else(folder / name, files[name])]
     if foreign:
@@ -417,7 +417,8 @@ def _written(
 
 
 def _of_somebody_else(path: Path, content: bytes) -> bool:
-    """Whether there is a file that does not begin as what is written in its place."""
+    """Whether an existing file was not written by an export: it begins otherwise than the new
+    content."""
     try:
         with path.open("rb") as file:
             return file.read(BEGINNING) != content[:BEGINNING]
@@ -440,7 +441,7 @@ WRITERS: dict[str, Writer] = {
 
 
 def changed(model: AnyModel, learned: Any, networks: list[nn.Module]) -> AnyModel:
-    """A copy of the model with these fitted parts and networks instead."""
+    """A copy of the model with other fitted parts and networks."""
     other: Any = copy(model)
     other._learned, other.networks = learned, networks
     changed_model: AnyModel = other
@@ -450,7 +451,8 @@ def changed(model: AnyModel, learned: Any, networks: list[nn.Module]) -> AnyMode
 def change_of_scores(
     data: DataSettings, model: AnyModel, weights: str
 ) -> dict[str, tuple[float, float]]:
-    """Of each score of the networks and of the linear model: (as trained, with rounded weights)."""
+    """For each score of the networks and of the linear model: (as trained, with rounded
+    weights)."""
     part = model.reader.files(data).part("validation")
     networks = [with_stored_weights(network, weights) for network in model.networks]
     learned = rounded(model.learned, lambda matrix: store(matrix, weights).value)

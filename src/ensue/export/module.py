@@ -1,4 +1,4 @@
-"""A whole model as one ES module: its graphs, the operators they are made of, and the steps around
+"""A whole model as one ES module: its graphs, their operators, and the steps before and after
 them."""
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ensue.tasks.exported import Exported, refuse
 if TYPE_CHECKING:
     import onnx
 
-FEW_NUMBERS = 200  # texts that stand as they are, to be read
+FEW_NUMBERS = 200  # shorter lists of texts are not packed, so that they can be read
 PACKED = "packed"
 
 
@@ -58,7 +58,7 @@ def packed(tree: Any) -> Any:
 # equations, as a layer is.
 
 RUNTIME = Path(__file__).parent / "runtime"
-FEW = 64  # numbers of a constant that are spelled out
+FEW = 64  # longer constants are encoded
 MOST, LEAST = np.iinfo(np.int32).max, np.iinfo(np.int32).min
 
 
@@ -151,7 +151,7 @@ PATTERNS: Mapping[str, tuple[str, str]] = {
     "spaces": (r"[^\s]+", "gu"),
     "characters": (".", "gsu"),
 }
-# the files that a step needs besides those of every model; in both languages
+# the files that a step needs in addition to those of every model; in both languages
 PIECES: Mapping[str, tuple[str, ...]] = {
     "ngrams": ("ngrams",),
     "row": ("times", "row"),
@@ -168,12 +168,12 @@ PIECES: Mapping[str, tuple[str, ...]] = {
     "brackets": ("tree",),
     "input": ("input",),
 }
-PARTS = ("members", "merges")  # of a step, that want files of their own
+PARTS = ("members", "merges")  # options of a step that need further files
 ALWAYS = ("tensors", "operators", "checks", "text", "answer")
 
 
 def pieces(exported: Exported) -> list[str]:
-    """The files that the steps of a model need, each once."""
+    """The files that the steps of a model need, without repetition."""
     before = [part for step in exported.before for part in (step, *step.get("steps", ()))]
     steps = reversed([*before, *exported.after])
     needed = [
@@ -185,7 +185,7 @@ def pieces(exported: Exported) -> list[str]:
         )
     ]
     names = dict.fromkeys(name for key in needed for name in PIECES.get(key, ()))
-    return list(names)  # those of the steps after come first: others may build on them
+    return list(names)  # files of later steps come first: others may build on them
 
 
 def module_text(exported: Exported, traced: Mapping[str, onnx.ModelProto], weights: str) -> str:
@@ -242,7 +242,7 @@ def _input_in_javascript(step: Mapping[str, Any]) -> dict[str, Any]:
     return {**step, "steps": [_in_javascript(inner) for inner in step["steps"]]}
 
 
-# steps whose patterns are Python's, or that have others inside
+# steps with Python patterns, or with other steps inside
 IN_JAVASCRIPT = {
     "tokenise": _tokenise_in_javascript,
     "series": _series_in_javascript,
@@ -252,7 +252,7 @@ IN_JAVASCRIPT = {
 
 
 def _in_javascript(step: Mapping[str, Any]) -> dict[str, Any]:
-    """A step with its patterns as JavaScript has them."""
+    """A step with its patterns converted to JavaScript."""
     return IN_JAVASCRIPT.get(step["step"], dict)(step)
 
 
@@ -277,7 +277,7 @@ for (let sent = 0; sent < all.length; ) sent += writeSync(1, all, sent);
 def run_in_node(
     source: str, cases: Sequence[tuple[str, Mapping[str, torch.Tensor]]]
 ) -> list[list[Any]]:
-    """The outputs of graphs, by name, in one process of Node."""
+    """The outputs of graphs, by name, from one process of Node."""
     requests = [
         (name, {k: [list(v.shape), v.flatten().tolist(), not v.is_floating_point()]
                 for k, v in inputs.items()})

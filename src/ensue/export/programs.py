@@ -1,7 +1,7 @@
 """Running C and JavaScript on the cases of a grid: one process for many of them.
 
-Both harnesses read rows from the standard input and write what came out, in the byte order of the
-machine, until the input ends:
+Both harnesses read rows from the standard input and write the results, in the machine's byte order,
+until the input ends:
 
     in    model, steps, mode (0 run, 1 step by step), state given?   int32 each
           state, if it is given, and x                               float32
@@ -31,7 +31,7 @@ STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O2")
 
 
 class NoProgram(EnsueError):
-    """What is to run an export is not installed."""
+    """The program that would run an export is not installed."""
 
 
 def c_compiler() -> list[str]:
@@ -100,7 +100,7 @@ class _Answers:
 def run_rows(
     command: Sequence[str], stacks: Sequence[Stack], cases: Sequence[Sequence[Case]], mode: int
 ) -> list[list[Outcome]]:
-    """Each model's cases through one process."""
+    """Runs the cases of each model through one process."""
     requests = b"".join(
         _requests(number, stack, case, mode)
         for number, (stack, rows) in enumerate(zip(stacks, cases, strict=True))
@@ -188,7 +188,8 @@ class CPrograms:
         works: Sequence[int],
         flags: Sequence[str] = (),
     ) -> None:
-        """sources: files whose functions begin with model0, model1, …"""
+        """Compiles the sources. sources: files whose functions have the prefixes model0, model1,
+        …"""
         self.stacks = stacks
         names = [f"model{k}" for k in range(len(sources))]
         files = []

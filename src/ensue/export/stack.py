@@ -1,4 +1,4 @@
-"""What is exported of a layer: its cells in evaluation mode, and their parameters as numbers."""
+"""The exported form of a layer: its cells in evaluation mode, and their parameters as numbers."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Direction:
-    """One cell in one direction: its equations, parameters by name, and the state it starts from,
-    one (features,) for each part."""
+    """One cell in one direction: its equations, its parameters by name, and its initial state,
+    (features,) for each part."""
 
     equations: Equations
     weights: Weights
@@ -31,7 +31,7 @@ class Direction:
 
     @property
     def parts(self) -> dict[str, int]:
-        """The features of each part of the state."""
+        """The number of features of each part of the state."""
         return {part: node.width for part, node in self.equations.old.items()}
 
     @property
@@ -51,7 +51,7 @@ class Direction:
 class Stack:
     """Layers of one or two directions each.
 
-    backward_start: as `Recurrent` has it; max_length, cut: what a sequence is brought to."""
+    backward_start, max_length, cut: as in `Recurrent`."""
 
     title: str
     layers: tuple[tuple[Direction, ...], ...]
@@ -70,7 +70,7 @@ class Stack:
 
     @property
     def streams(self) -> bool:
-        """Whether it can be run one step at a time."""
+        """Whether the stack can run one step at a time."""
         return self.one_way and self.max_length is None
 
     @property
@@ -96,12 +96,12 @@ class Stack:
 
 
 def layer_width(layer: tuple[Direction, ...]) -> int:
-    """The features of a layer's output, both directions side by side."""
+    """The number of features of a layer's output, over both directions."""
     return sum(direction.output_size for direction in layer)
 
 
 def stack_of(layer: Any, weights: str = "float32") -> Stack:
-    """What is exported of a layer. weights: how its matrices are stored."""
+    """The exported form of a layer. weights: the kind in which its matrices are stored."""
     if isinstance(layer, Recurrent):
         return _of_recurrent(layer, weights)
     if isinstance(layer, DropIn):

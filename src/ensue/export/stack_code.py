@@ -40,10 +40,10 @@ CALLED = re.compile(r"([A-Za-z_][A-Za-z0-9_.]*)\(")
 
 
 class StepCode:
-    """The function `NAME(x, old; next, y)`; with `watched` also `seen`, where the named values
-    inside of the step are written to, one after the other.
+    """The function `NAME(x, old; next, y)`. With `watched` it also has `seen`, to which the named
+    values inside the step are written, one after another.
 
-    scratch: room that the function needs, by name; seen: (name, offset, width) of each watched
+    scratch: arrays that the function needs, by name; seen: (name, offset, width) of each watched
     value; called: the names of all functions that its text calls."""
 
     def __init__(
@@ -74,13 +74,13 @@ class StepCode:
         self.called = set(CALLED.findall("\n".join(body)))
 
     def label(self, parameter: str) -> str:
-        """The name of a parameter's array; names may be of any alphabet."""
+        """The name of a parameter's array; the parameter's name may be in any alphabet."""
         if parameter.isascii():
             return f"{self.name}_{parameter}"
         return f"{self.name}__p{list(self.direction.weights).index(parameter)}"
 
     def arrays(self) -> dict[str, Stored]:
-        """The parameters that the step reads, and the state it starts from, by label."""
+        """The parameters that the step reads, and the initial state, by label."""
         text = "\n".join(self.lines)
         by_label = {
             self.label(name): self.direction.weights[name] for name in self.direction.weights
@@ -93,7 +93,7 @@ class StepCode:
 
     # ---------------------------------------------------------------- where values are
     def _read_later(self) -> set[Node]:
-        """Values with a number for each feature that a later sweep reads."""
+        """Values with one number per feature that a later sweep reads."""
         read: set[Node] = set()
         for phase in self.schedule.phases:
             read |= {n for n in phase.loads if not n.is_leaf}
@@ -155,7 +155,7 @@ class StepCode:
         return lines
 
     def _numbers(self) -> set[Node]:
-        """Single numbers of the row that outlive the sweep they are computed in."""
+        """Single numbers of the row that are used after the sweep that computes them."""
         scalars = {n for stage in self.schedule.stages for n in stage.scalars}
         for phase in self.schedule.phases:
             scalars |= set(phase.reductions)
@@ -172,7 +172,7 @@ class StepCode:
         return lines
 
     def _phase(self, phase: Phase) -> list[str]:
-        """One sweep."""
+        """Writes one sweep."""
         self._in_phase = set()
         body: list[str] = []
         for group in phase.groups:
@@ -207,8 +207,8 @@ class StepCode:
         return self.direction.equations.graph.width(phase.size)
 
     def _writes(self, node: Node, value: str) -> list[str]:
-        """Writes a value of the step to all arrays that need it; a single number for many features
-        to each of them."""
+        """Writes a value of the step to all arrays that need it; a single number is repeated for
+        all features."""
         index = "0" if node.size == ONE else "j"
         return [
             f"{self.language.element(array, _step_plus(offset, index))} = {value};"
@@ -220,7 +220,7 @@ class StepCode:
 
     # ---------------------------------------------------------------- products
     def _products(self, dots: list[Node]) -> list[str]:
-        """Dots of the same operands, each a sum over its terms, in one loop an operand."""
+        """Dots with the same operands, each a sum over its terms, in one loop per operand."""
         lines = [self.language.variable([f"v{dot.number}" for dot in dots])]
         for number, operand in enumerate(dots[0].args):
             terms = [(dot, dot.attr[number]) for dot in dots]
@@ -228,7 +228,7 @@ class StepCode:
         return lines
 
     def _term(self, operand: Node, terms: list[tuple[Node, MatrixRef]]) -> list[str]:
-        """One operand of some dots. A row of int8 is summed by itself, and scaled once."""
+        """One operand of several dots. A row of int8 is summed separately, and scaled once."""
         language, width = self.language, operand.width
         body, after, sums = [language.constant("o", self._value(operand, "k"))], [], []
         for dot, ref in terms:
@@ -249,14 +249,14 @@ class StepCode:
         return ["{", *indent([language.variable(sums), *loop, *after]), "}"]
 
     def _row(self, ref: MatrixRef) -> str:
-        """The row of a stacked matrix that belongs to feature j."""
+        """The index of the row of a stacked matrix for feature j."""
         height = self.direction.equations.graph.width(ref.rows)
         first = gate_number(self.direction.equations, ref) * height
         return _step_plus(first, "0" if ref.rows == ONE else "j")
 
 
 def _named(equations: Equations) -> dict[Node, str]:
-    """Values inside of the step that its author gave a name to: gates and candidates."""
+    """Values inside the step that its author named: gates and candidates."""
     roots = {*equations.state.values(), equations.output}
     return {
         node: name
@@ -266,7 +266,8 @@ def _named(equations: Equations) -> dict[Node, str]:
 
 
 def _stored(node: Node) -> Node:
-    """A single number that is returned as it came is computed all the same, to be stored."""
+    """A computed node. A single number that the step returns unchanged is copied, so that it is
+    stored."""
     return node.graph.copy(node) if node.is_leaf and node.size == ONE else node
 
 
@@ -315,14 +316,15 @@ class StackCode:
 
     @property
     def work_per_step(self) -> int:
-        """Two sequences at most are needed at once: what a layer reads and what it writes."""
+        """The size of `work` per step: at most two sequences at a time, a layer's input and
+        output."""
         between = [layer_width(layer) for layer in self.stack.layers[:-1]]
         return sum(sorted(between)[-2:])
 
     @property
     def scratch(self) -> dict[str, int]:
-        """Room that the functions share: for the new state, between the layers of one step, and
-        where room inside of functions costs, theirs too."""
+        """Arrays that the functions share: for the new state, and between the layers of one step;
+        also the functions' own arrays, in languages where local arrays are costly."""
         sizes = {"fresh": self.widest_state}
         if self.stack.streams:
             widths = [layer_width(layer) for layer in self.stack.layers[:-1]]
@@ -340,7 +342,7 @@ class StackCode:
 
     @property
     def seen_size(self) -> int:
-        """How many numbers of each step are watched."""
+        """The number of watched numbers per step."""
         last = self.cells[-1]
         width_of_last = sum(width for _, _, width in last.watched_at) + last.direction.state_size
         return self.seen_offsets[-1] + width_of_last
@@ -389,7 +391,8 @@ class StackCode:
         return lines
 
     def run(self) -> list[str]:
-        """Layer by layer over the whole sequence; a layer's directions one after the other."""
+        """All layers over the whole sequence, one after another; a layer's directions also one
+        after another."""
         lines, origin, width = [], "x", self.stack.input_size
         last = len(self.stack.layers) - 1
         between = sorted(layer_width(layer) for layer in self.stack.layers[:-1])[-2:]
@@ -461,7 +464,7 @@ class StackCode:
         return [self.language.loop(index, str(count)), *indent(body), "}"]
 
     def cut(self) -> list[str]:
-        """A sequence that is longer than max_length loses steps."""
+        """The code that cuts a sequence longer than max_length."""
         most = self.stack.max_length
         if most is None:
             return []

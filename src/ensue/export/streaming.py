@@ -1,8 +1,8 @@
-"""A model that reads its input as it arrives: the state goes in and comes out, and the answer is
-for everything that was read so far.
+"""A model that reads its input as it arrives: it takes and returns a state, and answers for
+everything read so far.
 
-The network of an export is unchanged; its encoders begin from a state that is passed in, and
-pooling continues from what was pooled before:
+The network of an export is unchanged. Its encoders begin from a state that is passed in, and
+pooling continues from its earlier values:
 
     mean       s ← s + Σ_t y_t,  n ← n + steps:  s/n
     max        m ← max(m, max_t y_t)
@@ -24,13 +24,13 @@ from ensue.tasks.blocks.encoders import Encoder, PlainEncoder, RecurrentEncoder
 from ensue.tasks.blocks.pooling import AttentionPooling, Last, Max, Mean, Pooling
 from ensue.tasks.exported import BATCH, TIME, Exported, Graph, Input, Step, refuse
 
-LOWEST = -1e30  # of what nothing was compared with yet; a logarithm of nothing
+LOWEST = -1e30  # instead of −∞: the initial maximum, and log of a sum
 NEXT = "next_"
 
 
 class Carried:
-    """States by name, in the order in which parts of a network ask for them; begun: what each is
-    before the first step, (features,)."""
+    """States by name, in the order in which parts of a network register them; begun: their initial
+    values, (features,)."""
 
     def __init__(self) -> None:
         self.begun: dict[str, Tensor] = {}
@@ -62,7 +62,7 @@ class StreamedLayers(nn.Module):
 
 
 class StreamedSteps(nn.Module):
-    """The steps unchanged; final: the last step that was read."""
+    """Returns its steps unchanged; final: the last step that was read."""
 
     def __init__(self, encoder: PlainEncoder, carried: Carried) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class StreamedSteps(nn.Module):
 
 
 class StreamedPooling(nn.Module):
-    """Poolings side by side, each of all steps until now."""
+    """Several poolings, each over all steps so far."""
 
     def __init__(self, pooling: Pooling, carried: Carried, width: int) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ class StreamedPooling(nn.Module):
         return torch.cat(pieces, -1)
 
 
-Running = tuple[Tensor, list[Tensor]]  # what is pooled until now, and the state after it
+Running = tuple[Tensor, list[Tensor]]  # the pooled values so far, and the new state
 
 
 def _last(
@@ -156,7 +156,7 @@ ENCODERS: dict[type, Callable[[Any, Carried], nn.Module]] = {
 
 
 class Streamed(nn.Module):
-    """The network called with the states after its other inputs; they come out after its answer."""
+    """A network with the states as its last inputs and last outputs."""
 
     def __init__(self, network: nn.Module, carried: Carried, inputs: int) -> None:
         super().__init__()
@@ -191,7 +191,7 @@ def _with_states(network: nn.Module, task: str) -> tuple[nn.Module, Carried]:
 
 
 def streamed(exported: Exported) -> Exported:
-    """The same model as one that is fed piece by piece. A language model is one already."""
+    """The exported model in its streaming form. A language model already has it."""
     how = exported.piecewise
     if how is None:
         raise refuse("stream", exported.task)
@@ -218,7 +218,7 @@ def streamed(exported: Exported) -> Exported:
 
 
 def _pieces(inputs: Sequence[Input]) -> list[str]:
-    """Inputs that hold the new steps alone; others are of all that was read."""
+    """The inputs that contain only the new steps; others refer to everything read."""
     return [
         graph_input.name
         for graph_input in inputs

@@ -1,4 +1,4 @@
-"""The targets of an export: what a layer is written as, and how that is run to be compared."""
+"""The targets of an export: the files for a layer, and how they are run for the comparison."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ensue.export.onnx.run import run_onnx
 from ensue.export.programs import CPrograms, NodePrograms, temporary_folder
 from ensue.export.stack import Stack
 
-NUMBERS = re.compile(r"\{((?:[^{},]+,){4})[^{}]*\}")  # a weight in ONNX's text
-Files = Mapping[str, bytes]  # by name; the first is the one that was asked for
+NUMBERS = re.compile(r"\{((?:[^{},]+,){4})[^{}]*\}")  # a weight in the text of ONNX
+Files = Mapping[str, bytes]  # by name; the first is the requested file
 
 
 class Target(ABC):
-    """title: in messages; endings: of the files that are written so."""
+    """A target. title: in messages; endings: of its files."""
 
     title: ClassVar[str]
     endings: ClassVar[tuple[str, ...]]
@@ -36,10 +36,10 @@ class Target(ABC):
     def outcomes(
         self, stack: Stack, cases: Sequence[Case], batch_first: bool
     ) -> Iterator[list[Outcome]]:
-        """The cases as the export computes them, once for each way that it can be run."""
+        """The export's results for the cases, once for each way to run it."""
 
     def lines(self, stack: Stack) -> list[str]:
-        """What a person should know of the file."""
+        """Remarks on the file for the user."""
         return []
 
 
@@ -100,14 +100,14 @@ class JavaScriptTarget(Target):
 def _each_mode(
     made: CPrograms | NodePrograms, stack: Stack, cases: Sequence[Case]
 ) -> Iterator[list[Outcome]]:
-    """Whole sequences, and where it can stream, step by step."""
+    """Runs whole sequences and, if the stack can stream, single steps."""
     yield made.run([cases])[0]
     if stack.streams:
         yield made.run([cases], mode=1)[0]
 
 
 def _identifier(path: Path) -> str:
-    """What functions of C begin with: the file's name, as far as C takes it."""
+    """The prefix of functions in C: the file's name as a valid identifier."""
     letters = "".join(
         letter if letter.isascii() and letter.isalnum() else "_" for letter in path.stem
     )
@@ -122,7 +122,7 @@ TARGETS: dict[str, Target] = {
 
 
 def target_of(path: Path) -> Target:
-    """The target that a file's ending names."""
+    """The target for a file's ending."""
     for target in TARGETS.values():
         if path.suffix in target.endings:
             return target
@@ -131,7 +131,7 @@ def target_of(path: Path) -> Target:
 
 
 def as_text(stack: Stack, name: str) -> str:
-    """What is emitted for a layer, to be read."""
+    """The files of a layer as text for reading."""
     if name == "onnx":
         return NUMBERS.sub(r"{\1, …}", load_onnx().printer.to_text(onnx_model(stack)))
     if name == "c":

@@ -45,7 +45,7 @@ def _as_float32(values: Floats) -> Stored:
 def _as_bfloat16(values: Floats) -> Stored:
     bits = values.view(np.uint32)
     rounded = bits + 0x7FFF + ((bits >> 16) & 1)
-    finite = np.where(np.isfinite(values), rounded, bits)  # rounding would make inf a NaN
+    finite = np.where(np.isfinite(values), rounded, bits)  # rounding would turn inf into NaN
     return Stored("bf16", (finite >> 16).astype(np.uint16))
 
 
@@ -76,7 +76,7 @@ def _scaled(stored: Stored) -> Floats:
 
 
 def store(values: Floats, kind: str) -> Stored:
-    """The stored form of a weight: matrices in that kind, vectors in float32."""
+    """The stored form of a weight: matrices in the given kind, vectors in float32."""
     if kind not in KINDS:
         raise unknown("kind of weights", kind, KINDS)
     return KINDS[kind if values.ndim > 1 else "float32"](np.ascontiguousarray(values, np.float32))

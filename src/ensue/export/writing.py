@@ -1,4 +1,5 @@
-"""`write`: a layer or a cell into a file of another language, once it has been compared."""
+"""`write`: exports a layer, cell or model to files of another language, after a comparison with
+Python."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ from ensue.tasks.model import Model
 
 @dataclass(frozen=True)
 class Written:
-    """What was written: the files, how many combinations they were compared over (0: unchecked),
-    and the largest difference from Python."""
+    """The result of an export: the files, the number of compared combinations (0: unchecked), and
+    the largest difference from Python."""
 
     files: tuple[Path, ...]
     combinations: int
@@ -94,7 +95,7 @@ def write(
         )
     layer_of: Any = Recurrent(layer, input_size, hidden_size) if isinstance(layer, Cell) else layer
     if not isinstance(layer_of, nn.Module):
-        stack_of(layer_of)  # which says what was expected
+        stack_of(layer_of)  # its message says what was expected
     plain = with_stored_weights(layer_of, "float32")
     stack, first = stack_of(plain, weights), bool(getattr(plain, "batch_first", False))
     files = target.files(stack, place, first, separate)

@@ -1,1 +1,1 @@
-"""Files that are whole or not there."""
+"""Files and folders that are either complete or absent."""

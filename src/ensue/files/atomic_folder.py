@@ -1,9 +1,9 @@
 """Folders that are either complete or absent, and verified.
 
-A folder is written next to its place as `.tmp-…`, synced and renamed. Its manifest holds the
-size and sha256 of each file and of itself; a folder that differs in a single bit is not read.
+A folder is written next to its place as `.tmp-…`, synced and renamed. Its manifest holds the size
+and sha256 of each file and of itself; a folder that differs in a single bit is not read.
 
-Only an empty folder or one of ours is ever replaced: see `_ours`.
+Only empty folders and folders written by Ensue are replaced: see `_ours`.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from ensue.files.opening import read_plain
 
 AT_FDCWD = -100
 RENAME_EXCHANGE = 2
-# What systems answer that do not know the call, or file systems that cannot do it.
+# Errors of systems without the call, or of file systems that do not support it.
 CANNOT = (errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.EOPNOTSUPP)
 
 
 def exchanged(one: Path, other: Path) -> bool:
-    """Whether what has these names has changed places; False where this cannot be done."""
+    """Swaps two paths in one step; False if the system cannot do this."""
     call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if call is None:
         return False
@@ -45,22 +45,22 @@ def exchanged(one: Path, other: Path) -> bool:
 
 
 MANIFEST = "manifest.json"
-SHOWN = 3  # names of files that a message has
+SHOWN = 3  # maximum file names in a message
 
 
 class Damaged(Exception):
-    """Why a folder is not what was written."""
+    """A folder differs from what was written; the message says how."""
 
 
 def canonical(value: object, *, sort: bool = True) -> bytes:
-    """The one way to write a value as JSON: keys in order, no NaN, floats that repeat exactly.
-    sort: False leaves the keys in the order that they have, which reading keeps."""
+    """A value as canonical JSON: sorted keys, no NaN, floats that round-trip exactly. sort: False
+    keeps the order of the keys."""
     text = json.dumps(value, sort_keys=sort, allow_nan=False, ensure_ascii=False, indent=1)
     return text.encode() + b"\n"
 
 
 def finite(value: Any) -> Any:
-    """The value with null for every number that JSON has not got: infinity and NaN."""
+    """The value with null for infinity and NaN, which JSON does not have."""
     if isinstance(value, Mapping):
         return {key: finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -69,7 +69,7 @@ def finite(value: Any) -> Any:
 
 
 def or_infinite(value: float | None) -> float:
-    """A number that `finite` has written."""
+    """A number written by `finite`: null becomes infinity."""
     return math.inf if value is None else float(value)
 
 
@@ -78,13 +78,13 @@ def digest(value: bytes) -> str:
 
 
 def sealed(value: Mapping[str, Any], *, sort: bool = True) -> bytes:
-    """A value as JSON that carries the digest of itself."""
+    """A value as JSON that contains its own digest."""
     checksum = digest(canonical(value, sort=sort))
     return canonical({**value, "sha256": checksum}, sort=sort)
 
 
 def unsealed(data: bytes, name: str) -> dict[str, Any]:
-    """The value that was sealed; Damaged where a single bit differs. name: of the file."""
+    """The value that was sealed; raises Damaged if a single bit differs. name: of the file."""
     try:
         value = json.loads(data)
         if canonical(value, sort=False) != data:
@@ -108,7 +108,7 @@ def with_manifest(files: Mapping[str, bytes], facts: Mapping[str, Any]) -> dict[
 
 def write_folder(place: Path, files: Mapping[str, bytes], *, stands: str = "") -> None:
     """Writes the files to a temporary folder, then replaces `place`, which must be empty or written
-    by Ensue. stands: a sentence that says what is safe if the disk fails."""
+    by Ensue. stands: a sentence for the error message that says what is safe if the disk fails."""
     beside = unfinished(place)
     with disk_errors(place, sum(map(len, files.values())), beside, stands=stands):
         recover(place)
@@ -129,8 +129,8 @@ def write_folder(place: Path, files: Mapping[str, bytes], *, stands: str = "") -
 
 
 def _put(beside: Path, place: Path, exists: bool) -> None:
-    """Replaces `place` by `beside` and then deletes the old folder: in one step if the system can,
-    else in two; `recover` undoes an unfinished first step."""
+    """Replaces `place` by `beside`, then deletes the old folder. The replacement takes one step if
+    the system can swap, else two; `recover` undoes the first of two."""
     if not exists:
         os.rename(beside, place)
         return
@@ -148,7 +148,7 @@ def _put(beside: Path, place: Path, exists: bool) -> None:
 
 
 def recover(place: Path) -> None:
-    """Puts back what a killed process had moved away in order to replace it."""
+    """Restores a folder that a killed process had moved away in order to replace it."""
     if os.path.lexists(place):
         return
     for path in leftovers(place):
@@ -174,7 +174,8 @@ def sync_folder(folder: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """First under a name that is never read: a crash in between leaves none half removed."""
+    """Renames the folder, then deletes it, so that a crash cannot leave a partly deleted folder
+    under its name."""
     gone = unfinished(path)
     os.rename(path, gone)
     shutil.rmtree(gone, ignore_errors=True)
@@ -202,7 +203,7 @@ def _ours(place: Path, names: Collection[str]) -> bool:
 
 
 def _listed(manifest: bytes) -> list[str] | None:
-    """The files that a manifest lists, [] if it is not as ours; None if it is no JSON."""
+    """The files that a manifest lists; [] if it is not Ensue's, None if it is not JSON."""
     try:
         value = json.loads(manifest)
     except (ValueError, RecursionError):
@@ -232,7 +233,7 @@ def _described(place: Path) -> str:
 
 
 def read_files(place: Path) -> dict[str, bytes]:
-    """The bytes of every file, all of which are as the manifest says; else Damaged."""
+    """The bytes of every file; raises Damaged unless all match the manifest."""
     try:
         recover(place)
         names = sorted(entry.name for entry in place.iterdir())
@@ -250,8 +251,8 @@ def read_files(place: Path) -> dict[str, bytes]:
 
 
 def read_listed(place: Path, listed: Mapping[str, Any], name: str) -> bytes:
-    """Reads a file and checks its size and digest against the manifest; larger files are not
-    read."""
+    """Reads a file and checks its size and digest against the manifest; a file that is too large is
+    not read."""
     path, expected = place / name, listed[name]
     size = path.lstat().st_size
     if stat.S_ISREG(path.lstat().st_mode) and size != expected["size"]:
@@ -274,7 +275,7 @@ def manifest_of(data: bytes) -> dict[str, Any]:
 
 
 def _lists_files(files: object) -> bool:
-    """Whether this is the list of a manifest: a size and a digest for each file."""
+    """Whether a value is a valid list of files: a size and a digest for each."""
     return isinstance(files, dict) and all(
         isinstance(file, dict)
         and type(file.get("size")) is int

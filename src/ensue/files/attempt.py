@@ -1,4 +1,5 @@
-"""A training that fails: before anything was learned the folder is as it was, later it says why."""
+"""Failed trainings: the folder is restored if nothing was learned yet; later failures are
+recorded."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ class Failure:
 
 
 def note_failure(folder: RunFolder, error: BaseException) -> None:
-    """Writes down why; where that cannot be written, the error itself is all there is."""
+    """Records why a training failed, if the folder can be written to."""
     reason = (str(error).partition("\n")[0] or type(error).__name__)[:LONGEST]
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     with suppress(OSError, RunError):
@@ -50,7 +51,7 @@ def failure_of(folder: RunFolder) -> Failure | None:
 
 
 def add_note(error: BaseException, note: str) -> None:
-    """A line after the message of an error, once."""
+    """Adds a line after the message of an error, once."""
     if note not in getattr(error, "__notes__", ()):
         error.add_note(note)
 
@@ -60,7 +61,8 @@ def add_note(error: BaseException, note: str) -> None:
 
 @dataclass(frozen=True)
 class _Before:
-    """existing: which files of a run a folder had; config: what its configuration held."""
+    """existing: the files of a run that the folder had; config: the content of its
+    configuration."""
 
     existing: frozenset[Path]
     config: bytes | None
@@ -81,7 +83,7 @@ class _Before:
 
 
 def _files(folder: RunFolder) -> list[Path]:
-    """What a training writes before there is anything learned."""
+    """The files that a training writes before anything is learned."""
     folders = [folder.path / MEMBERS, folder.path / REFIT, folder.checkpoints]
     folders += [folder.base, folder.learned]
     return [folder.config, folder.history, folder.timing, *folders, folder.failure]
@@ -91,7 +93,7 @@ def _files(folder: RunFolder) -> list[Path]:
 def restored(folder: RunFolder, stops: type[Exception]) -> Iterator[None]:
     """Restores the folder if the block fails before anything was learned: a new folder is removed,
     an existing configuration is kept. The folder is locked inside the block. stops: an exception
-    that is no failure: the training will be resumed."""
+    that is not a failure, because the training will be resumed."""
     with folder.locked():
         before = _Before.of(folder)
         try:

@@ -1,6 +1,6 @@
 """Append-only files. Each line has its own digest and that of the line before it: changed, removed
-and inserted lines are detected. A line that a kill truncated ends without a line break; the next
-line follows the last complete one."""
+and inserted lines are detected. If a killed process truncated a line, it has no line break; the
+next line then follows the last complete one."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def _json(value: Mapping[str, Any]) -> bytes:
 
 
 def chained(value: Mapping[str, Any], before: str) -> tuple[bytes, str]:
-    """The line of a value, after the line with the digest `before`, and the digest of the new
-    line."""
+    """The line for a value, which follows the line with the digest `before`; and the digest of the
+    new line."""
     linked = {**value, BEFORE: before}
     checksum = _digest(_json(linked))
     return _json({**linked, OWN: checksum}) + b"\n", checksum
@@ -41,9 +41,8 @@ def chained(value: Mapping[str, Any], before: str) -> tuple[bytes, str]:
 
 @dataclass
 class Lines:
-    """values: of the complete lines; torn: numbers of the lines that a kill truncated; wrong:
-    numbers of the lines that were changed, or that follow missing lines; digests: of the complete
-    lines."""
+    """values, digests: of the complete lines; torn: numbers of truncated lines; wrong: numbers of
+    lines that were changed, or that follow missing lines."""
 
     values: list[dict[str, Any]] = field(default_factory=list)
     torn: list[int] = field(default_factory=list)
@@ -59,7 +58,7 @@ class Lines:
             plain = None if value is None else _whole(value, line)
             if value is None or plain is None:
                 doubtful.append(number)
-                if value is not None and line.endswith(b"\n"):  # no kill leaves whole JSON
+                if value is not None and line.endswith(b"\n"):  # a truncated line is not valid JSON
                     altered.add(number)
             else:
                 last = chain.digests[-1] if chain.digests else _start(data[:at])
@@ -78,7 +77,7 @@ class Lines:
 
 
 def _start(earlier: bytes) -> str:
-    """What the first line with a digest follows."""
+    """The digest that the first line refers to."""
     return _digest(earlier) if earlier else ""
 
 
@@ -91,14 +90,15 @@ def _value(line: bytes) -> dict[str, Any] | None:
 
 
 def _whole(value: Mapping[str, Any], line: bytes) -> str | None:
-    """The digest of a line that is as it was written."""
+    """The digest of a line, if the line is unchanged."""
     fields = {key: part for key, part in value.items() if key not in (BEFORE, OWN)}
     written, digest = chained(fields, str(value.get(BEFORE)))
     return digest if written == line else None
 
 
 def last_of(data: bytes) -> str:
-    """What the next line of a file follows: its last line that has a digest, or all of it."""
+    """The digest that the next line of a file refers to: of its last line with a digest, or of the
+    whole file."""
     ends = data.rfind(b"\n") + 1
     line = data[data.rfind(b"\n", 0, max(ends - 1, 0)) + 1 : ends]
     value = _value(line) if line else None
@@ -107,8 +107,8 @@ def last_of(data: bytes) -> str:
 
 
 def add_line(path: Path, value: Mapping[str, Any]) -> tuple[Lines, str]:
-    """Adds a line to a file that others may add to at the same time; gives all that it then
-    holds, and the digest of this line."""
+    """Adds a line to a file that other processes may extend too. Returns the file's whole content,
+    and the digest of this line."""
     with disk_errors(path, len(_json(value))), append_to(path) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         data = read_plain(path, HISTORY_FILE)
@@ -123,12 +123,12 @@ def add_line(path: Path, value: Mapping[str, Any]) -> tuple[Lines, str]:
 
 STATE = "state.json"
 NAME = re.compile(r"step-(\d{6,})(-final)?")
-# What reading one that is not as Ensue writes it may end in.
+# Errors that reading an invalid checkpoint may raise.
 FAULTS = (OSError, RunError, Damaged, ValueError, KeyError, TypeError, RecursionError)
 
 
 def present(folder: Path) -> list[Path]:
-    """What is called a checkpoint, the newest last."""
+    """The paths named like checkpoints, newest last."""
     values = []
     for path in folder.iterdir() if folder.is_dir() else ():
         match = NAME.fullmatch(path.name)
@@ -138,8 +138,8 @@ def present(folder: Path) -> list[Path]:
 
 
 def newest_scalars(folder: Path) -> dict[str, Any]:
-    """The scalars of the newest valid checkpoint; {} without one. Resuming reports the problems of
-    invalid checkpoints."""
+    """The scalars of the newest valid checkpoint; {} if there is none. Problems of invalid
+    checkpoints are reported when the run resumes."""
     for place in reversed(present(folder)):
         try:
             listed = manifest_of(read_plain(place / MANIFEST))["files"]
@@ -150,7 +150,7 @@ def newest_scalars(folder: Path) -> dict[str, Any]:
 
 
 def history_seen(folder: Path) -> dict[str, Any] | None:
-    """What the newest checkpoint saw of the history: see `read_history`."""
+    """The mark of the history in the newest checkpoint: see `read_history`."""
     mark = newest_scalars(folder).get("history")
     if isinstance(mark, dict) and isinstance(mark.get("length"), int) and "sha256" in mark:
         return mark
@@ -158,8 +158,8 @@ def history_seen(folder: Path) -> dict[str, Any] | None:
 
 
 def read_history(path: Path, mark: Mapping[str, Any] | None) -> bytes:
-    """All of a history; RunError where it does not begin with what a checkpoint saw of it. mark:
-    length and sha256 of that; None where nothing is known."""
+    """The whole history; raises RunError unless it begins with the part that existed at a
+    checkpoint. mark: length and sha256 of that part, or None."""
     try:
         data = read_plain(path, HISTORY_FILE)
     except FileNotFoundError:

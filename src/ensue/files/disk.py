@@ -20,8 +20,8 @@ from ensue.errors import OptionError, RunError
 from ensue.files.opening import KINDS
 
 UNFINISHED = ".tmp-"
-OLD = "-old"  # of what stood in the place, while it is replaced
-# the place's name and the number of the process
+OLD = "-old"  # suffix of the old version during its replacement
+# the path's name and the process number
 NAME = re.compile(rf"{re.escape(UNFINISHED)}(.+)-(\d{{1,18}})-[0-9a-f]{{8}}(?:{OLD})?", re.DOTALL)
 
 
@@ -41,7 +41,7 @@ def free_name(place: Path) -> Path:
 
 
 def leftovers(place: Path) -> Iterator[Path]:
-    """Temporary files of this place that ended processes left."""
+    """Temporary files of this path left by processes that have ended."""
     for path, name in _left_in(place.parent):
         if name == place.name:
             yield path
@@ -53,7 +53,7 @@ def remove_leftovers(place: Path) -> None:
 
 
 def sweep(folder: Path) -> list[str]:
-    """Removes all temporary files in a folder that ended processes left, and returns their names.
+    """Removes the temporary files that ended processes left in a folder, and returns their names.
     Keeps an old version whose replacement is missing."""
     removed = []
     for path, name in sorted(_left_in(folder)):
@@ -64,7 +64,7 @@ def sweep(folder: Path) -> list[str]:
 
 
 def _left_in(folder: Path) -> Iterator[tuple[Path, str]]:
-    """The files that ended processes left, each with the name of its place."""
+    """The files that ended processes left, each with the name of its target."""
     for path in folder.iterdir() if folder.is_dir() else ():
         match = NAME.fullmatch(path.name)
         if match and not is_another_process(int(match[2])):
@@ -79,7 +79,7 @@ def _remove(path: Path) -> None:
 
 
 def is_another_process(number: int) -> bool:
-    """Whether another process of that number is alive, so that it may be writing."""
+    """Whether another process with this number is alive and may be writing."""
     if number == os.getpid():
         return False
     try:
@@ -87,7 +87,7 @@ def is_another_process(number: int) -> bool:
     except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
-        pass  # there is one, and it is not ours
+        pass  # it exists and belongs to another user
     return True
 
 
@@ -104,14 +104,14 @@ CHECKPOINTS_STAND = "Earlier checkpoints are untouched. "
 
 
 def free_bytes(folder: Path) -> int:
-    """On the disk that holds the folder, or will."""
+    """Free bytes on the disk of a folder, which need not exist yet."""
     while not os.path.exists(folder) and folder != folder.parent:
         folder = folder.parent
     return shutil.disk_usage(folder).free
 
 
 def advice(error: OSError) -> str:
-    """What to do about it, first of all."""
+    """What to do first about a system error."""
     return _ADVICE.get(error.errno or 0, "check the disk")
 
 
@@ -133,7 +133,7 @@ def disk_errors(
         ) from error
 
 
-OPENINGS = "test-openings.jsonl"  # next to runs: how often their test parts were evaluated
+OPENINGS = "test-openings.jsonl"  # next to runs: the number of evaluations of their test parts
 RUN_MARKS, MODEL_MARKS = ("config.toml", "data.json"), ("manifest.json", "model.json")
 RUN_FILES = frozenset(
     {
@@ -151,9 +151,8 @@ RUN_FILES = frozenset(
 
 
 def refuse_target(path: Path) -> None:
-    """OptionError where no file can take this name: its folder is missing or cannot be written to,
-    something that is no file has the name, or it belongs to a run or a model, which it would
-    destroy."""
+    """Raises OptionError if no file can be written at this path: its folder is missing or not
+    writable, the path is not a file, or the file belongs to a run or model."""
     if not path.parent.is_dir():
         raise OptionError(f"{path} cannot be written: {path.parent} is not a folder")
     _refuse_unwritable(path)
@@ -196,8 +195,8 @@ def _refuse_strange(path: Path) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file to write to, which replaces `path` after the block succeeds; after an error the old
-    file stays. Temporary files of killed processes are deleted."""
+    """Yields a file that replaces `path` after the block succeeds; after an error the old file
+    stays. Temporary files of killed processes are deleted."""
     _refuse_strange(path)
     beside = unfinished(path)
     try:
@@ -212,6 +211,6 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """The file with all of its content, or what was there; RunError where the disk fails."""
+    """Writes a file completely or not at all; raises RunError if the disk fails."""
     with disk_errors(path, len(data)), replacing(path) as file:
         file.write(data)

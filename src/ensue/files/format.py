@@ -1,4 +1,4 @@
-"""The format of what Ensue writes, and the one refusal of every other format.
+"""The format number of Ensue's files, and the error for other formats.
 
 Models, checkpoints and the JSON files of runs and selections carry FORMAT. From 0.3.0 on every
 format stays readable; the versions before it wrote other ones, which are refused."""
@@ -19,23 +19,23 @@ from ensue.files.disk import free_name
 from ensue.files.opening import read_plain
 
 FORMAT = 3
-VERSIONS = {1: "0.1.0", 2: "0.2.0"}  # formats that are no longer read, and who wrote them
-COMMITS = {"0.1.0": "6a3630e", "0.2.0": "c338af1"}  # the last of each version
+VERSIONS = {1: "0.1.0", 2: "0.2.0"}  # formats that are no longer read: last version
+COMMITS = {"0.1.0": "6a3630e", "0.2.0": "c338af1"}  # last version of each
 CONFIG, SELECTION = "config.toml", "selection.json"
-MOST_UP = 4  # folders from a checkpoint of a member up to its run
+MOST_UP = 4  # number of folders from a member's checkpoint up to its run
 # Where a run, a model or a selection records the version that wrote it.
 RECORDS = (
     *(MANIFEST, "model.json", "model/model.json", "learned/model.json"),
     *("checkpoints/*/manifest.json", "*/model/model.json", "*/checkpoints/*/manifest.json"),
 )
 PARTS = ("train", "validation", "test", "unlabelled")  # lists of files
-OPTIONS = ("text", "label", "separator", "sequence", "group")  # columns that have an option
-# Settings of the model without which other columns would be read.
+OPTIONS = ("text", "label", "separator", "sequence", "group")  # columns that are options
+# Settings of the model that decide which columns are read.
 COLUMNS = ("targets", "covariates", "known", "ids", "static", "time", "horizon")
 # Every setting and its default, by task: read as data, because files/ does not import tasks.
 SETTINGS = Path(__file__).parent.parent / "runs" / "settings.json"
 TABLES = ("", "text", "model", "train")  # tables of config.toml without the data
-# Settings whose defaults follow from the training part: here, even defaults are written out.
+# Settings whose defaults depend on the training part; their values are always written out.
 FITTED = frozenset(
     [
         "text.level",
@@ -70,13 +70,13 @@ FITTED = frozenset(
         "train.watch",
     ]
 )
-# What reading a file that is not as Ensue writes it may end in.
+# Errors that reading an invalid file may raise.
 FAULTS = (OSError, RunError, Damaged, ValueError, RecursionError)
 
 
 def check_format(number: Any, place: Path, version: str = "") -> None:
-    """Raises RunError if the format of a folder or file is not FORMAT, Damaged if it is no number
-    of a format. version: the Ensue that wrote it, if recorded."""
+    """Raises RunError if the format of a folder or file is not FORMAT, Damaged if it is no valid
+    number. version: of the Ensue that wrote it, if recorded."""
     if type(number) is not int or number < 1:
         raise Damaged(f"format: expected {FORMAT}, got {number!r}")
     if number > FORMAT:
@@ -89,8 +89,8 @@ def check_format(number: Any, place: Path, version: str = "") -> None:
 
 
 def check_folder(place: Path) -> None:
-    """The same for a folder with a manifest. Missing and damaged manifests pass: readers of the
-    folder report them."""
+    """`check_format` for a folder with a manifest. Missing and damaged manifests pass: readers of
+    the folder report them."""
     try:
         manifest = manifest_of(read_plain(place / MANIFEST))
     except FAULTS:
@@ -102,7 +102,7 @@ def check_folder(place: Path) -> None:
 
 
 def _refusal(number: int, place: Path, version: str) -> RunError:
-    """What to do with a run, a model or a selection of an older version."""
+    """The error for a run, a model or a selection of an older version, with a remedy."""
     root = _root_of(place)
     recorded = (
         version_name
@@ -155,7 +155,7 @@ def _recorded(root: Path) -> Iterator[str]:
 def _config_of(root: Path) -> Path | None:
     """The configuration of a run, or of the first trial of a selection."""
     if (root / MANIFEST).exists():
-        return None  # a model that was saved alone: its copy names files from elsewhere
+        return None  # a model that was saved alone: its copy of the configuration names other files
     files = (path for path in (root / CONFIG, *sorted(root.glob(f"*/{CONFIG}"))))
     return next((path for path in files if _tables(path)), None)
 
@@ -180,8 +180,8 @@ def _texts(value: Any) -> list[str]:
 
 
 def _command(root: Path) -> tuple[str, list[str]]:
-    """`ensue train` or `ensue select` with files, columns and settings of an older run; the
-    settings that it leaves out."""
+    """The command `ensue train` or `ensue select` with files, columns and settings of an older run;
+    and the settings that it omits."""
     config = _config_of(root)
     verb = "select" if (root / SELECTION).exists() else "train"
     run = ["--run", str(free_name(root))]
@@ -198,7 +198,7 @@ def _command(root: Path) -> tuple[str, list[str]]:
     if verb == "train":
         settings, without = _settings(tables)
         words, left_out = [*words, *settings], [*left_out, *without]
-    else:  # the others are those of its first trial
+    else:  # the other trials differ in their settings
         model = _table(tables, "model")
         words += [w for key in COLUMNS if model.get(key) for w in _set(f"model.{key}", model[key])]
     return " ".join(["ensue", verb, *map(in_shell, [*words, *run])]), left_out
@@ -215,7 +215,7 @@ def _kind_of(root: Path) -> list[str]:
 
 
 def _files(data: Mapping[str, Any], part: str, config: Path) -> list[str]:
-    """The files of a part from where the command is given; of parallel files each side."""
+    """The files of a part, relative to the current folder; for parallel files, both sides."""
     files = []
     for path in _texts(data.get(part)):
         whole = os.path.normpath(config.parent / path)
@@ -225,7 +225,7 @@ def _files(data: Mapping[str, Any], part: str, config: Path) -> list[str]:
 
 
 def _table(tables: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """A table of a configuration by its name; "" is the keys that stand in none."""
+    """A table of a configuration by its name; "" for the keys outside all tables."""
     table = tables.get(name) if name else tables
     return table if isinstance(table, dict) else {}
 
@@ -244,7 +244,7 @@ def _defaults(task: str, table: str) -> Mapping[str, Any]:
 
 
 def _columns(tables: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """How the files were read, as options; settings that there are no more."""
+    """The reading options of the files, and settings that no longer exist."""
     words, gone = list[str](), list[str]()
     defaults = _defaults(tables["task"], "data") or _defaults("classify", "data")
     for key, value in tables["data"].items():
@@ -258,8 +258,8 @@ def _columns(tables: Mapping[str, Any]) -> tuple[list[str], list[str]]:
 
 
 def _settings(tables: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """The settings that are not this version's defaults, as options; those that it has not got, or
-    that a folder is not to name: the file of a cell, and a base, which an older version wrote."""
+    """Settings other than this version's defaults, as options; and the settings to omit. Omitted
+    are settings that this version lacks, the file of a cell, and a base of an older version."""
     words, left_out = list[str](), list[str]()
     for table in TABLES:
         defaults = _defaults(tables["task"], table)

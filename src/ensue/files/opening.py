@@ -1,7 +1,7 @@
-"""Opening the files of a run: plain files only, never through a link, never more than expected.
+"""Opens the files of a run: only plain files, never through a link, never larger than expected.
 
-A run folder may come from another person: a link in it would lead reads and writes elsewhere, a
-FIFO would block for ever."""
+A run folder may come from another person. A link in it would lead reads and writes elsewhere, and a
+FIFO would block forever."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pathlib import Path
 
 from ensue.errors import RunError
 
-RUN_FILE = 64 << 20  # bytes of a configuration, a manifest, a list: what Ensue reads whole
-HISTORY_FILE = 4 << 30  # bytes of the rows of a training
+RUN_FILE = 64 << 20  # bytes of a configuration, a manifest or a list, which are read completely
+HISTORY_FILE = 4 << 30  # bytes of the stored rows of a training
 PICTURE_FILE = 1 << 30  # bytes
 PICTURE_PIXELS = 1 << 26
 PICTURE_SIDE = 1 << 15  # pixels
@@ -23,17 +23,17 @@ IDX_FILE = 1 << 30  # bytes, unpacked
 VECTOR_LINE = 1 << 20  # bytes of a line of word vectors
 VECTOR_WIDTH = 1 << 16  # numbers of a word vector
 HELD_FILES = 64  # data files that a command keeps open
-COLUMNS = 100_000  # of a table, and keys of a JSON object
+COLUMNS = 100_000  # columns of a table, keys of a JSON object
 TREE_LENGTH = 1 << 20  # characters of a tree in brackets
 TREE_DEPTH = 500  # brackets inside of each other: a network takes a step for each
 TYPED_LINE = 1 << 24  # bytes of a line of the standard input
-VECTOR_NUMBER = 1e15  # of a word vector: its square, and sums of squares, are finite in float32
+VECTOR_NUMBER = 1e15  # largest number of a word vector: sums of squares are finite in float32
 COMPILER_SECONDS = 300.0
-LAYER_WIDTH, LAYERS = 1 << 15, 1000  # of a network: no machine has room for more
+LAYER_WIDTH, LAYERS = 1 << 15, 1000  # units; no machine has memory for more
 DRAWS = 1 << 20  # futures of a forecast that are sampled at once
-SEASON = 1 << 20  # steps: a year of minutes is half as long
-NUMBERS = 1 << 28  # in memory at once, for what is forecast
-LARGEST_NUMBER = 1e30  # of a data file: its square, and sums of squares, are finite
+SEASON = 1 << 20  # steps: twice as many as minutes in a year
+NUMBERS = 1 << 28  # numbers of a forecast in memory at once
+LARGEST_NUMBER = 1e30  # largest number of a data file: sums of squares are finite
 
 
 KINDS = {
@@ -47,7 +47,8 @@ KINDS = {
 
 
 def open_plain(path: Path, flags: int = os.O_RDONLY) -> FileIO:
-    """The file, opened with the flags of os.open; RunError where something else has its name."""
+    """The opened file, with the flags of os.open; raises RunError if the path is not a plain
+    file."""
     try:
         handle = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
     except OSError as error:
@@ -62,13 +63,14 @@ def open_plain(path: Path, flags: int = os.O_RDONLY) -> FileIO:
 
 
 def append_to(path: Path) -> FileIO:
-    """The file at its end, made if it is not there; every write is with the system when it
-    returns."""
+    """A file opened for appending, created if missing; every write is passed to the system at
+    once."""
     return open_plain(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
 
 
 def write_all(file: FileIO, data: bytes) -> None:
-    """All of it, or the system's error: a disk that is nearly full takes a part at first."""
+    """Writes all data, or raises the system's error: on a nearly full disk, a single write may be
+    partial."""
     left = memoryview(data)
     while left:
         left = left[file.write(left) :]
@@ -86,7 +88,7 @@ def read_plain(path: Path, most: int = RUN_FILE) -> bytes:
 
 
 def refuse_strange(paths: dict[Path, int]) -> None:
-    """RunError where one of these is there and is not what it should be: S_IFREG or S_IFDIR."""
+    """Raises RunError if an existing path does not have its expected type, S_IFREG or S_IFDIR."""
     for path, kind in paths.items():
         try:
             mode = stat.S_IFMT(os.lstat(path).st_mode)

@@ -1,4 +1,4 @@
-"""The folder of a run: the names of its files, and how it is held."""
+"""The folder of a run: the names of its files, and its lock."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from ensue.files.disk import advice, disk_errors, sweep
 from ensue.files.format import check_folder
 from ensue.files.opening import open_plain, read_plain, refuse_strange, write_all
 
-PATIENCE = 1.0  # seconds until the holder of a lock has written its name
-TRIES = 20  # of taking a lock whose file is removed at the same time
+PATIENCE = 1.0  # seconds to wait for the name of a lock's holder
+TRIES = 20  # attempts to take a lock whose file is removed at the same time
 
 
 class Lock:
-    """A lock that is held inside of `with`. made_with: folders that are made with it."""
+    """A lock that is held inside of `with`. made_with: folders created with it."""
 
     def __init__(self, place: Path, made_with: Sequence[Path] = ()) -> None:
         self.place, self._with = place, made_with
-        self._made: list[Path] = []  # what was not there before, the innermost first
+        self._made: list[Path] = []  # created folders, innermost first
         self._file: FileIO | None = None
 
     def __enter__(self) -> Lock:
@@ -43,7 +43,7 @@ class Lock:
             with disk_errors(self.place, len(name)):
                 try:
                     file = open_plain(self.place, os.O_RDWR | os.O_APPEND | os.O_CREAT)
-                except FileNotFoundError:  # whoever made the folder has just removed it
+                except FileNotFoundError:  # its creator has just removed the folder
                     continue
                 try:
                     self._take(file)
@@ -69,8 +69,8 @@ class Lock:
             path.mkdir(parents=True, exist_ok=True)
 
     def _removed_meanwhile(self, error: OSError) -> bool:
-        """Whether another process removed a folder while it was being made here. `mkdir` says that
-        a folder exists when it went between the making and the look at it."""
+        """Whether another process removed a folder while this one created it. `mkdir` reports an
+        existing folder if it disappears before the check of its type."""
         if isinstance(error, FileExistsError):
             return not any(os.path.isfile(path) for path in (self.place.parent, *self._with))
         return isinstance(error, FileNotFoundError)
@@ -91,7 +91,7 @@ class Lock:
             ) from None
 
     def check(self) -> None:
-        """RunError where the folder was removed or replaced while the lock was held."""
+        """Raises RunError if the folder was removed or replaced while the lock was held."""
         assert self._file is not None
         if not _is_at(self._file, self.place):
             raise RunError(
@@ -115,7 +115,7 @@ class Lock:
 
     def __exit__(self, *error: object) -> None:
         assert self._file is not None
-        with suppress(OSError):  # a disk that fails now: the lock is free all the same
+        with suppress(OSError):  # even if the disk fails, the lock is released
             self._file.truncate(0)
         self._file.close()
 
@@ -131,7 +131,7 @@ def holder_of(place: Path) -> str:
     """The current holder of a lock; "" if it is free."""
     try:
         with open_plain(place) as file:
-            if not file.read(1):  # emptied by whoever frees it
+            if not file.read(1):  # emptied when the lock is released
                 return ""
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -161,9 +161,9 @@ class RunFolder:
 
     config.toml, data.json: the configuration and facts of the data; history.jsonl, timing.jsonl,
     checkpoints/: the course of the training; base/: a copy of the model it began from; learned/:
-    what was learned besides the weights, until model/ exists; model/, training.json, card.md: the
-    result; evaluation.json, evaluation-rows/: scores; failure.json: why the run failed; lock: held
-    while it is trained."""
+    what was learned in addition to the weights, until model/ exists; model/, training.json,
+    card.md: the result; evaluation.json, evaluation-rows/: scores; failure.json: why the run
+    failed; lock: held while it is trained."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
@@ -184,8 +184,8 @@ class RunFolder:
         self._locked = False
 
     def check(self) -> None:
-        """Raises RunError if one of its names is a link, a FIFO or a device, so that reads and
-        writes stay inside the folder; also if its format is that of another version."""
+        """Raises RunError if one of its files is a link, a FIFO or a device, so that reads and
+        writes stay inside the folder; also if its format is of another version."""
         folders = [self.checkpoints, self.base, self.learned, self.model, self.evaluation_rows]
         folders += [self.path / MEMBERS, self.path / REFIT]
         files = [path for path in self._named() if path not in folders]
@@ -193,13 +193,13 @@ class RunFolder:
         self._check_format()
 
     def check_weights(self) -> None:
-        """The same for what a model is read from."""
+        """`check` for the files that a model is read from."""
         read = [self.checkpoints, self.learned, self.model, self.path / MEMBERS]
         refuse_strange(dict.fromkeys(read, stat.S_IFDIR))
         self._check_format()
 
     def _check_format(self) -> None:
-        """RunError where a part of the run has the format of another version."""
+        """Raises RunError if a part of the run has the format of another version."""
         places = [self.model, self.learned]
         for member in self.members():
             places += member.checkpoints.glob("step-*")
@@ -207,28 +207,28 @@ class RunFolder:
             check_folder(place)
 
     def _named(self) -> list[Path]:
-        """Every name of the folder that a run uses."""
+        """All paths in the folder that a run uses."""
         return [
             path for path in vars(self).values() if isinstance(path, Path) and path != self.path
         ]
 
     @classmethod
     def lent(cls, path: Path | str) -> RunFolder:
-        """A folder that is held by the process which this one works for."""
+        """A folder that is locked by the parent of this worker process."""
         folder = cls(path)
         folder._locked = True
         return folder
 
     def member(self, number: int) -> RunFolder:
-        """The folder of another network of an ensemble, inside of this one."""
+        """The subfolder of a further ensemble member."""
         return RunFolder(self.path / MEMBERS / str(number))
 
     def refit(self, number: int) -> RunFolder:
-        """The folder of a network that learns again from all rows, inside of this one."""
+        """The subfolder of a network that is trained again on all rows."""
         return RunFolder(self.path / REFIT / str(number))
 
     def members(self) -> list[RunFolder]:
-        """This folder and those of the other networks that have been begun."""
+        """This folder and those of the other members that have begun."""
         folders, number = [self], 2
         while self.member(number).path.is_dir():
             folders.append(self.member(number))
@@ -236,12 +236,12 @@ class RunFolder:
         return folders
 
     def has_weights(self) -> bool:
-        """Whether anything was learned here: a model, or a checkpoint of one of its networks."""
+        """Whether the folder has a model, or a checkpoint of a member."""
         folders = [member.checkpoints for member in self.members()]
         return self.model.is_dir() or any(any(folder.glob("step-*")) for folder in folders)
 
     def holder(self) -> str:
-        """The process that trains in it now; "" for none."""
+        """The process that currently trains in the folder; "" if there is none."""
         return holder_of(self.lock)
 
     @contextmanager
@@ -258,9 +258,8 @@ class RunFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Held by one process, from its first look at the folder to the last file that it writes.
-        Inside of it this folder may ask for it again. A folder in which nothing was written is
-        afterwards as it was before."""
+        """Locks the folder for one process, from its first read to its last write. The lock is
+        re-entrant. A folder in which nothing was written is restored."""
         if self._locked:
             yield
             return
@@ -277,7 +276,7 @@ class RunFolder:
                     lock.undo()
 
     def _begun(self) -> bool:
-        """Whether there is anything of a run."""
+        """Whether the folder has any file of a run."""
         known = [*self._named(), self.path / MEMBERS, self.path / REFIT]
         present = [path for path in known if path not in (self.checkpoints, self.lock)]
         return any(map(os.path.lexists, present)) or any(self.checkpoints.glob("step-*"))

@@ -1,8 +1,7 @@
-"""What decides a result is sealed.
+"""Seals: the configuration of a result cannot be changed unnoticed.
 
-The folder of a model, and that of what was learned before there is one, keep a copy of the run's
-config.toml and data.json, which their manifest covers. The files of the run are compared with these
-copies wherever they are used."""
+The folders model/ and learned/ contain a copy of the run's config.toml and data.json, which their
+manifest covers. The files of the run are compared with these copies whenever they are used."""
 
 from __future__ import annotations
 
@@ -48,8 +47,8 @@ def content_digest(manifest: bytes) -> str:
 
 
 def changed_settings(was: bytes, now: bytes) -> dict[str, str]:
-    """By key, the settings that two configurations have otherwise; ValueError where one of them is
-    not TOML."""
+    """The settings, by key, that differ between two configurations; ValueError if one is not valid
+    TOML."""
     before, after = _flat(was), _flat(now)
     return {
         key: f"was {before.get(key)!r}, now {after.get(key)!r}"
@@ -59,7 +58,7 @@ def changed_settings(was: bytes, now: bytes) -> dict[str, str]:
 
 
 def _flat(text: bytes) -> dict[str, Any]:
-    """By `table.key`."""
+    """The settings of a configuration by `table.key`."""
     try:
         tables = tomllib.loads(text.decode())
     except RecursionError:

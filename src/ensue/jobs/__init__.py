@@ -1,10 +1,20 @@
-"""Lists of independent jobs, on processes of this machine or on others, with the same results."""
+"""Lists of independent jobs, on processes of this machine or of a cluster, with the same
+results."""
 
 from collections.abc import Callable
 
 from ensue.errors import unknown
 from ensue.jobs.cluster import Ray
-from ensue.jobs.job import Job, JobResult, Machines, Tell, as_completed, in_order, stoppable, work
+from ensue.jobs.job import (
+    Job,
+    JobResult,
+    Machines,
+    ProgressCallback,
+    as_completed,
+    in_order,
+    stoppable,
+    work,
+)
 from ensue.jobs.local import Local
 
 __all__ = [
@@ -13,8 +23,8 @@ __all__ = [
     "JobResult",
     "Local",
     "Machines",
+    "ProgressCallback",
     "Ray",
-    "Tell",
     "as_completed",
     "in_order",
     "machines",
@@ -26,7 +36,7 @@ MACHINES: dict[str, Callable[..., Machines]] = {"local": Local, "ray": Ray}
 
 
 def machines(name: str, workers: int, threads: int = 1) -> Machines:
-    """By a name that a person gives."""
+    """Where jobs run, by name."""
     if name not in MACHINES:
         raise unknown("machines", name, MACHINES)
     return MACHINES[name](workers, threads)

@@ -1,7 +1,7 @@
 """`Ray`: jobs on the machines of a Ray cluster.
 
-A task gets what a worker of this machine gets, the name of a function and its arguments as JSON,
-and gives back JSON. Ray starts a task again when its process or its machine dies.
+A task gets the same as a local worker: the name of a function and its arguments as JSON. It returns
+JSON. Ray restarts a task if its process or machine dies.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from ensue.jobs.job import Job, JobResult, OnProgress, as_json, called, of_json,
 from ensue.jobs.local import PATIENCE, RESTARTS, THREADS, check_counts
 
 ADDRESS = "RAY_ADDRESS"
-GLANCE = 0.5  # seconds between two looks at progress
+GLANCE = 0.5  # seconds between two reads of progress
 
 
 @dataclass(frozen=True)
 class Ray:
-    """workers: how many jobs run at once; threads: of each, which are as many processors of the
-    cluster; restarts: of a job whose process or machine died. The cluster is the one that
-    RAY_ADDRESS names, or the one of this machine."""
+    """Jobs on a Ray cluster. workers: number of jobs at a time; threads: of each job, which takes
+    as many processors; restarts: of a job whose process or machine died. The cluster is the one in
+    RAY_ADDRESS, or that of this machine."""
 
     workers: int = 2
     threads: int = 1
@@ -45,7 +45,7 @@ class Ray:
 
 
 def _connected() -> Any:
-    """The module, which has a connection for the rest of this process."""
+    """The module ray, connected for the rest of this process."""
     try:
         ray = import_module("ray")
     except ImportError:
@@ -79,13 +79,13 @@ class Mailbox:
 
 
 def work_on(message: bytes, number: int, mailbox: Any, folder: str) -> bytes:
-    """What runs on a machine of the cluster, in the folder that the command was given in."""
+    """The function that runs on a machine of the cluster, in the folder of the command."""
     with chdir(folder):
         return as_json(called(message, lambda progress: mailbox.put.remote(number, progress)))
 
 
 class RayPool:
-    """Tasks of a cluster."""
+    """The tasks of a cluster."""
 
     def __init__(self, ray: Any, on: Ray, on_progress: OnProgress, queued: int) -> None:
         self._ray, self._on, self._on_progress = ray, on, on_progress
@@ -113,7 +113,7 @@ class RayPool:
                 return [self._result(task) for task in ready]
 
     def _tell(self) -> None:
-        """Progress of jobs that still run; what a dead machine has kept of it is lost."""
+        """Reports the progress of running jobs; messages on a dead machine are lost."""
         jobs = dict(self._begun.values())
         with suppress(self._ray.exceptions.RayError):
             for number, progress in self._ray.get(self._mailbox.take.remote(), timeout=GLANCE):
@@ -135,7 +135,7 @@ class RayPool:
         return number, JobResult(job, message.get("value"), failed)
 
     def close(self) -> None:
-        """Everything that still runs is interrupted, and stops at its next checkpoint."""
+        """Interrupts all running jobs, which stop at their next checkpoint."""
         tasks, until = [*self._begun], time.monotonic() + PATIENCE
         for task in tasks:
             self._ray.cancel(task)

@@ -18,13 +18,13 @@ from ensue import errors
 from ensue.errors import EnsueError, JobError
 from ensue.signals import Interrupted, Signals, Stopped
 
-Tell = Callable[[Any], None]  # takes progress, as JSON
+ProgressCallback = Callable[[Any], None]  # takes progress, as JSON
 MARK = "__job__"
 
 
 class Work(Protocol):
-    """What a worker calls: the first argument is a callback for progress; the others, by name, and
-    what is returned are JSON."""
+    """The function that a worker calls. Its first argument is a callback for progress; its other
+    arguments, passed by name, and its result are JSON."""
 
     __module__: str
     __qualname__: str
@@ -45,7 +45,7 @@ def work(function: Work) -> Work:
 
 @dataclass(frozen=True)
 class Job:
-    """name: what it is called in messages; function: marked by `work`; arguments: JSON."""
+    """A job. name: in messages; function: marked by `work`; arguments: JSON."""
 
     name: str
     function: Work
@@ -58,8 +58,8 @@ class Job:
 
 @dataclass(frozen=True)
 class JobResult:
-    """value: what the function returned; error: what it failed with, then there is no value;
-    restarts: how often it was started again because its process was killed."""
+    """value: the function's result; error: the exception, if it failed; restarts: how often the job
+    was restarted because its process was killed."""
 
     job: Job
     value: Any = None
@@ -84,7 +84,7 @@ def of_json(data: bytes) -> Any:
     return json.loads(data.decode("utf-8", "surrogatepass"))
 
 
-def called(message: bytes, tell: Tell) -> dict[str, Any]:
+def called(message: bytes, tell: ProgressCallback) -> dict[str, Any]:
     """Runs the job of a message: {"value": …} or {"error": …}. Raises Stopped where a signal has
     ended it at a checkpoint."""
     message_facts = of_json(message)
@@ -136,7 +136,7 @@ def problem_of(job: Job, described: Mapping[str, Any]) -> EnsueError:
     return error
 
 
-AHEAD = 4  # jobs for each worker that may be finished before one that comes first
+AHEAD = 4  # finished jobs per worker that may wait for an earlier one
 
 OnProgress = Callable[[Job, Any], None]
 
@@ -149,13 +149,13 @@ class Pool(Protocol):
     """Workers that are ready for jobs."""
 
     def room(self) -> int:
-        """How many more jobs it can take now."""
+        """How many more jobs the pool can take now."""
 
     def begin(self, number: int, job: Job) -> None:
         """Starts or queues a job."""
 
     def wait(self) -> list[tuple[int, JobResult]]:
-        """Waits until some jobs are finished, for good or with an error."""
+        """Waits until some jobs have succeeded or failed."""
 
 
 class Machines(Protocol):
@@ -233,8 +233,8 @@ def in_order(
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Inside of it SIGTERM, Ctrl-C and SIGHUP end the jobs that run, each with a checkpoint, then
-    raise Stopped."""
+    """Inside the block, SIGTERM, Ctrl-C and SIGHUP end the running jobs, each with a checkpoint,
+    then raise Stopped."""
     with Signals() as signals:
         try:
             with signals.harmless():

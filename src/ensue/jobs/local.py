@@ -23,16 +23,16 @@ from ensue.jobs.job import Job, JobResult, Machines, OnProgress, of_json, proble
 
 START = "import sys; sys.path[:] = sys.argv[2:]; from ensue.jobs.worker import main; main()"
 RESTARTS = 5  # of a job whose process was killed
-PATIENCE = 60.0  # seconds that a worker has to write its checkpoint after the signal to stop
-# Libraries that read how many threads they may start, and what torchrun says of this process.
+PATIENCE = 60.0  # seconds for a worker to write its checkpoint after a signal
+# Environment variables with the number of threads of libraries, and those set by torchrun.
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 OF_TORCHRUN = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
 @dataclass(frozen=True)
 class Local:
-    """workers: how many processes; threads: of each, on which the last bits of a result may
-    depend; restarts: of a job whose process was killed, before it is an error."""
+    """workers: number of processes; threads: of each process (the last bits of results may depend
+    on them); restarts: of a job whose process was killed, before this is an error."""
 
     workers: int = 2
     threads: int = 1
@@ -58,7 +58,7 @@ def check_counts(on: Machines) -> None:
 
 @dataclass
 class Begun:
-    """A job that a worker has, and how often it was started before."""
+    """A job of a worker, and how often it was started before."""
 
     number: int
     job: Job
@@ -66,7 +66,7 @@ class Begun:
 
 
 class Worker:
-    """A process, and the jobs that it has, the one it works on first."""
+    """A worker process and its jobs, the current one first."""
 
     def __init__(self, threads: int) -> None:
         ours, its = Pipe()
@@ -86,7 +86,7 @@ class Worker:
 
     def take(self, begun: Begun) -> None:
         self.jobs.append(begun)
-        with suppress(OSError):  # it is gone: `wait` finds that out
+        with suppress(OSError):  # it has ended: `wait` notices
             self.connection.send_bytes(begun.job.as_message())
 
     def stop(self) -> None:
@@ -94,7 +94,7 @@ class Worker:
         self.connection.close()
 
     def gone(self, until: float) -> None:
-        """Waits for its end; killed where it takes too long."""
+        """Waits for the end of the process; kills it at `until`."""
         try:
             self.process.wait(max(0.0, until - time.monotonic()))
         except BaseException as problem:
@@ -109,7 +109,7 @@ class Worker:
 
 
 class LocalPool:
-    """Workers are started when there is a job for them."""
+    """The pool of local workers; each is started when there is a job for it."""
 
     def __init__(self, on: Local, on_progress: OnProgress, queued: int) -> None:
         self._on, self._on_progress, self._at_once = on, on_progress, 1 + queued
@@ -123,7 +123,8 @@ class LocalPool:
         self._give(Begun(number, job))
 
     def _give(self, begun: Begun) -> None:
-        """To the worker with the fewest jobs; a new one where all have some and more may be."""
+        """Gives a job to the worker with the fewest jobs; starts a new worker if all have jobs and
+        more are allowed."""
         free = min(self._workers, key=lambda worker: len(worker.jobs), default=None)
         if free is None or (free.jobs and len(self._workers) < self._on.workers):
             free = Worker(self._on.threads)
@@ -155,7 +156,8 @@ class LocalPool:
         return [(begun.number, result)]
 
     def _replaced(self, worker: Worker) -> list[tuple[int, JobResult]]:
-        """Its jobs go to others. Only the first can be to blame: the rest had not begun."""
+        """Gives the jobs of a dead worker to others. Only its first job can be the cause: the rest
+        had not begun."""
         self._workers.remove(worker)
         worker.connection.close()
         ended = worker.how_it_ended()
@@ -175,7 +177,7 @@ class LocalPool:
         return failed
 
     def close(self) -> None:
-        """Everything that still runs stops at its next checkpoint."""
+        """Stops all running jobs at their next checkpoint."""
         until = time.monotonic() + PATIENCE
         for worker in self._workers:
             worker.stop()

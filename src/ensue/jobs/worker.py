@@ -1,4 +1,4 @@
-"""The process that works on jobs, one after another, until its parent process is gone."""
+"""The worker process: runs jobs one after another until its parent process ends."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from typing import Any
 from ensue.jobs.job import as_json, called
 from ensue.signals import Stopped, noted
 
-PATIENCE = 60.0  # seconds that a job has to write its checkpoint after its caller is gone
+PATIENCE = 60.0  # seconds for a job to write its checkpoint after the parent has ended
 STOPPED = 128 + signal.SIGTERM
 
 
 class Inbox:
-    """The jobs that have arrived. When the other side is gone, the running job is stopped, as by
-    SIGTERM."""
+    """The jobs that have arrived. If the parent ends, the running job is stopped as by SIGTERM."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection, self._working = connection, False
@@ -34,12 +33,12 @@ class Inbox:
             pass
         self._jobs.put(None)
         if self._working:
-            if not noted():  # a second signal would not wait for the checkpoint
+            if not noted():  # a second signal would prevent the checkpoint
                 os.kill(os.getpid(), signal.SIGTERM)
             threading.Timer(PATIENCE, os._exit, [STOPPED]).start()
 
     def next(self) -> bytes | None:
-        """None: there will be no further one."""
+        """The next job; None if there will be no more."""
         self._working = False
         job = self._jobs.get()
         self._working = True
@@ -60,5 +59,5 @@ def main() -> None:
     try:
         while (message := inbox.next()) is not None:
             connection.send_bytes(as_json(called(message, tell)))
-    except (Stopped, OSError):  # an OSError of the connection: the other side is gone
+    except (Stopped, OSError):  # an OSError of the connection: the parent has ended
         os._exit(STOPPED)

@@ -1,4 +1,4 @@
-"""torch modules: recurrent layers, and the drop-ins for torch.nn's."""
+"""torch modules: recurrent layers, and drop-ins for those of torch.nn."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ensue.layers.dropin import RNN as RNN
     from ensue.layers.recursive import Recursive as Recursive
 
-# Loaded when they are first asked for, from the module that defines them.
+# Loaded at first use, from the module that defines them.
 _LATER = {
     "GRU": "dropin",
     "LSTM": "dropin",
@@ -33,7 +33,7 @@ _LATER = {
     "Recursive": "recursive",
 }
 
-if not TYPE_CHECKING:  # a type checker would take every name for one that is there
+if not TYPE_CHECKING:  # a type checker would accept every name
 
     def __getattr__(name: str) -> Any:
         if name in _LATER:

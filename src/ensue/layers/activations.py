@@ -1,9 +1,10 @@
-"""Activations of units by name, and groups of units of several kinds. z is a unit's input.
+"""Activations of units by name, and groups of units with different activations. z is a unit's
+input.
 
     logistic    σ(z) = 1/(1 + e⁻ᶻ)
     tanh        tanh z
     relu        max(z, 0); the derivative at 0 is 0
-    prelu       z where z > 0, else s·z with a learned s of each unit; the derivative at 0 is s
+    prelu       z where z > 0, else s·z with a learned s for each unit; the derivative at 0 is s
     maxout(k)   the largest of k numbers; at a tie the first of them gets the derivative
     linear      z
     binary      0 or 1, drawn with probability σ(z) of 1; straight-through gradients
@@ -78,7 +79,8 @@ def draw(z: Tensor, generator: Generator | None = None) -> Tensor:
 def straight_through(
     z: Tensor, generator: Generator | None = None, *, through: str = "sigmoid"
 ) -> Tensor:
-    """A draw whose gradient goes back to z through σ ("sigmoid"), or unchanged ("identity")."""
+    """A draw with a straight-through gradient for z: through σ ("sigmoid"), or unchanged
+    ("identity")."""
     if through not in THROUGH:
         raise unknown("way through a draw", through, THROUGH)
     sample: Tensor = _StraightThrough.apply(z, draw(z, generator), through == "sigmoid")  # type: ignore[no-untyped-call]
@@ -91,7 +93,7 @@ def score_function(
     """Returns the cost unchanged; z gets the score-function estimate of its derivative.
 
     cost (…) of the sample, z and sample (…, units). baseline: a number or (…). The mean cost of
-    other draws reduces the variance; a baseline that depends on this draw adds bias."""
+    other draws as baseline reduces the variance; a baseline that depends on this draw adds bias."""
     if sample.shape != z.shape or cost.shape != z.shape[:-1]:
         raise ShapeError(
             f"score_function: expected a sample {tuple(z.shape)} and a cost {tuple(z.shape[:-1])} "
@@ -121,14 +123,14 @@ def expected(cost: Callable[[Tensor], Tensor], z: Tensor) -> Tensor:
 Function = Callable[[Tensor], Tensor]
 Activated = str | Function
 
-SLOPE = 0.25  # where a PReLU's s begins
+SLOPE = 0.25  # initial value of a PReLU's s
 GROUP = re.compile(r"\s*([a-z]+)\s*(?:\(\s*(\d+)\s*\))?\s*(?:\*\s*(\d+))?\s*")
 
 
 class Activation(nn.Module):
     """z (…, rank·units) → a (…, units)."""
 
-    rank = 1  # how many numbers of z make one unit
+    rank = 1  # numbers of z per unit
 
     def __init__(self, units: int) -> None:
         super().__init__()
@@ -136,7 +138,7 @@ class Activation(nn.Module):
 
 
 class Elementwise(Activation):
-    """One function for each number; the user's own, too."""
+    """A function applied to each number: a named one, or the user's own."""
 
     def __init__(self, units: int, function: Function) -> None:
         super().__init__(units)
@@ -155,7 +157,7 @@ class Elementwise(Activation):
 
 
 class PReLU(Activation):
-    """max(z, 0) + s·min(z, 0), s learned, one of each unit."""
+    """max(z, 0) + s·min(z, 0), with a learned s for each unit."""
 
     def __init__(self, units: int) -> None:
         super().__init__(units)
@@ -167,7 +169,7 @@ class PReLU(Activation):
 
 
 class Maxout(Activation):
-    """max(z_1, …, z_k) of each unit: z holds all first numbers, then all second ones, …"""
+    """max(z_1, …, z_k) of each unit. z holds z_1 of all units, then z_2 of all units, …"""
 
     def __init__(self, units: int, rank: int = 2) -> None:
         super().__init__(units)
@@ -182,8 +184,8 @@ class Maxout(Activation):
 
 
 class Groups(Activation):
-    """Several activations next to each other, each with its own units. z has the numbers of the
-    first group, then those of the second, …"""
+    """Groups of units, each with its own activation. z has the numbers of the first group, then
+    those of the second, …"""
 
     def __init__(self, parts: Sequence[Activation]) -> None:
         super().__init__(sum(part.units for part in parts))
@@ -207,14 +209,15 @@ ACTIVATIONS: dict[str, Callable[[int], Activation]] = {
 
 
 def width_of(activation: Activation) -> int:
-    """How many numbers of z it takes."""
+    """The size of z for this activation."""
     if isinstance(activation, Groups):
         return sum(activation.widths)
     return activation.rank * activation.units
 
 
 def activation(activated: Activated, units: int) -> Activation:
-    """activated: a name, groups such as "tanh*3 + maxout(2)*4 + relu", or a function."""
+    """The module of an activation. activated: a name, groups such as "tanh*3 + maxout(2)*4 + relu",
+    or a function."""
     if not isinstance(activated, str):
         return Elementwise(units, activated)
     named = [_group(name, activated) for name in activated.split("+")]
@@ -238,7 +241,7 @@ def activation(activated: Activated, units: int) -> Activation:
 
 
 def _group(text: str, whole: str) -> tuple[str, int | None, int | None]:
-    """Name, rank and number of units."""
+    """Name, rank and number of units of one group."""
     match = GROUP.fullmatch(text)
     if not match:
         raise OptionError(

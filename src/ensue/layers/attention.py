@@ -1,4 +1,4 @@
-"""Attention: scores of the positions of a memory for a query, and their weighted mean.
+"""Attention: each query scores the positions of a memory and gets their weighted mean.
 
 A memory is (rows, positions, width), with real (rows, positions), True at real positions. `prepare`
 computes its keys once; a step then costs one score for each position.
@@ -17,8 +17,8 @@ from ensue.errors import OptionError, ShapeError, unknown
 
 
 class Memory(NamedTuple):
-    """What may be looked at: values (rows, positions, width), their keys (rows, positions, key
-    width), and which positions are real (rows, positions)."""
+    """A memory to attend to: values (rows, positions, width), their keys (rows, positions, key
+    width), and a mask of real positions (rows, positions)."""
 
     values: Tensor
     keys: Tensor
@@ -30,7 +30,8 @@ class Score(nn.Module, ABC):
 
     @abstractmethod
     def keys(self, memory: Tensor) -> Tensor:
-        """What does not depend on the query: memory (rows, positions, width) → (…, key width)."""
+        """The part that does not depend on the query: memory (rows, positions, width) → (…, key
+        width)."""
 
     @abstractmethod
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
@@ -88,8 +89,7 @@ class Additive(Score):
 
 
 class Concat(Score):
-    """v · tanh(W·[s; h_i]), W one matrix, of which each half meets its own operand. Luong et al.
-    2015."""
+    """v · tanh(W·[s; h_i]): one matrix W, half of it for s and half for h_i. Luong et al. 2015."""
 
     def __init__(self, query_size: int, memory_size: int, hidden_size: int) -> None:
         super().__init__()
@@ -116,8 +116,8 @@ SCORES: dict[str, type[Dot] | type[General] | type[Additive] | type[Concat]] = {
 class Attention(nn.Module):
     """α_i = softmax_i score(s, h_i) over the real positions; the context is Σ_i α_i·h_i.
 
-    project: the memory is first brought to the queries' width by a learned map, so that any score
-    can be taken of it. A row with nothing real has the weights 0 and the context 0."""
+    project: a learned map first brings the memory to the queries' width, so that every score works.
+    A row without real positions has weights 0 and context 0."""
 
     def __init__(
         self,
@@ -137,7 +137,8 @@ class Attention(nn.Module):
         self.score = SCORES[score](query_size, self.context_size, hidden_size or query_size)
 
     def prepare(self, memory: Tensor, real: Tensor) -> Memory:
-        """memory (rows, positions, width) and real (rows, positions) → what each step needs."""
+        """memory (rows, positions, width) and real (rows, positions) → the `Memory` for all
+        steps."""
         if memory.dim() != 3 or memory.shape[2] != self.memory_size:
             raise ShapeError(
                 f"memory: expected (rows, positions, {self.memory_size}), got {tuple(memory.shape)}"
@@ -151,11 +152,11 @@ class Attention(nn.Module):
         return Memory(values, self.score.keys(values), real)
 
     def forward(self, queries: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
-        """The contexts (…, width) and the weights α (…, positions) of queries (…, query width):
-        one for each row, (rows, …), or of all steps, (time, rows, …).
+        """The contexts (…, width) and the weights α (…, positions) of queries (…, query width): one
+        for each row, (rows, …), or of all steps, (time, rows, …).
 
-        One for each row may be several for each row of the memory, which stand in succession as
-        `decoding.Shared` has them: nothing of the memory is copied."""
+        A row of the memory may have several consecutive rows of queries, as in `decoding.Shared`;
+        the memory is not copied."""
         rows, count, width = memory.real.shape[0], *queries.shape[-2:]
         fits = count == rows or (queries.dim() == 2 and count % max(rows, 1) == 0)
         if queries.dim() not in (2, 3) or width != self.query_size or not fits:
@@ -178,7 +179,8 @@ class Attention(nn.Module):
 
 
 def over_real(scores: Tensor, real: Tensor) -> Tensor:
-    """softmax along the last axis over what is real; exactly 0 elsewhere, where nothing is too."""
+    """softmax along the last axis over real positions; exactly 0 elsewhere, also if no position is
+    real."""
     lowest = torch.finfo(scores.dtype).min
     return scores.masked_fill(~real, lowest).softmax(-1) * real
 
@@ -186,7 +188,7 @@ def over_real(scores: Tensor, real: Tensor) -> Tensor:
 def _through_tanh(twice_queries: Tensor, twice_keys: Tensor, v: Tensor) -> Tensor:
     """v · tanh(q + k) of 2q (rows, queries, n) and 2k (rows, positions, n).
 
-    tanh z = 2σ(2z) − 1: here is most of attention's work, and torch's σ is 3.5 times as quick."""
+    tanh z = 2σ(2z) − 1. This is most of attention's work, and torch's σ is 3.5 times as fast."""
     z = twice_queries[:, :, None] + twice_keys[:, None]
     return 2 * (torch.sigmoid(z) @ v) - v.sum()
 

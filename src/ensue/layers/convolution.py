@@ -1,10 +1,10 @@
 """Convolution and pooling over volumes (rows, channels, height, width), and networks of them.
 
-    z[o, i, j] = b[o] + Σ_{c,u,v} w[o, c, u, v] · x[c, s·i + u − p, s·j + v − p]
+z[o, i, j] = b[o] + Σ_{c,u,v} w[o, c, u, v] · x[c, s·i + u − p, s·j + v − p]
 
-The filter is not flipped (cross-correlation): each has a slice w[o, c] for every channel of its
-input, and one bias. s is the stride, p the zeros on each side. Of n places a filter of k takes
-⌊(n + 2p − k)/s⌋ + 1. Pooling looks at each channel by itself and has no parameters.
+Filters are not flipped (cross-correlation). Each has a slice w[o, c] for every channel of its
+input, and one bias. s is the stride, p the zeros on each side. A filter of size k has ⌊(n + 2p −
+k)/s⌋ + 1 places along n pixels. Pooling works on each channel separately and has no parameters.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from ensue.layers.lengths import step_mask
 PART = re.compile(
     r"(?:(?P<channels>\d+)(?:x(?P<size>\d+))?|(?P<kind>max|mean)(?P<of>\d+)?)(?:/(?P<stride>\d+))?"
 )
-FILTER, POOL = 3, 2  # how wide, where the text does not say
+FILTER, POOL = 3, 2  # default sizes
 NORMS = ("batch", "none")
 
 
 def places(length: int, size: int, stride: int = 1, padding: int = 0, what: str = "filter") -> int:
-    """How many places a filter takes along one axis: ⌊(n + 2p − k)/s⌋ + 1, one or more.
+    """The number of places of a filter along one axis: ⌊(n + 2p − k)/s⌋ + 1, at least one.
 
     4 pixels, a filter of 2: stride 1 → 3; stride 2 → 2; stride 2, padding 1 → 3."""
     room = length + 2 * padding - size
@@ -85,7 +85,7 @@ class Convolution(nn.Module):
             nn.init.kaiming_normal_(self.weight, nonlinearity="relu")
 
     def shape(self, channels: int, height: int, width: int) -> tuple[int, int, int]:
-        """Shape of the output, for an input of this shape."""
+        """The shape of the output for an input of this shape."""
         tall, wide = (places(n, self.size, self.stride, self.padding) for n in (height, width))
         return len(self.weight), tall, wide
 
@@ -106,9 +106,10 @@ POOLS: dict[str, Callable[[Tensor, int, int], Tensor]] = {
 
 
 class VolumePooling(nn.Module):
-    """The largest number, or the mean, of each square of `size`, in each channel by itself.
+    """The maximum or the mean of each square of `size`, for each channel separately.
 
-    2×2 with stride 2 leaves a quarter of the numbers. Of equal numbers one gets the derivative."""
+    2×2 with stride 2 leaves a quarter of the numbers. Among equal maxima one gets the
+    derivative."""
 
     def __init__(self, kind: str = "max", size: int = POOL, stride: int | None = None) -> None:
         super().__init__()
@@ -131,9 +132,9 @@ class VolumePooling(nn.Module):
 
 
 class ChannelNorm(nn.BatchNorm2d):
-    """Each channel to mean 0 and variance 1 over a batch in training, by the means of training
-    afterwards; then a gain and a shift. A single number has no variance: it is taken as
-    afterwards."""
+    """Batch normalisation of each channel, with a gain and a shift: over the batch in training,
+    with the running means afterwards. A single number has no variance, so it uses the running means
+    in training too."""
 
     def forward(self, x: Tensor) -> Tensor:
         if self.training and x.numel() > x.shape[1]:
@@ -144,7 +145,7 @@ class ChannelNorm(nn.BatchNorm2d):
 
 
 class BlockPart(NamedTuple):
-    """One word of a description: a number of filters, or a pool of that kind."""
+    """One word of a description: a number of filters, or a kind of pool."""
 
     channels: int
     kind: str
@@ -153,8 +154,8 @@ class BlockPart(NamedTuple):
 
 
 def parts_of(description: str) -> list[BlockPart]:
-    """ "32 32x5 64/2 max mean3/1": 32 filters of 3×3, 32 of 5×5, 64 of 3×3 with stride 2; pools
-    of 2×2, and of 3×3 with stride 1."""
+    """Parses "32 32x5 64/2 max mean3/1": 32 filters of 3×3, 32 of 5×5, 64 of 3×3 with stride 2;
+    pools of 2×2, and of 3×3 with stride 1."""
     parts = []
     for word in description.split():
         match = PART.fullmatch(word)
@@ -216,7 +217,7 @@ class ConvolutionBlocks(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         _volumes(x, self.channels_in, "ConvolutionBlocks")
-        # this order of the same numbers in memory is the one that the kernels are fastest with
+        # the kernels are fastest with this memory order
         y: Tensor = self.layers(x.contiguous(memory_format=torch.channels_last))
         return y
 
@@ -224,8 +225,8 @@ class ConvolutionBlocks(nn.Module):
 class ConvolutionNet(nn.Module):
     """Blocks, then an MLP: (rows, channels, height, width) → (rows, outputs).
 
-    shape: channels, height and width of the pictures. hidden: units of the MLP's hidden layers,
-    which sees all numbers of the last volume. dropout: of these and of the hidden units.
+    shape: channels, height and width of the pictures. hidden: units of the MLP's hidden layers; the
+    MLP reads all numbers of the last volume. dropout: of these numbers and of the hidden units.
 
     ConvolutionNet((1, 28, 28), "6x5 max 16x5 max", 10, norm="none") has 10,422 parameters."""
 
@@ -292,7 +293,8 @@ class SequenceConvolution(nn.Module):
             nn.init.xavier_uniform_(self.weight)
 
     def forward(self, x: Tensor, past: Tensor | None = None) -> Tensor:
-        """past (before, batch, inputs): the steps before the first; None is zeros."""
+        """The convolution of x. past (before, batch, inputs): the steps before the first; None
+        means zeros."""
         if x.dim() != 3 or x.shape[2] != self.inputs:
             raise ShapeError(
                 f"SequenceConvolution: expected x of shape (time, batch, {self.inputs}), "
@@ -310,8 +312,8 @@ class SequenceConvolution(nn.Module):
 class GatedConvolutions(nn.Module):
     """Layers x ← x + A * σ(B), [A; B] = convolution(LN(x)), and LN after the last.
 
-    dilated: the distances are 1, 2, 4, …, one for each layer, else all are 1. A step of the
-    output sees `field` steps of the input: 1 + (size − 1)·Σ distances. dropout: of A * σ(B)."""
+    dilated: the layers' distances are 1, 2, 4, … instead of 1. A step of the output sees `field`
+    steps of the input: 1 + (size − 1)·Σ distances. dropout: of A * σ(B)."""
 
     def __init__(
         self,
@@ -339,7 +341,7 @@ class GatedConvolutions(nn.Module):
         self.field = field_of(layers, size, dilated)
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """x (time, batch, width); nothing is seen of padding, and y is zero there."""
+        """y for x (time, batch, width). Padding is not read, and y is zero there."""
         real = step_mask(lengths.to(x.device), x.shape[0])[..., None]
         for norm, layer in zip(self.norms, self.layers, strict=True):
             x = x + dropout(glu(layer(norm(x) * real)), self.dropout, self.training)
@@ -347,7 +349,7 @@ class GatedConvolutions(nn.Module):
         return y
 
     def begin(self, batch: int) -> tuple[Tensor, ...]:
-        """What is carried before the first step: zeros (batch, steps before, width), a layer."""
+        """The state before the first step: zeros (batch, earlier steps, width) for each layer."""
         weight = self.last.weight
         return tuple(
             weight.new_zeros(batch, convolution.before, self.width)
@@ -355,8 +357,8 @@ class GatedConvolutions(nn.Module):
         )
 
     def go_on(self, x: Tensor, past: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """For causal layers: y, and the state after the last step. Pieces of any size give the same
-        result as the whole."""
+        """y, and the state after the last step; for causal layers only. Pieces of any size give the
+        same result as the whole."""
         states = []
         for norm, layer, before in zip(self.norms, self._convolutions, past, strict=True):
             front, inside = before.transpose(0, 1), norm(x)
@@ -370,6 +372,6 @@ class GatedConvolutions(nn.Module):
 
 
 def field_of(layers: int, size: int, dilated: bool) -> int:
-    """How many steps of the input a step of the output sees."""
+    """The number of input steps that an output step sees."""
     distances = 2**layers - 1 if dilated else layers
     return 1 + (size - 1) * distances

@@ -1,4 +1,5 @@
-"""`RNN`, `GRU`, `LSTM`: drop-in for torch.nn's — same words, weights, layouts and results.
+"""`RNN`, `GRU`, `LSTM`: drop-ins for torch.nn's with the same arguments, weights, layouts and
+results.
 
 Beyond torch.nn they take `lengths`, a plain integer tensor, instead of packed sequences.
 """
@@ -24,7 +25,7 @@ Sequences = TypeVar("Sequences", Tensor, PackedSequence)
 
 
 class DropIn(nn.Module):
-    """What the three share: torch.nn's parameters, and their way to a stack of cells."""
+    """Shared code: torch.nn's parameters, and their conversion to a stack of cells."""
 
     gates: int
     cell: Cell
@@ -83,14 +84,14 @@ class DropIn(nn.Module):
             nn.init.uniform_(parameter, -bound, bound)
 
     def flatten_parameters(self) -> None:
-        """Nothing to do; here so that callers of torch.nn's layers work."""
+        """Does nothing; exists so that code written for torch.nn's layers works."""
 
     def _biases(self, ih: Tensor, hh: Tensor) -> dict[str, Tensor]:
         """The cell's biases from torch's two."""
         return {"b": ih + hh}
 
     def _ways(self) -> list[list[Way]]:
-        """For each layer its one or two ways."""
+        """For each layer, its one or two directions."""
         ways = []
         for suffix, _ in self._suffixes():
             W, U = getattr(self, "weight_ih" + suffix), getattr(self, "weight_hh" + suffix)
@@ -106,7 +107,7 @@ class DropIn(nn.Module):
         hx: Tensor | tuple[Tensor, ...] | None,
         lengths: Tensor | None,
     ) -> tuple[Sequences, tuple[Tensor, ...]]:
-        """Outputs as the input came (packed, batch first, unbatched), and the state's parts."""
+        """Outputs in the input's form (packed, batch first, unbatched), and the state's parts."""
         y, final = self._any(input, self._parts(hx), lengths)
         return cast(Sequences, y), final
 
@@ -188,7 +189,7 @@ def _packed_like(sequence: PackedSequence, y: Tensor, lengths: Tensor) -> Packed
 
 
 class OneState(DropIn):
-    """Layers whose state is h alone."""
+    """Layers with the single state part h."""
 
     def forward(
         self,
@@ -256,7 +257,8 @@ class GRU(OneState):
     cell = GRUCell()
 
     def _biases(self, ih: Tensor, hh: Tensor) -> dict[str, Tensor]:
-        """The reset and update gates add torch's two biases; the candidate keeps them apart."""
+        """The biases of reset and update gates are sums of torch's two; those of the candidate stay
+        separate."""
         edge = 2 * self.hidden_size
         return {"b": torch.cat([ih[:edge] + hh[:edge], ih[edge:]]), "d": hh[edge:]}
 

@@ -1,8 +1,8 @@
-"""`MLP`: layers one after another, each an affine map and an activation.
+"""`MLP`: a sequence of layers, each an affine map and an activation.
 
-    z_l = W_l·a_{l−1} + b_l     a_l = g_l(z_l)     a_0 = x
+z_l = W_l·a_{l−1} + b_l a_l = g_l(z_l) a_0 = x
 
-The bias is added once, outside the sum, and belongs to layer l.
+Each layer has one bias, also if it has several inputs.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ensue.cells.initialise import SCHEMES
 from ensue.errors import OptionError, ShapeError, check_rates, unknown
 from ensue.layers.activations import Activated, Activation, activation, width_of
 
-# Where matrices start, by the names that cells use; "positive" is the book's uniform [0, 0.1].
+# Initial values of matrices, by the names that cells use; "positive" is uniform in [0, 0.1].
 STARTS = tuple(name for name in SCHEMES if name != "identity")
 
 
 class Passed(NamedTuple):
-    """The inputs of a layer, and the numbers of its units before and after the activation."""
+    """The inputs of a layer, and the values of its units before and after the activation."""
 
     inputs: Tensor
     z: Tensor
@@ -49,7 +49,7 @@ class Dense(nn.Module):
                 SCHEMES[init](self.bias, False, inputs)
 
     def before(self, x: Tensor) -> Tensor:
-        """z, which the activation takes."""
+        """z, the input of the activation."""
         return x @ self.weight.t() + self.bias
 
     def forward(self, x: Tensor) -> Tensor:
@@ -58,12 +58,13 @@ class Dense(nn.Module):
 
 
 class MLP(nn.Module):
-    """A network of `Dense` layers: (…, widths[0]) → (…, widths[-1]), so also at every time step.
+    """A network of `Dense` layers: (…, widths[0]) → (…, widths[-1]), for example at every time
+    step.
 
     activations: of the hidden layers, one for all or one for each; each a name, groups of units
     ("tanh*3 + relu"), or a function. output: that of the last layer. skips: pairs (from, to) of
-    layers, 0 the input: layer `to` also takes a_from, after its usual input, with separate
-    weights. dropout: of each hidden layer's units, in training.
+    layers, 0 the input: layer `to` also takes a_from, after its usual input, with separate weights.
+    dropout: of each hidden layer's units, in training.
 
     MLP([2, 4, 4, 1]) has 37 parameters."""
 
@@ -96,20 +97,20 @@ class MLP(nn.Module):
         return [source for source, to in self.skips if to == layer]
 
     def _entering(self, layer: int) -> int:
-        """How many numbers a layer is given."""
+        """The input size of a layer."""
         return self.widths[layer - 1] + sum(self.widths[k] for k in self._sources(layer))
 
     def _joined(self, known: Sequence[Tensor], layer: int) -> Tensor:
-        """What a layer is given, of the input and all layers before it."""
+        """The input of a layer, joined from the network's input and earlier layers."""
         sources = [known[source] for source in self._sources(layer)]
         return torch.cat([known[-1], *sources], -1) if sources else known[-1]
 
     def walk(self, x: Tensor) -> list[Passed]:
-        """What every layer is given and makes of it, in order."""
+        """The inputs and values of every layer, in order."""
         return self._walk(x)[0]
 
     def _walk(self, x: Tensor) -> tuple[list[Passed], list[Tensor]]:
-        """The same, and what the input and each layer pass on."""
+        """As `walk`, and the outputs: the network's input, then the values of each layer."""
         if x.shape[-1] != self.widths[0]:
             raise ShapeError(
                 f"MLP: expected x of shape (…, {self.widths[0]}), got {tuple(x.shape)}"
@@ -129,8 +130,8 @@ class MLP(nn.Module):
 
 
 class HiddenLayers(MLP):
-    """An MLP without its last layer: (…, widths[0]) → (…, width), what that layer would be given.
-    widths: as of the whole, the last of any size."""
+    """An MLP without its last layer: (…, widths[0]) → (…, width), the input of that layer. widths:
+    those of the whole MLP; the last may have any value."""
 
     @property
     def _layer_count(self) -> int:

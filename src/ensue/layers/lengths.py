@@ -46,9 +46,9 @@ def to_length(
 def step_mask(lengths: Tensor, time: int, first: int = 0, last: int | None = None) -> Tensor:
     """Which steps count: a (time, batch) mask, True at the real steps first … last.
 
-    Both ends are included and may be negative: −1 is each row's own last real step.
+    Both ends are included and may be negative: −1 is each row's last real step.
 
-        cost = errors[step_mask(lengths, time, first=-1)].mean()    # the last output alone
+    cost = errors[step_mask(lengths, time, first=-1)].mean() # the last output alone
 
     >>> step_mask(torch.tensor([3, 1]), time=3).int()
     tensor([[1, 1],
@@ -65,8 +65,8 @@ def step_mask(lengths: Tensor, time: int, first: int = 0, last: int | None = Non
 
 
 def refuse_lengths(state: Any, name: str) -> None:
-    """Raises an error for lengths that are passed as the state: layer(x, lengths). name: of the
-    argument."""
+    """Raises an error if lengths are passed in the position of the state: layer(x, lengths). name:
+    of the argument."""
     if isinstance(state, Tensor):
         lengths = state.dim() < 2 and not state.is_floating_point()
     else:

@@ -1,4 +1,4 @@
-"""Attention by scaled dot products, in several heads side by side."""
+"""Multi-head attention by scaled dot products."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ from torch.nn.functional import dropout, linear, scaled_dot_product_attention
 
 from ensue.engine.check import check_same_kind, check_tensors
 from ensue.errors import OptionError, ShapeError, check_rates
+from ensue.renamed import renamed_parameter
 
 
 class MultiHead(nn.Module):
-    """For each head, α = softmax(Q·Kᵀ/√d) and α·V, d = width / heads; then a linear map over all.
+    """For each head, α·V with α = softmax(Q·Kᵀ/√d), d = width / heads; then a linear map of all
+    heads.
 
     Called with tensors (time, batch, width). Inside, rows come first: queries (batch, queries,
     width), and a memory (batch, keys, 2·width), keys and values in one tensor, which can be stored,
-    lengthened and reordered. Each row of a memory may have several consecutive rows of queries.
+    extended and reordered. Each row of a memory may have several consecutive rows of queries.
 
     mask: True where a query may attend, of a shape that broadcasts to (batch, heads, queries,
-    keys); None allows everything. A query without any allowed position gets α = 0. In training a
+    keys); None allows everything. A query without any allowed position gets α = 0. In training each
     weight α is dropped with probability `dropout`. Parameters have the names and layout of
     torch.nn.MultiheadAttention, whose state_dict can be loaded."""
 
@@ -43,13 +45,15 @@ class MultiHead(nn.Module):
         nn.init.zeros_(self.out_proj.bias)
 
     # ------------------------------------------------------------- as a layer
+    @renamed_parameter("seen", "mask")
     def forward(
         self, x: Tensor, source: Tensor | None = None, mask: Tensor | None = None
     ) -> Tensor:
-        """y (time, batch, width): each step of x looks at those of source, or of x itself."""
+        """y (time, batch, width): each step of x attends to the steps of source, or of x itself."""
         queries, memory = self._read(x, source, mask)
         return self.attend(queries, memory, mask).transpose(0, 1)
 
+    @renamed_parameter("seen", "mask")
     def with_weights(
         self, x: Tensor, source: Tensor | None = None, mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
@@ -91,11 +95,11 @@ class MultiHead(nn.Module):
 
     # ------------------------------------------------------------- its parts, rows first
     def queries(self, x: Tensor) -> Tensor:
-        """(batch, time, width) of x (batch, time, width)."""
+        """Queries (batch, time, width) of x (batch, time, width)."""
         return linear(x, self.in_proj_weight[: self.width], self.in_proj_bias[: self.width])
 
     def memory(self, x: Tensor) -> Tensor:
-        """(batch, time, 2·width) of x (batch, time, width)."""
+        """Keys and values (batch, time, 2·width) of x (batch, time, width)."""
         return linear(x, self.in_proj_weight[self.width :], self.in_proj_bias[self.width :])
 
     def own_keys(self, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -109,21 +113,21 @@ class MultiHead(nn.Module):
             self._headed(_grouped(queries, memory)),
             self._headed(memory[..., : self.width]),
             self._headed(memory[..., self.width :]),
-            attn_mask=mask,  # True is to be seen here too, unlike in torch's modules
+            attn_mask=mask,  # True means visible, unlike in torch's modules
             dropout_p=self.dropout if self.training else 0.0,
         )
         y: Tensor = self.out_proj(_joined(context))
         return y.reshape(queries.shape)
 
     def weights(self, queries: Tensor, memory: Tensor, mask: Tensor | None = None) -> Tensor:
-        """α (batch, heads, queries, keys): rows of queries that share a row of the memory follow
-        one another."""
+        """α (batch, heads, queries, keys). Rows of queries that share a row of the memory are
+        consecutive."""
         q = self._headed(_grouped(queries, memory))
         k = self._headed(memory[..., : self.width])
         scores = (q / math.sqrt(q.shape[-1])) @ k.transpose(-1, -2)
         if mask is None:
             return scores.softmax(-1)
-        lowest = torch.finfo(scores.dtype).min  # finite: a query that sees nothing is no 0/0
+        lowest = torch.finfo(scores.dtype).min  # finite: no 0/0 if no key is visible
         return scores.masked_fill(~mask, lowest).softmax(-1) * mask
 
     def _headed(self, x: Tensor) -> Tensor:
@@ -148,10 +152,10 @@ Recorded = Mapping[str, list[Tensor]]
 @contextmanager
 def recorded_attention(network: nn.Module) -> Iterator[Recorded]:
     """Records the weights α (batch, heads, queries, keys) of every `MultiHead` of a network inside
-    the block: by the name of the module, one entry for each call.
+    the block, by the name of the module, one entry for each call.
 
-    They are computed from the queries, memory and mask of the call, before dropout; outputs do not
-    change."""
+    Weights are computed from the queries, memory and mask of the call, before dropout. Outputs do
+    not change."""
     weights: dict[str, list[Tensor]] = {}
     heads = {
         name: module for name, module in network.named_modules() if isinstance(module, MultiHead)

@@ -23,7 +23,7 @@ from ensue.layers.stepper import Stepper
 
 
 class OneWay(nn.Module):
-    """The parameters of one cell: those it declares, and where it starts if that is learned."""
+    """The parameters of one cell: those it declares, and its initial state if that is learned."""
 
     def __init__(
         self, cell: Cell, input_size: int, hidden_size: int, init: str, learned_start: bool
@@ -64,7 +64,7 @@ class OneWay(nn.Module):
         return next(self.parameters()).dtype if parameter is None else parameter.dtype
 
     def way(self) -> Way:
-        parameters = self._parameters  # except those that a parametrisation has replaced
+        parameters = self._parameters  # a parametrisation may have replaced some
         tensors = {
             n: parameters[n] if n in parameters else getattr(self, n) for n in self.cell.parameters
         }
@@ -175,7 +175,7 @@ class Recurrent(nn.Module):
         lengths: Tensor | None = None,
         masks: Sequence[Masks | None] | None = None,
     ) -> tuple[Tensor, tuple[State, ...]]:
-        """masks: for each layer and direction; drawn here in training if not given."""
+        """The layer over x. masks: for each layer and direction; drawn here in training if None."""
         refuse_lengths(state, "state")
         ways = self.ways
         x, lengths = self._entering(ways, x, lengths)
@@ -190,7 +190,8 @@ class Recurrent(nn.Module):
     def _entering(
         self, ways: Sequence[OneWay], x: Tensor, lengths: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
-        """x (time, batch, input), of max_length steps if that is set, and its lengths, checked."""
+        """x (time, batch, input), cut or padded to `max_length` if that is set, and its checked
+        lengths."""
         _check_input(x, self.input_size)
         x = in_type("x", x, ways[0].dtype)
         x = x.transpose(0, 1) if self.batch_first else x
@@ -230,7 +231,7 @@ class Recurrent(nn.Module):
         return _drawn(self.ways, x)
 
     def masks_at(self, masks: Sequence[Masks | None], at: int, size: int = 1) -> list[Masks | None]:
-        """The masks of `size` steps from step `at` on."""
+        """The masks of `size` steps, starting at step `at`."""
         return [_slice_masks(w.cell, m, at, size) for w, m in zip(self.ways, masks, strict=True)]
 
     # ---------------------------------------------------------------- other ways to run it
@@ -260,8 +261,8 @@ class Recurrent(nn.Module):
             state = detach(new)
 
     def rtrl(self, batch: int, state: Sequence[State] | None = None) -> RTRL:
-        """Exact forward-time gradients of this layer, for `batch` parallel streams: those of a
-        learned start too, where no state is given in its place."""
+        """Exact forward-time gradients of this layer, for `batch` parallel streams. They include a
+        learned initial state, unless `state` replaces it."""
         self._one_direction("RTRL")
         like = next(self.parameters()).new_zeros(1, batch, self.input_size)
         states = [None] * len(self.ways) if state is None else state
@@ -270,7 +271,7 @@ class Recurrent(nn.Module):
         return RTRL([w.way() for w in self.ways], begin, starts)
 
     def unfolded(self, length: int) -> str:
-        """A picture, as SVG, of this network unrolled over `length` steps."""
+        """An SVG picture of this network unrolled over `length` steps."""
         from ensue.layers.unfold import unfold
 
         return unfold(self, length)
@@ -291,7 +292,7 @@ class Recurrent(nn.Module):
 
 
 def detach(state: Sequence[State]) -> tuple[State, ...]:
-    """The same state, cut off from the steps that made it.
+    """The same state, detached from the graph of autograd.
 
     >>> y, state = Recurrent("GRU", 8, 16)(torch.zeros(5, 3, 8))
     >>> detach(state)[0][0].requires_grad
@@ -327,7 +328,7 @@ def as_cell(cell: object) -> Cell:
 def _states(
     ways: Sequence[OneWay], state: Sequence[State | None] | None, x: Tensor
 ) -> list[State | None]:
-    """The initial states: those given, else each cell's start."""
+    """The initial states: `state` if it is given, else each cell's start."""
     if state is None:
         return [way.start(x) for way in ways]
     if len(state) != len(ways):

@@ -48,16 +48,16 @@ def heights(parents: Tensor) -> Tensor:
 class Recursive(nn.Module):
     """A cell over trees: the state of a node comes from its own x and its children's states.
 
-        state = step(x, combined states of the children)
+    state = step(x, combined states of the children)
 
-    combine: children by "sum" or "mean", part by part, or "ordered", each by a matrix of its place:
-    the output part is L·h_first + Σ M·h_between + R·h_last (an only child is the first), the other
-    parts are summed. A leaf starts from zero. On a chain, "sum" is `Recurrent`. Masks are their
-    expectations, in training too.
+    combine: "sum" or "mean" of the children, part by part; or "ordered", with a matrix for each
+    place: the output part is L·h_first + Σ M·h_between + R·h_last (an only child is the first), the
+    other parts are summed. A leaf starts from zero. On a chain, "sum" is `Recurrent`. Masks are
+    always their expectations, in training too.
 
-    x (nodes, input), parents (nodes,) with −1 for roots, in any order; several trees at once are
-    one forest, and all nodes of the same height are one step. The children of a node are ordered
-    as they stand in x. Returns y (nodes, features) and the state parts of all nodes.
+    x is (nodes, input), parents (nodes,) with −1 for roots; nodes may be in any order, but siblings
+    are in the order of x. Several trees form one forest. All nodes of the same height are computed
+    in one step. Returns y (nodes, features) and the state parts of all nodes.
 
     >>> tree = Recursive(ensue.cells.LSTM(), 8, 16, combine="ordered")
     >>> y, (h, c) = tree(torch.zeros(3, 8), parents=torch.tensor([2, 2, -1]))
@@ -109,7 +109,7 @@ class Recursive(nn.Module):
         return whole[0], tuple(whole[1:])
 
     def _combined(self, below: _Children, parts: Sequence[Tensor], nodes: int) -> State:
-        """parts (children, features): their states. Returns (nodes, features), combined."""
+        """Combines the states of children: parts (children, features) → (nodes, features)."""
         combined = []
         for number, part in enumerate(parts):
             total = part.new_zeros(nodes, part.shape[1])
@@ -144,21 +144,22 @@ class Recursive(nn.Module):
 
 
 class _Children(NamedTuple):
-    """The children of the nodes of a level: which of these is the parent of each, and the place
-    of each among its siblings, a number of PLACES."""
+    """The children of the nodes of a level: for each child, the index of its parent in the level,
+    and its place among its siblings, an index of PLACES."""
 
     into: Tensor
     place: Tensor
 
 
 class _Levels(NamedTuple):
-    """The nodes of a forest by their height. A state is copied twice, to the level of its parent
-    and to the end: time and memory grow with the nodes, not with the nodes times the levels.
+    """The nodes of a forest by their height. Each state is copied only twice, to the level of its
+    parent and to the result, so time and memory grow with the nodes, not with nodes times levels.
 
-    order: the nodes, those of height 0 first, in a level those whose parents are lower first, roots
-    before them; rank: where each node stands there; sizes: nodes of each level; above, counts: of
-    each level, the levels that its states go to, and how many (a root's to level 0, where nothing
-    is combined); below: the children of each level, as their states arrive there."""
+    order: the nodes by height; in a level, roots come first, then nodes by the height of their
+    parents. rank: the position of each node in `order`. sizes: the number of nodes of each level.
+    above, counts: for each level, the levels that its states go to, and how many go there (those of
+    roots go to level 0, which combines nothing). below: the children of each level, in the order in
+    which their states arrive."""
 
     order: Tensor
     rank: Tensor
@@ -192,8 +193,8 @@ class _Levels(NamedTuple):
 
 
 def _places(parents: Tensor) -> Tensor:
-    """The place of each node among its siblings, a number of PLACES."""
-    siblings = parents.argsort(stable=True)  # side by side, in their order
+    """The place of each node among its siblings, an index of PLACES."""
+    siblings = parents.argsort(stable=True)  # siblings next to each other, in order
     parent = parents[siblings]
     begins = torch.ones_like(parent, dtype=torch.bool)
     begins[1:] = parent[1:] != parent[:-1]

@@ -1,4 +1,4 @@
-"""Layers of cells, one or both directions each: the only place that runs them in order."""
+"""Runs a stack of layers of cells, in one or both directions."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Way(NamedTuple):
     parameters: Tensors
 
     def thinned(self, rate: float) -> Way:
-        """An entry of the matrices of the old state is zero with probability `rate`, the same for
-        all rows and steps, else divided by 1 − rate (DropConnect: Merity et al. 2018)."""
+        """DropConnect: each entry of the matrices of the old state is zero with probability `rate`,
+        the same for all rows and steps; the others are divided by 1 − rate. Merity et al. 2018."""
         if not rate:
             return self
         of_state = [n for n, d in self.cell.parameters.items() if _of(d) in self.cell.parts]
@@ -36,7 +36,7 @@ class Way(NamedTuple):
 
 
 def _of(parameter: Parameter) -> str:
-    """What a parameter multiplies, "" for vectors."""
+    """The operand of a matrix by name; "" for vectors."""
     return parameter.of if isinstance(parameter, Matrix) else ""
 
 
@@ -46,8 +46,8 @@ Masks = Mapping[str, Tensor]
 def sample_masks(
     cell: Cell, input_size: int, hidden_size: int, x: Tensor
 ) -> dict[str, Tensor] | None:
-    """Masks for the steps and rows of x (time, batch, …), drawn from torch's generator; None
-    for a cell without."""
+    """Masks for the steps and rows of x (time, batch, …), drawn from torch's generator; None if the
+    cell has none."""
     if not cell.masks:
         return None
     widths = cell.widths(input_size, hidden_size)
@@ -61,8 +61,8 @@ def sample_masks(
 
 
 def in_type(what: str, v: Tensor, dtype: torch.dtype) -> Tensor:
-    """v in the parameters' type, which is the one computed in. Under autocast, where layers in
-    front give another, it is converted; elsewhere another type is a mistake."""
+    """v in the parameters' dtype, which is used for computing. Under autocast, earlier layers may
+    return another dtype, so v is converted; otherwise another dtype is an error."""
     if v.dtype == dtype:
         return v
     if under_autocast(v):
@@ -80,11 +80,11 @@ def run_stack(
     between: float = 0.0,
     start: str = "zero",
 ) -> tuple[Tensor, list[State]]:
-    """x (time, batch, input) through all layers; states and masks: one for each layer and
-    direction, the layer's forward one first; `between`: dropout between layers.
+    """Runs x (time, batch, input) through all layers. states and masks: one for each layer and
+    direction, forward before backward; `between`: dropout between layers.
 
-    `start` says where the backward direction begins: from its own state, from the
-    forward end state, or with the forward end state as its state at the last step."""
+    `start`: how the backward direction begins: from its own state, from the forward end state, or
+    with the forward end state as its state at the last step."""
     if start not in STARTS:
         raise unknown("backward start", start, STARTS)
     finals: list[State] = []
@@ -119,8 +119,8 @@ def run_backward(
 ) -> tuple[Tensor, State]:
     """One cell from each row's last real step to its first.
 
-    With forward outputs the last step's output is the forward one, and the cell starts
-    a step before it, from `state`."""
+    With `forward_outputs`, the last step's output is the forward one, and the cell starts one step
+    earlier, from `state`."""
     if forward_outputs is None or x.shape[0] == 0:
         return run(*way, x, state, lengths, masks, engine, reverse=True)
     shorter = None if lengths is None else (lengths - 1).clamp(min=0)

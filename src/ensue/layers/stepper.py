@@ -15,13 +15,13 @@ from ensue.engine.recurrence import State
 
 
 class CellStep(Protocol):
-    """One cell ready to step: x (batch, input) and state in, output and new state out."""
+    """One cell as a step function: x (batch, input) and state in, output and new state out."""
 
     def step(self, x: Tensor, state: Sequence[Tensor]) -> tuple[Tensor, State]: ...
 
 
 class EagerStep:
-    """A cell's `step` in torch, if no kernel can be compiled."""
+    """A cell's `step` in torch; used if no kernel can be compiled."""
 
     def __init__(self, cell: Cell, parameters: Mapping[str, Tensor], input_size: int) -> None:
         hidden = hidden_size(cell, parameters)
@@ -34,7 +34,7 @@ class EagerStep:
 
 
 class Stepper:
-    """A stack of cells with weights that are prepared once, for `batch` rows.
+    """A stack of cells for `batch` rows, whose weights are prepared once.
 
     Steps give the same outputs as the layer for the whole sequence in evaluation. The state is a
     value: store it, pass it back, or reorder its rows. Weights are read at construction, and no

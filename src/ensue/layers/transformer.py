@@ -1,5 +1,5 @@
 """The blocks of a Transformer, in three stacks: an encoder, a decoder that attends to a source, and
-a decoder alone. The state of a decoder goes in and comes out, which allows single steps.
+a decoder without a source. Decoders take and return their state, so they can run single steps.
 
 Inputs and outputs of stacks are (time, batch, width); inside, rows come first.
 """
@@ -26,7 +26,7 @@ def sinusoids(positions: Tensor, width: int, dtype: torch.dtype | None = None) -
     if width < 1:
         raise OptionError(f"width: expected a number ≥ 1, got {width}")
     pairs = torch.arange(0, width, 2, dtype=torch.float64, device=positions.device)
-    # in double precision: the angle of a far position has few digits after the point left
+    # in double precision: the angle of a far position would lose its digits after the point
     angles = positions.double()[..., None] * LONGEST ** (-pairs / width)
     waves = torch.stack([angles.sin(), angles.cos()], -1).flatten(-2)[..., :width]
     return waves.to(torch.get_default_dtype() if dtype is None else dtype)
@@ -42,16 +42,16 @@ def placed(x: Tensor, first: int | Tensor = 0, period: int | None = None) -> Ten
 
 
 NORMS = ("before", "after")
-INNER = 4  # times the width: the feed-forward layer's, as in the paper
+INNER = 4  # factor of the width, for the feed-forward layer, as in the paper
 
 
 @dataclass(frozen=True)
 class Design:
-    """What all blocks of a stack have in common.
+    """The options that all blocks of a stack share.
 
-    inner: of the feed-forward layer, None 4·width; norm: "after" each sum, as in the paper, or
-    "before" each sublayer, with one more after the last block; dropout: of each sublayer's
-    output; dropout_attention: of the weights α."""
+    inner: width of the feed-forward layer, 4·width if None; norm: "after" each sum, as in the
+    paper, or "before" each sublayer, with one more after the last block; dropout: of each
+    sublayer's output; dropout_attention: of the weights α."""
 
     width: int
     heads: int
@@ -75,7 +75,8 @@ class Design:
 
 
 class Source(NamedTuple):
-    """What a block of a decoder looks at: memory (batch, time, 2·width), and mask, True = real."""
+    """The source that a decoder block attends to: memory (batch, time, 2·width), and mask, True =
+    real."""
 
     memory: Tensor
     mask: Tensor | None
@@ -85,8 +86,8 @@ class Block(nn.Module):
     """Self-attention, cross-attention if there is a source, and FFN(x) = W₂·max(0, W₁·x + b₁) + b₂,
     each added to its input, with a norm: LN(x + f(x)) or x + f(LN(x)).
 
-    Parameters are named as those of torch.nn.TransformerEncoderLayer, with `cross` as those of
-    torch.nn.TransformerDecoderLayer: their state_dicts can be loaded."""
+    Parameters have the names of torch.nn.TransformerEncoderLayer, with `cross` those of
+    torch.nn.TransformerDecoderLayer, so their state_dicts can be loaded."""
 
     def __init__(self, design: Design, cross: bool = False) -> None:
         super().__init__()
@@ -105,8 +106,8 @@ class Block(nn.Module):
     def forward(
         self, x: Tensor, past: Tensor | None, mask: Tensor | None, source: Source | None = None
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """The block over x (batch, time, width), given the memory of the steps before it (batch,
-        before, 2·width): y, the memory of all steps, and the queries that looked at the source."""
+        """The block over x (batch, time, width), with the memory of earlier steps (batch, before,
+        2·width). Returns y, the memory of all steps, and the queries of cross-attention."""
         queries, keys = self.self_attn.own_keys(self._into(self.norm1, x))
         memory = keys if past is None else torch.cat([past, keys], 1)
         x = self._added(self.norm1, x, self.self_attn.attend(queries, memory, mask))
@@ -129,7 +130,7 @@ class Block(nn.Module):
 
 
 class EncoderBlocks(nn.Module):
-    """Every step looks at all real steps of its row."""
+    """Every step attends to all real steps of its row."""
 
     def __init__(self, layers: int, design: Design) -> None:
         super().__init__()
@@ -147,7 +148,7 @@ class EncoderBlocks(nn.Module):
 
 class Decoded(NamedTuple):
     """y (time, batch, width); past, the memories of all steps so far; looked (batch, time, width),
-    the queries of the last block's cross-attention, from which `weights` are found."""
+    the queries of the last block's cross-attention, from which `weights` computes α."""
 
     y: Tensor
     past: tuple[Tensor, ...]
@@ -155,7 +156,7 @@ class Decoded(NamedTuple):
 
 
 class DecoderBlocks(nn.Module):
-    """Every step looks at itself, at the steps before it, and at a source."""
+    """Every step attends to itself, to earlier steps, and to a source."""
 
     def __init__(self, layers: int, design: Design) -> None:
         super().__init__()
@@ -164,7 +165,7 @@ class DecoderBlocks(nn.Module):
 
     def memories(self, source: Tensor) -> tuple[Tensor, ...]:
         """Keys and values of source (time, batch, width) for each block: (batch, time, 2·width).
-        Steps need these repeatedly, and the source itself no longer."""
+        Steps read these instead of the source."""
         rows = source.transpose(0, 1).contiguous()
         return tuple(_cross(block).memory(rows) for block in self.layers)
 
@@ -175,8 +176,8 @@ class DecoderBlocks(nn.Module):
         real: Tensor,
         past: tuple[Tensor, ...] | None = None,
     ) -> Decoded:
-        """x (time, rows, width); real (batch, source time); past: of an earlier call. The rows are
-        those of the memories, or several in succession for each of them."""
+        """The decoder over x (time, rows, width). real (batch, source time); past: from an earlier
+        call. Each row of the memories has one or several consecutive rows of x."""
         before = past[0].shape[1] if past else 0
         mask = _causal(x.shape[0], before, None, x.device)
         y, keys, looked = x.transpose(0, 1).contiguous(), [], None
@@ -188,17 +189,17 @@ class DecoderBlocks(nn.Module):
         return Decoded(self.norm(y).transpose(0, 1), tuple(keys), looked)
 
     def weights(self, looked: Tensor, memory: Tensor, real: Tensor) -> Tensor:
-        """α (rows, time, source time), the mean over the heads of the last block: of what `looked`
-        (rows, time, width) at that block's memory."""
+        """α (rows, time, source time), the mean over the heads of the last block. looked (rows,
+        time, width): the queries; memory: that block's."""
         alpha = _cross(self.layers[-1]).weights(looked, memory, real[:, None, None]).mean(1)
         return alpha.reshape(*looked.shape[:2], memory.shape[1])
 
 
 class CausalBlocks(nn.Module):
-    """Every step looks at itself and at the context − 1 steps before it.
+    """Every step attends to itself and to the context − 1 steps before it.
 
-    Called on a piece after the other, with what is remembered, it gives what it gives on the
-    whole; a step of the second block has seen, through the first, what is farther away."""
+    Consecutive pieces, with `past` passed on, give the same result as the whole. Through the first
+    block, a step of the second one depends on steps that are farther away."""
 
     def __init__(self, layers: int, design: Design, context: int) -> None:
         super().__init__()
@@ -209,7 +210,7 @@ class CausalBlocks(nn.Module):
         self.norm = design.last_norm()
 
     def forward(self, x: Tensor, past: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """y (time, batch, width); past: for each block (batch, before, 2·width)."""
+        """y (time, batch, width) and the new past: for each block (batch, before, 2·width)."""
         mask = _causal(x.shape[0], past[0].shape[1], self.context, x.device)
         y, states = x.transpose(0, 1).contiguous(), []
         for block, state in zip(self.layers, past, strict=True):

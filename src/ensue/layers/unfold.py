@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ensue.layers.recurrent import OneWay, Recurrent
 
 MARGIN, TITLE = 28.0, 80.0
-MOST, HEAD, TAIL = 8, 4, 2  # a longer sequence shows its first and last steps
+MOST, HEAD, TAIL = 8, 4, 2  # of a longer sequence, the first and last steps are shown
 BOX, PILL, BAR = 46.0, 30.0, 9.0  # heights
 RISE = 34.0  # between rows
 DOTS = "···"
@@ -71,12 +71,12 @@ class _Unfolded:
         self.pitch = self.box + 2 * self.aside + 44
         self.left = MARGIN + 66 + self.parts + 30 + self.box / 2 + self.aside
         right = self.middle(len(steps) - 1) + self.aside + self.box / 2 + 30 + self.parts / 2
-        self.ends = MARGIN + 66 + self.parts / 2, right  # where states begin and end
+        self.ends = MARGIN + 66 + self.parts / 2, right  # x of the states' start and end
         self.rows = self._rows()
         self.foot = self.rows[0].y + BOX / 2 + RISE + PILL / 2
 
     def _rows(self) -> list[_Row]:
-        """From the bottom up: layer 1 forward, layer 1 backward, layer 2 forward, …"""
+        """The rows from the bottom up: layer 1 forward, layer 1 backward, layer 2 forward, …"""
         directions = 1 + self.both
         block = directions * (BOX + 22) - 22 + (22 + BAR if self.both else 0) + RISE
         lowest = TITLE + PILL + RISE + block * self.layer.num_layers - RISE
@@ -98,7 +98,8 @@ class _Unfolded:
         return self.middle(column) + side, row.y
 
     def _is_given(self, row: _Row, column: int) -> bool:
-        """Whether this state is not computed but the forward one (backward_start)."""
+        """Whether this state is not computed but copied from the forward direction
+        (backward_start)."""
         last = column == len(self.steps) - 1
         return last and row.backward and self.layer.backward_start == "shared_end"
 
@@ -127,7 +128,7 @@ class _Unfolded:
         self.drawing.words((MARGIN, 52), note, 13, QUIET, "start")
 
     def _column(self, column: int, step: int | None) -> None:
-        """What flows upwards at one step: x through the layers to y."""
+        """Draws the flow upwards at one step: from x through the layers to y."""
         x, top = self.middle(column), TITLE + PILL / 2
         if step is None:
             for y in (self.foot, top):
@@ -145,7 +146,8 @@ class _Unfolded:
             self.drawing.end()
 
     def _through(self, pair: list[_Row], column: int, source: Point) -> Point:
-        """Arrows into and out of the cells of one layer; where the layer's output begins."""
+        """Draws the arrows into and out of the cells of one layer; returns where the layer's output
+        begins."""
         for row in pair:
             if self._is_given(row, column):
                 continue
@@ -168,7 +170,7 @@ class _Unfolded:
         return source[0], bar - BAR / 2
 
     def _cells(self, row: _Row) -> None:
-        """The same cell at every step, and the row's words before it."""
+        """Draws the row's label, and the same cell at every step."""
         cell = type(row.way.cell).__name__
         for column, step in enumerate(self.steps):
             x, y = self.centre(row, column)
@@ -190,7 +192,7 @@ class _Unfolded:
             self.drawing.words((MARGIN, height), words, 12, QUIET, "start")
 
     def _time(self, row: _Row) -> None:
-        """What flows from step to step: the state, from its start to its end."""
+        """Draws the flow from step to step: the state, from its start to its end."""
         ahead, start, end = (-1, 1, 0) if row.backward else (1, 0, 1)
         half = self.parts / 2
         stops = [(self.ends[start], half)]
@@ -211,7 +213,7 @@ class _Unfolded:
         self._state((self.ends[end], row.y), row, primes, "end")
 
     def _turn(self, row: _Row, first: tuple[float, float]) -> None:
-        """The forward end state, led up to where the backward direction starts."""
+        """Draws the line from the forward end state up to the start of the backward direction."""
         below = self.rows[self.rows.index(row) - 1]
         x = self.ends[1]
         points = [(x, below.y - PILL / 2), (x, row.y), (first[0] + first[1], row.y)]
@@ -232,7 +234,8 @@ class _Unfolded:
         self.drawing.name(at, name, size, colour.line if pale else PAPER)
 
     def _legend(self, y: float, wide: float) -> float:
-        """How many parameters each colour has, in lines; the height of the last line."""
+        """Draws the number of parameters of each colour, in lines; returns the height of the last
+        line."""
         at = MARGIN
         for row in self.rows:
             text = f"{row.label}: {_count(row.way):,} parameters"

@@ -1,4 +1,4 @@
-"""BLEU and chrF as sacrebleu counts them, which is an extra."""
+"""BLEU and chrF by sacrebleu, which is an extra."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _block(answers: Ragged, references: Ragged, rows: NDArray[np.int64]) -> NDAr
 
 
 def letters_of(texts: Sequence[str]) -> Ragged:
-    """Each text as the numbers of its characters."""
+    """Each text as the code points of its characters."""
     return Ragged.of([[ord(letter) for letter in text] for text in texts], np.int32)
 
 
@@ -66,9 +66,8 @@ def package() -> Any:
 
 
 class Corpus(NamedTuple):
-    """Scores of all translations together, from 0 to 100, with the signatures that say how they
-    were counted; sums (rows, 10): what each row adds to BLEU, see `bleu_of`; sentences: BLEU of
-    each row by itself."""
+    """Scores of all translations together, from 0 to 100, with sacrebleu's signatures. sums (rows,
+    10): each row's contribution to BLEU, see `bleu_of`; sentences: BLEU of each single row."""
 
     bleu: float
     chrf: float
@@ -81,9 +80,9 @@ class Corpus(NamedTuple):
 def corpus_of(
     answers: Sequence[str], references: Sequence[str], *, tokenize: str, lowercase: bool
 ) -> Corpus:
-    """One reference for each translation."""
+    """The scores of translations with one reference each."""
     metrics = package().metrics
-    # force: no warning that words are apart already, which is what `tokenize` says
+    # force: no warning about tokenised texts, which `tokenize` declares
     options = {"tokenize": tokenize, "lowercase": lowercase, "force": True}
     bleu, alone = metrics.BLEU(**options), metrics.BLEU(**options, effective_order=True)
     chrf = metrics.CHRF(lowercase=lowercase)
@@ -107,8 +106,8 @@ def bleu_of(sums: NDArray[Any]) -> NDArray[np.float64]:
     """BLEU (draws,) of sums (draws, 10): words in the answers and in the references, n-grams in
     common for n from 1 to 4, n-grams in the answers.
 
-    BLEU = 100·min(1, exp(1 − reference/answer))·(Π p_n)^(1/4); the k-th p_n without anything in
-    common is 1/(2ᵏ·n-grams in the answers), as sacrebleu has it."""
+    BLEU = 100·min(1, exp(1 − reference/answer))·(Π p_n)^(1/4); the k-th p_n without common n-grams
+    is 1/(2ᵏ·n-grams in the answers), as in sacrebleu."""
     answer_words, reference_words = sums[:, 0], sums[:, 1]
     common, total = sums[:, 2 : 2 + ORDER], sums[:, 2 + ORDER :]
     nothing = common == 0

@@ -1,8 +1,8 @@
 """Scores of predicted classes.
 
-gold and predicted are class numbers (rows,), or zeros and ones (rows, labels) where there may
-be several labels at once. Scores that depend on counts accept any leading axes: one call scores a
-thousand resamples (`bootstrap`). 0/0 is 0.
+gold and predicted are class indices (rows,), or zeros and ones (rows, labels) for multi-label
+answers. Scores that depend on counts accept any leading axes: one call scores a thousand resamples
+(`bootstrap`). 0/0 is 0.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ensue.errors import DataError
 
 
 class ClassAnswers(NamedTuple):
-    """gold, predicted: class numbers (rows,), or zeros and ones (rows, labels) where there may be
-    several labels at once; probabilities (rows, classes)."""
+    """gold, predicted: class indices (rows,), or zeros and ones (rows, labels) for multi-label
+    answers; probabilities (rows, classes)."""
 
     gold: NDArray[np.int64]
     predicted: NDArray[np.int64]
@@ -27,7 +27,7 @@ class ClassAnswers(NamedTuple):
 
 
 class StepAnswers(NamedTuple):
-    """gold, predicted: a label number for each step; names: of the labels; cost: mean of a step."""
+    """gold, predicted: a label index for each step; names: of the labels; cost: mean per step."""
 
     gold: Ragged
     predicted: Ragged
@@ -50,8 +50,8 @@ class TokenAnswers(NamedTuple):
 
 
 class TextAnswers(NamedTuple):
-    """predicted, references: texts; tokenize, lowercase: as sacrebleu has them; cost: the mean
-    −log p of a token."""
+    """predicted, references: texts; tokenize, lowercase: options of sacrebleu; cost: mean −log p
+    per token."""
 
     predicted: Sequence[str]
     references: Sequence[str]
@@ -68,14 +68,14 @@ Floats = NDArray[np.float64]
 
 
 def accuracy(gold: Numbers, predicted: Numbers) -> float:
-    """The share that is right; of several labels at once, the rows that are right in all."""
+    """The share of right rows; a multi-label row is right if all its labels are."""
     _same_shape(gold, predicted)
     right = gold == predicted
     return float(np.mean(right if right.ndim == 1 else right.all(1))) if len(gold) else 0.0
 
 
 def confusion(gold: Numbers, predicted: Numbers, classes: int) -> NDArray[np.int64]:
-    """(classes, classes): how often gold (row) was predicted as (column)."""
+    """(classes, classes): counts of gold (row) predicted as (column)."""
     _same_shape(gold, predicted)
     pairs = np.asarray(gold, np.int64) * classes + np.asarray(predicted, np.int64)
     return np.bincount(pairs, minlength=classes * classes).reshape(classes, classes)
@@ -91,7 +91,7 @@ def row_counts(gold: Numbers, predicted: Numbers, classes: int) -> NDArray[np.in
 
 
 def class_counts(gold: Numbers, predicted: Numbers, classes: int) -> NDArray[np.int64]:
-    """(3, classes): how often a class is right, in the gold, predicted."""
+    """(3, classes): counts of each class: right, gold, predicted."""
     if np.ndim(gold) == 2:
         return np.asarray(row_counts(gold, predicted, classes).sum(0))
     table = confusion(gold, predicted, classes)
@@ -102,7 +102,7 @@ def class_counts(gold: Numbers, predicted: Numbers, classes: int) -> NDArray[np.
 
 
 class ClassScores(NamedTuple):
-    """Each (…, classes)."""
+    """Precision, recall and F1, each (…, classes)."""
 
     precision: Floats
     recall: Floats
@@ -119,12 +119,12 @@ def class_scores(counts: Numbers) -> ClassScores:
 
 
 def micro_f1(counts: Numbers) -> Any:
-    """(…): F1 of all classes' counts together; of one class each, the accuracy."""
+    """(…): F1 of the counts of all classes together; equals accuracy if each row has one class."""
     return class_scores(np.asarray(counts).sum(-1, keepdims=True)).f1[..., 0]
 
 
 def macro_f1(counts: Numbers) -> Any:
-    """(…): the mean F1 of the classes that occur, in the gold or predicted."""
+    """(…): the mean F1 of the classes that occur in gold or predicted."""
     occurs = np.asarray(counts)[..., 1:, :].sum(-2) > 0
     return share((class_scores(counts).f1 * occurs).sum(-1), occurs.sum(-1))
 
@@ -149,7 +149,7 @@ def share(part: Any, whole: Any) -> Any:
 
 
 def log_loss(gold: Numbers, probabilities: Numbers) -> float:
-    """−mean log p(gold); of several labels at once, the mean over labels too."""
+    """−mean log p(gold); for multi-label answers, the mean over rows and labels."""
     tiny = np.finfo(probabilities.dtype).eps
     p = np.clip(np.asarray(probabilities, np.float64), tiny, 1 - tiny)
     if np.ndim(gold) == 2:
@@ -166,13 +166,14 @@ def brier(gold: Numbers, probabilities: Numbers) -> float:
 
 
 def roc_auc(gold: Numbers, scores: Numbers) -> float:
-    """How often one of class 1 has a higher score than one of class 0; equal ones count half."""
+    """The probability that a row of class 1 has a higher score than a row of class 0; ties count
+    half."""
     positive = np.asarray(gold, bool)
     ones, zeros = int(positive.sum()), int((~positive).sum())
     if not ones or not zeros:
         raise DataError(f"roc_auc: expected rows of both classes, got {ones} of 1 and {zeros} of 0")
     _, place, times = np.unique(scores, return_inverse=True, return_counts=True)
-    ranks = np.cumsum(times) - (times - 1) / 2  # from 1 on, the mean of equal ones
+    ranks = np.cumsum(times) - (times - 1) / 2  # ranks from 1; ties get their mean
     return float((ranks[place][positive].sum() - ones * (ones + 1) / 2) / (ones * zeros))
 
 

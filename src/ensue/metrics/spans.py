@@ -1,12 +1,10 @@
-"""Spans written as tags: B-PER I-PER O and its relatives.
+"""Spans written as tags, such as B-PER I-PER O.
 
-IOB2 (BIO)  B begins every span, I continues it
-IOB1        I throughout; B only where a span touches one of its own type
-BIOES       B begins, I continues, E ends, S is a span of one
+IOB2 (BIO) B begins every span, I continues it IOB1 I throughout; B only where a span touches one of
+its own type BIOES B begins, I continues, E ends, S is a span of one
 
-Reading is that of conlleval: any sequence of tags has spans, a legal one or not. A span begins at
-B and S, and wherever the type changes or nothing was open; it ends after E and S, and before
-whatever begins or is outside.
+Spans are read as in conlleval, from legal and illegal sequences. A span begins at B and S, and
+where the type changes or no span was open. It ends after E and S, and before the next span or O.
 """
 
 from __future__ import annotations
@@ -38,7 +36,7 @@ class Span(NamedTuple):
 
 
 def split_tag(tag: str) -> tuple[str, str]:
-    """ "B-PER" → B, PER; "O" → O, nothing."""
+    """Splits a tag: "B-PER" → B, PER; "O" → O, ""."""
     prefix, _, kind = tag.partition("-")
     return prefix, kind
 
@@ -48,7 +46,7 @@ def is_span_tag(tag: str) -> bool:
 
 
 def scheme_of(tags: Iterable[str]) -> str | None:
-    """The scheme that these tags are written in; None if they are not spans."""
+    """The scheme of these tags; None if they are not spans."""
     known = set(tags)
     if not known or known == {OUTSIDE} or not all(map(is_span_tag, known)):
         return None
@@ -81,7 +79,7 @@ def spans_of(tags: Sequence[str]) -> list[Span]:
 
 
 def tags_of(spans: Iterable[Span], length: int, scheme: str = "IOB2") -> list[str]:
-    """The spans written over `length` steps."""
+    """The spans as tags of `length` steps."""
     if scheme not in SCHEMES:
         raise unknown("scheme", scheme, SCHEMES)
     tags = [OUTSIDE] * length
@@ -120,7 +118,7 @@ class Legal(NamedTuple):
 
 
 def legal(tags: Sequence[str], scheme: str) -> Legal:
-    """What the scheme allows among these tags."""
+    """The transitions between these tags that the scheme allows."""
     if scheme not in SCHEMES:
         raise unknown("scheme", scheme, SCHEMES)
     return Legal(
@@ -142,8 +140,8 @@ def may_follow(before: str, after: str, scheme: str) -> bool:
 
 
 def illegal_step(tags: Sequence[str], scheme: str) -> int | None:
-    """The first step whose tag the scheme forbids after the one before; the length where the
-    end comes too early; None for a legal sequence."""
+    """The first step whose tag may not follow the previous one; the length if the sequence may not
+    end there; None for a legal sequence."""
     padded = [OUTSIDE, *tags, OUTSIDE]
     for at, (before, after) in enumerate(pairwise(padded)):
         if not may_follow(before, after, scheme):
@@ -155,7 +153,7 @@ def illegal_step(tags: Sequence[str], scheme: str) -> int | None:
 
 
 class SpanCounts(NamedTuple):
-    """How many spans: found and right, in the gold, predicted."""
+    """Counts of spans: right, gold, predicted."""
 
     right: int
     gold: int
@@ -170,7 +168,7 @@ def count_spans(gold: Sequence[Span], predicted: Sequence[Span]) -> SpanCounts:
 def span_counts(
     gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
 ) -> NDArray[np.int64]:
-    """(rows, 3): right, gold, predicted of each row, as `bootstrap` takes them."""
+    """(rows, 3): right, gold, predicted of each row, for `bootstrap`."""
     pairs = zip(gold, predicted, strict=True)
     counts = [count_spans(spans_of(g), spans_of(p)) for g, p in pairs]
     return np.array(counts, np.int64).reshape(-1, 3)
@@ -186,7 +184,7 @@ class SpanScore(NamedTuple):
 def span_scores(
     gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
 ) -> tuple[SpanScore, dict[str, SpanScore]]:
-    """Over all spans, and for each type by name."""
+    """Scores over all spans, and for each type by name."""
     by_type: dict[str, list[int]] = {}
     for g, p in zip(gold, predicted, strict=True):
         gold_spans, other = set(spans_of(g)), set(spans_of(p))

@@ -1,6 +1,6 @@
-"""The metrics by name: which way is better, and the function.
+"""The metrics by name: their function, and whether higher is better.
 
-A new metric is one row of the group of its kind of answers: every task with such answers can then
+A new metric is a row in the group of its kind of answers. Every task with such answers can then
 watch it, and reports it on validation.
 """
 
@@ -29,8 +29,8 @@ LARGEST_EXPONENT = 700.0
 
 @dataclass(frozen=True)
 class Metric:
-    """function: the score of answers of one kind, None if it does not apply; costly: computed only
-    if it is watched."""
+    """A metric. function: returns the score of answers of one kind, or None if it does not apply;
+    costly: computed only if it is watched."""
 
     name: str
     higher_is_better: bool
@@ -38,7 +38,7 @@ class Metric:
     costly: bool = False
 
     def better(self, score: float, best: float | None) -> bool:
-        """Whether a score beats the best so far; of equals the earlier one stays."""
+        """Whether a score is better than the best so far; equal scores are not."""
         if best is None:
             return True
         return score > best if self.higher_is_better else score < best

@@ -13,7 +13,7 @@ from ensue.files.disk import write_whole
 from ensue.files.opening import read_plain
 from ensue.files.run_folder import RunFolder
 from ensue.runs.evaluations import Evaluated, current_evaluations
-from ensue.runs.messages import Message, Say, nobody
+from ensue.runs.messages import Message, MessageCallback, nobody
 from ensue.tasks.evaluation.summary import difference_text
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ EVALUATION = "## Evaluation"
 SEAL = "<!-- sha256 {} -->"
 
 
-def write_card(folder: RunFolder, trained: Trained, say: Say = nobody) -> None:
+def write_card(folder: RunFolder, trained: Trained, say: MessageCallback = nobody) -> None:
     """Writes the card of a newly trained model, with its evaluations so far."""
     _, edited = _read(folder)
     if edited:
@@ -31,7 +31,7 @@ def write_card(folder: RunFolder, trained: Trained, say: Say = nobody) -> None:
     _write(folder, _training(folder, trained) + _evaluations(folder))
 
 
-def add_evaluations(folder: RunFolder, say: Say = nobody) -> None:
+def add_evaluations(folder: RunFolder, say: MessageCallback = nobody) -> None:
     """The section on evaluations in the card of a run that is finished, in the place of the one
     that is there. What a person wrote before it stays."""
     text, edited = _read(folder)

@@ -27,8 +27,8 @@ from ensue.tasks import TASKS
 from ensue.tasks.abilities import input_tables
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.blocks.layer_settings import cell_references, named_cells, with_loaded_cells
-from ensue.tasks.kept_cells import CellFile, Trust, file_name
 from ensue.tasks.model_settings import BASED_INPUTS, INPUTS, NO_INPUTS, InputTables, not_watched
+from ensue.tasks.saved_cells import CellFile, Trust, file_name
 from ensue.tasks.settings import TextSettings
 from ensue.tasks.task import Task
 from ensue.tasks.transfer.settings import BaseSettings
@@ -88,7 +88,7 @@ def located(path: str, folder: Path) -> str:
 BASE = "base"  # a table that stands there only where a run begins from one
 TABLES = ("data", "text", "model", "train", BASE)
 AnyTask = Task[Any, Any, Any]
-Told = Mapping[str, frozenset[str]]
+ExplicitKeys = Mapping[str, frozenset[str]]
 Kinds = Mapping[str, tuple[type[Table], Mapping[str, Any]]]  # with the defaults of a task
 
 
@@ -106,7 +106,7 @@ class RunConfig:
     train: TrainSettings
     base: BaseSettings = field(default_factory=lambda: BaseSettings.of({}, BASE))
     inputs: InputTables = field(default_factory=lambda: NO_INPUTS)
-    explicit: Told = field(default_factory=dict, compare=False)
+    explicit: ExplicitKeys = field(default_factory=dict, compare=False)
     permission: CellPermission = field(default=NO_PERMISSION, compare=False)
 
     @classmethod

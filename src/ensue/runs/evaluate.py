@@ -24,12 +24,12 @@ from ensue.runs.evaluations import (
     read_evaluations,
 )
 from ensue.runs.load import LoadedRun, Loading, open_run
-from ensue.runs.messages import Message, Say, log, nobody, rejected_message
+from ensue.runs.messages import Message, MessageCallback, log, nobody, rejected_message
 from ensue.settings import one_of
 from ensue.tasks.any_model import AnyModel
+from ensue.tasks.data_argument import check_words
 from ensue.tasks.evaluation.openings import record_opening
 from ensue.tasks.evaluation.report import Evaluation, TimesOpened
-from ensue.tasks.given import check_words
 from ensue.tasks.options import DECISIONS, EVALUATE
 from ensue.training import RunFolder
 
@@ -63,7 +63,9 @@ class Opened:
     not_kept: EnsueError | None = None
 
 
-def evaluate_run(folder: RunFolder, request: EvaluationRequest, say: Say = nobody) -> Opened:
+def evaluate_run(
+    folder: RunFolder, request: EvaluationRequest, say: MessageCallback = nobody
+) -> Opened:
     """Opens the test part (or files given as such), writes down that it was opened, and keeps the
     result in the run's folder."""
     run = open_run(folder, request.loading, say)
@@ -130,7 +132,9 @@ def _known_openings(folder: RunFolder, files: Sequence[EvaluatedFile]) -> list[s
     return [each.opening for each in same if each.opening]
 
 
-def evaluate_validation(folder: RunFolder, how: Loading | None = None, say: Say = nobody) -> None:
+def evaluate_validation(
+    folder: RunFolder, how: Loading | None = None, say: MessageCallback = nobody
+) -> None:
     """Evaluates and keeps the validation part of a run, such as for a comparison."""
     request = EvaluationRequest("validation", loading=how or Loading())
     evaluated = evaluate_run(folder, request, say)
@@ -158,7 +162,7 @@ def _evaluated(
     )
 
 
-def _keep(folder: RunFolder, evaluated: Evaluated, say: Say) -> EnsueError | None:
+def _keep(folder: RunFolder, evaluated: Evaluated, say: MessageCallback) -> EnsueError | None:
     """Writes an evaluation into the folder and the card. Returns the error, if any: the caller
     reports it after the scores. Scores with thresholds of one command are not kept."""
     tried = [decision.flag for decision in DECISIONS if decision.key in evaluated.options]
@@ -215,7 +219,11 @@ def _refuse_missing(folder: RunFolder, data: DataSettings, request: EvaluationRe
 
 
 def _warn(
-    folder: RunFolder, config: RunConfig, data: DataSettings, request: EvaluationRequest, say: Say
+    folder: RunFolder,
+    config: RunConfig,
+    data: DataSettings,
+    request: EvaluationRequest,
+    say: MessageCallback,
 ) -> None:
     """Warnings about files that have changed, and about files that the model was trained with."""
     split_off = not (data.validation if request.part == "validation" else data.test)
@@ -228,7 +236,9 @@ def _warn(
             say(Message(message, warning=True))
 
 
-def _part(folder: RunFolder, data: DataSettings, model: AnyModel, name: str, say: Say) -> Any:
+def _part(
+    folder: RunFolder, data: DataSettings, model: AnyModel, name: str, say: MessageCallback
+) -> Any:
     files = model.reader.files(data)
     part = files.part(name)
     for message in rejected_message(files.rejected):

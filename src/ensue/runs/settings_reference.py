@@ -57,8 +57,8 @@ setting rejects the option and names the closest setting.
 RECIPES_HEAD = """
 ## Recipes
 
-`--quick` trains for about a minute, `--best` for hours. Your own settings take precedence. In Python:
-`Classifier(recipe="quick")`. `ensue pretrain` trains a language model that others start from:
+`--quick` trains for about a minute, `--best` for hours. Your own settings take precedence. In
+Python: `Classifier(recipe="quick")`. `ensue pretrain` trains a language model that others start from:
 `LanguageModel(recipe="pretrain")`.
 
 """

@@ -23,7 +23,7 @@ from ensue.files.seal import CONFIG, DATA, Seal, seal_folder, seal_in, sealed_co
 from ensue.runs.card import write_card
 from ensue.runs.config import RunConfig
 from ensue.runs.data_files import data_facts, refuse_changed_files
-from ensue.runs.messages import Message, Say, nobody, rejected_message
+from ensue.runs.messages import Message, MessageCallback, nobody, rejected_message
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.evaluation.summary import Summary, summary_lines
 from ensue.tasks.fitting import Fitting, holding
@@ -44,7 +44,9 @@ def drawn(train: Any, data: DataSettings) -> Any:
     return train.take(np.sort(order[: data.train_rows]))
 
 
-def read_unlabelled(config: RunConfig, model: AnyModel, train: Any, say: Say) -> Any | None:
+def read_unlabelled(
+    config: RunConfig, model: AnyModel, train: Any, say: MessageCallback
+) -> Any | None:
     """Unlabelled rows to learn from; None without any."""
     bad = Tally()
     unlabelled = unlabelled_in_files(model, config.data, train, bad.add)
@@ -53,7 +55,7 @@ def read_unlabelled(config: RunConfig, model: AnyModel, train: Any, say: Say) ->
     return unlabelled
 
 
-def read_parts(config: RunConfig, model: AnyModel, say: Say) -> tuple[Any, Any]:
+def read_parts(config: RunConfig, model: AnyModel, say: MessageCallback) -> tuple[Any, Any]:
     """What is trained on, and what is validated on."""
     files = model.reader.files(config.data)
     train = drawn(files.part("train"), config.data)
@@ -110,7 +112,7 @@ class Trained:
 
 
 def settle(
-    folder: RunFolder, config: RunConfig, allow: Collection[str] = (), say: Say = nobody
+    folder: RunFolder, config: RunConfig, allow: Collection[str] = (), say: MessageCallback = nobody
 ) -> RunConfig:
     """Writes the configuration into the folder. A different one there is replaced if nothing was
     trained by it yet, or if `allow` has all differences. A folder that another process works in is
@@ -154,7 +156,7 @@ def _refuse(
         raise _refused(folder, differs, refused, edited)
 
 
-def _began_with(folder: RunFolder, text: bytes | None, say: Say) -> bytes | None:
+def _began_with(folder: RunFolder, text: bytes | None, say: MessageCallback) -> bytes | None:
     """The configuration that a run began with: the sealed one, or else the one in the folder."""
     place = seal_folder(folder)
     try:
@@ -240,7 +242,7 @@ def train_run(
     config: RunConfig,
     folder: RunFolder,
     watchers: Sequence[Watcher] = (),
-    say: Say = nobody,
+    say: MessageCallback = nobody,
     allow: Collection[str] = (),
     members_first: Callable[[int], None] | None = None,
     outputs: bool = False,
@@ -300,7 +302,7 @@ def _refuse_ensemble(folder: RunFolder) -> None:
         )
 
 
-def _write(folder: RunFolder, trained: Trained, seal: Seal, say: Say) -> None:
+def _write(folder: RunFolder, trained: Trained, seal: Seal, say: MessageCallback) -> None:
     """Writes the result of a training. The model is written before the files that it replaces are
     deleted; data.json never contradicts the model next to it."""
     if folder.data.exists() and read_plain(folder.data) != seal[DATA]:
@@ -331,20 +333,20 @@ def _write(folder: RunFolder, trained: Trained, seal: Seal, say: Say) -> None:
         say(Message(config_text, warning=True))
 
 
-def complete(config: RunConfig, say: Say = nobody) -> RunConfig:
+def complete(config: RunConfig, say: MessageCallback = nobody) -> RunConfig:
     """With the task's defaults for its training part, as `train_run` settles it."""
     if not config.description.adapts and not config.base.path:
         return config
     return adapted(config, say)[0]
 
 
-def adapted(config: RunConfig, say: Say = nobody) -> tuple[RunConfig, AnyModel, Any]:
+def adapted(config: RunConfig, say: MessageCallback = nobody) -> tuple[RunConfig, AnyModel, Any]:
     """The same with a model that is not fitted yet, and the training part."""
     model, train, tables = _adapted(config, say)
     return config.changed(tables), model, train
 
 
-def _adapted(config: RunConfig, say: Say) -> tuple[AnyModel, Any, Tables]:
+def _adapted(config: RunConfig, say: MessageCallback) -> tuple[AnyModel, Any, Tables]:
     """A model that is not fitted yet, its training part, and the settings that follow from it."""
     model = config.new_model()
     model.read_base()
@@ -352,7 +354,7 @@ def _adapted(config: RunConfig, say: Say) -> tuple[AnyModel, Any, Tables]:
     return model, train, adapt(model, train, lambda line: say(Message(line)))
 
 
-def suggest_rate(config: RunConfig, say: Say = nobody) -> str:
+def suggest_rate(config: RunConfig, say: MessageCallback = nobody) -> str:
     """A learning rate for this model and data, with the curve it comes from."""
     model, train, _ = _adapted(config, say)
     say(Message(f"{len(train):,} rows: trying learning rates"))

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from ensue.tasks.evaluation.summary import Summary
     from ensue.tasks.reader import QuestionFiles, Questions
 
-Asked = Mapping[str, Any]  # options of a request: beam, n_best, future, …
-NOTHING: Asked = {}
+RequestOptions = Mapping[str, Any]  # options of a request: beam, n_best, future, …
+NOTHING: RequestOptions = {}
 
 
 class Explains(Protocol):
@@ -34,7 +34,7 @@ class Explains(Protocol):
 
     option: Option  # how the command line is given what is to be explained
 
-    def explain(self, model: Any, inputs: Any, options: Asked = NOTHING) -> Explanation:
+    def explain(self, model: Any, inputs: Any, options: RequestOptions = NOTHING) -> Explanation:
         """options: the task's further words of `explain`."""
         ...
 
@@ -55,7 +55,7 @@ class Explanation(Protocol):
 class Draws(Protocol):
     """Answers as a picture: an ability of some tasks."""
 
-    def answers(self, model: Any, part: Any, options: Asked) -> str:
+    def answers(self, model: Any, part: Any, options: RequestOptions) -> str:
         """The requested picture, as SVG."""
         ...
 
@@ -124,11 +124,15 @@ class Averages(ABC):
         """Of their mean, the metrics that validation reports."""
 
     @abstractmethod
-    def answers(self, outputs: Outputs, part: Any, model: Any, options: Asked) -> Sequence[Any]:
+    def answers(
+        self, outputs: Outputs, part: Any, model: Any, options: RequestOptions
+    ) -> Sequence[Any]:
         """One a row, of all together."""
 
     @abstractmethod
-    def evaluate(self, outputs: Outputs, part: Any, model: Any, options: Asked) -> Evaluation:
+    def evaluate(
+        self, outputs: Outputs, part: Any, model: Any, options: RequestOptions
+    ) -> Evaluation:
         """Evaluation of all together against gold labels."""
 
 

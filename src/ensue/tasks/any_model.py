@@ -1,4 +1,4 @@
-"""What is seen of a model, whatever its task: `ModelView` by inputs and targets, `AnyModel` by
+"""What others use of a model, whatever its task: `ModelView` by inputs and targets, `AnyModel` by
 everything else."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ else:  # for annotations alone: what is written with it, a model imports
 
 
 class ModelView(Protocol):
-    """A model, or a model as one of its inputs sees it. model: the [model] settings; learned:
+    """A model, or a model as one of its inputs sees it. settings: the [model] table; learned:
     everything learned except the weights; roles: columns by the keys of [data]."""
 
     @property
@@ -29,7 +29,7 @@ class ModelView(Protocol):
     @property
     def text(self) -> TextSettings: ...
     @property
-    def model(self) -> Any: ...
+    def settings(self) -> Any: ...
     @property
     def train(self) -> TrainSettings: ...
     @property
@@ -46,3 +46,11 @@ class ModelView(Protocol):
     def pretrained(self) -> Pretrained | None: ...
     @property
     def beginning(self) -> Beginning | None: ...
+
+
+ATTRIBUTES = {"model": "settings"}  # of a model, where it is not called as the table
+
+
+def table_of(model: AnyModel, name: str) -> Any:
+    """A table of the configuration of a model: text, model, train or base."""
+    return getattr(model, ATTRIBUTES.get(name, name))

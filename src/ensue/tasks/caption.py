@@ -72,7 +72,7 @@ class Caption(Seq2Seq[CaptionSettings]):
         return picture_network(model)
 
     def describe(self, model: AnyModel) -> str:
-        return description(model.model)
+        return description(model.settings)
 
 
 TASK = Caption()

@@ -201,7 +201,7 @@ class Let:
         self.values = values
 
 
-class Given(NamedTuple):
+class Derived(NamedTuple):
     """Not saved: it follows from other fields, or from what is around."""
 
     value: Reference

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ensue.errors import DataError
-from ensue.tasks.abilities import Asked
+from ensue.tasks.abilities import RequestOptions
 from ensue.tasks.answers import Answer
 
 if TYPE_CHECKING:
     from ensue.tasks.any_model import AnyModel
 
 
-def answers_of(model: AnyModel, part: Any, options: Asked) -> Sequence[Any]:
+def answers_of(model: AnyModel, part: Any, options: RequestOptions) -> Sequence[Any]:
     """What the task answers to a part; DataError where a number of it is NaN or infinite."""
     with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is seen below
         answers = model.answers_to(part, options)

@@ -22,10 +22,10 @@ from ensue.tasks.transfer.pretrained import write_copy
 from ensue.tasks.unfinished import KeepsLearned
 from ensue.training import (
     Began,
+    Notice,
     Outcome,
     Row,
     RunFolder,
-    Said,
     Stopped,
     Validated,
     Watcher,
@@ -84,12 +84,12 @@ class Fitting:
 
     def say(self, text: str) -> None:
         for watcher in self.watchers:
-            watcher(Said(text))
+            watcher(Notice(text))
 
     def show(self, text: str) -> None:
         """What is being computed; left out with --quiet."""
         for watcher in self.watchers:
-            watcher(Said(text, progress=True))
+            watcher(Notice(text, progress=True))
 
     @contextmanager
     def attempt(self) -> Iterator[Fitting]:
@@ -178,7 +178,7 @@ P = TypeVar("P", bound="AnyPart")
 
 
 def refuse_members(model: AnyModel) -> None:
-    if is_solved(model.task, model.model) and model.members > 1:
+    if is_solved(model.task, model.settings) and model.members > 1:
         raise OptionError(
             f"members: expected 1 with model.family = {model.family_name}, which is fitted in "
             f"closed form and has no seed, got {model.members}"
@@ -189,7 +189,7 @@ def trained(
     model: AnyModel, train: P, validation: P, how: Fitting
 ) -> tuple[list[nn.Module], list[Outcome]]:
     """Fit each member with its own seed; a solved family has one member."""
-    if is_solved(model.task, model.model):
+    if is_solved(model.task, model.settings):
         solved = _solved(model, train, validation)
         return solved.networks, [Outcome(0, 0, solved.reason, solved.scores, None)]
     if how.folder is not None:
@@ -203,7 +203,7 @@ def trained(
 
 
 def _solved(model: AnyModel, train: P, validation: P) -> Solved:
-    family: Any = family_of(model.task, model.model)
+    family: Any = family_of(model.task, model.settings)
     solved: Solved = family.solve(train, validation, model)
     return solved
 
@@ -243,7 +243,7 @@ def trained_again(
     whole = None if refits is None else refits.part(train, validation, model)
     if whole is None:
         return None
-    if is_solved(model.task, model.model):
+    if is_solved(model.task, model.settings):
         return _solved(model, whole, validation).networks
     networks = []
     for member, outcome in enumerate(outcomes):

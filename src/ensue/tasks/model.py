@@ -15,8 +15,11 @@ from ensue.cells import Cell
 from ensue.data.settings import DataSettings
 from ensue.errors import OptionError, enough_memory
 from ensue.files.seal import Seal
-from ensue.tasks.abilities import Abilities, Asked, Explains, input_tables
+from ensue.renamed import renamed_attribute, renamed_parameter
+from ensue.tasks.abilities import Abilities, Explains, RequestOptions, input_tables
+from ensue.tasks.any_model import table_of
 from ensue.tasks.blocks.layer_settings import named_cells, with_loaded_cells
+from ensue.tasks.data_argument import answered, check_words, evaluated, fit_parts_of, openings_of
 from ensue.tasks.estimator import FrameType, Inputs
 from ensue.tasks.evaluation.openings import Openings
 from ensue.tasks.evaluation.report import Evaluation
@@ -33,24 +36,14 @@ from ensue.tasks.fitting import (
     trained_again,
     trained_member,
 )
-from ensue.tasks.given import answered, check_words, evaluated, fit_parts_of, openings_of
-from ensue.tasks.kept_cells import (
-    NO_TRUST,
-    Trust,
-    cell_facts,
-    cell_sources,
-    check_trust,
-    kept_settings,
-    with_kept_cells,
-)
 from ensue.tasks.model_settings import (
     BASED_INPUTS,
     NO_INPUTS,
     Base,
-    Given,
     InputTables,
-    Settled,
+    SettingsOverride,
     Tables,
+    TableValues,
     adapt,
     base_settings,
     config_of,
@@ -65,6 +58,15 @@ from ensue.tasks.reader import DatasetReader, P
 from ensue.tasks.recipes import with_recipe
 from ensue.tasks.rows.unlabelled import learned_with_unlabelled, unlabelled_given
 from ensue.tasks.saved import Saved, loading, network_files, networks_of, read_model, write_model
+from ensue.tasks.saved_cells import (
+    NO_TRUST,
+    Trust,
+    cell_facts,
+    cell_sources,
+    check_trust,
+    kept_settings,
+    with_saved_cells,
+)
 from ensue.tasks.settings import TextSettings
 from ensue.tasks.task import AnswerShape, L, S, Task, is_solved
 from ensue.tasks.transfer.layers import begin_network, rates_of
@@ -95,11 +97,12 @@ class Model(Generic[S, P, L, A]):
     of a run or model, or a table with its `path`; members: ensemble size, predictions are averaged;
     recipe: "quick", about a minute of training, or "best", hours.
 
-    >>> Classifier(model={"cell": "GRU"}, members=3).model.cell
+    >>> Classifier(model={"cell": "GRU"}, members=3).settings.cell
     'GRU'
     """
 
     task: ClassVar[Task[Any, Any, Any]]
+    model = renamed_attribute("model", "settings")
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
@@ -108,11 +111,11 @@ class Model(Generic[S, P, L, A]):
 
     def __init__(
         self,
-        text: TextSettings | Given | None = None,
-        model: S | Given | None = None,
-        train: TrainSettings | Given | None = None,
+        text: TextSettings | TableValues | None = None,
+        model: S | TableValues | None = None,
+        train: TrainSettings | TableValues | None = None,
         *,
-        inputs: Mapping[str, Given] | None = None,
+        inputs: Mapping[str, TableValues] | None = None,
         base: Base = None,
         members: int | None = None,
         recipe: str = "",
@@ -128,7 +131,7 @@ class Model(Generic[S, P, L, A]):
         watched = {"watch": task.metrics[0].name, **task.train_defaults}
         self.text: TextSettings = settings_of(TextSettings, text, task.text_defaults, "text")
         settings: S = settings_of(task.settings, model, {}, "model")
-        self.model: S = with_loaded_cells(settings, named_cells(settings))
+        self.settings: S = with_loaded_cells(settings, named_cells(settings))
         train_table = (
             train.table() if isinstance(train, TrainSettings) else {**watched, **(train or {})}
         )
@@ -144,7 +147,7 @@ class Model(Generic[S, P, L, A]):
         self.given_inputs: Mapping[str, Any] = dict(inputs or {})
         self.inputs = NO_INPUTS  # settings of each of several inputs, once the columns are known
         self.explicit_inputs: Mapping[str, frozenset[str]] = {}
-        self.defaults_taken = Settled(self, {})
+        self.defaults_taken = SettingsOverride(self, {})
         self.curves = Curves()
         self.answered = AnsweredValidation()
         self.networks: list[nn.Module] = []
@@ -165,11 +168,11 @@ class Model(Generic[S, P, L, A]):
     def abilities(self) -> Abilities:
         return self.task
 
-    def answers_to(self, part: P, options: Asked) -> Sequence[Any]:
+    def answers_to(self, part: P, options: RequestOptions) -> Sequence[Any]:
         """One answer a row."""
         return self.task.answers(part, self, options)
 
-    def evaluation_of(self, part: P, options: Asked) -> Evaluation:
+    def evaluation_of(self, part: P, options: RequestOptions) -> Evaluation:
         return self.task.evaluate(part, self, options)
 
     def answer_shape(self) -> AnswerShape:
@@ -254,7 +257,7 @@ class Model(Generic[S, P, L, A]):
         """The settings of each of several inputs: its table, then what was given for all of them,
         then its usual defaults."""
         shared = {
-            key: getattr(getattr(self, table), key)
+            key: getattr(table_of(self, table), key)
             for table in ("text", "model")
             for key in self.explicit[table]
         }
@@ -269,7 +272,7 @@ class Model(Generic[S, P, L, A]):
     def settle(self, tables: Tables) -> None:
         """Take over settings that follow from the data; the next fit begins without them."""
         self.defaults_taken.undo(self)
-        self.defaults_taken = Settled(self, tables)
+        self.defaults_taken = SettingsOverride(self, tables)
 
     def fit_parts(self, train: P, validation: P, how: Fitting = IN_MEMORY) -> list[Outcome]:
         """Learns from rows as arrays; one outcome for each member."""
@@ -284,7 +287,7 @@ class Model(Generic[S, P, L, A]):
                 how.say(text)
             self.networks, outcomes = trained(self, train, validation, how)
             self.to(self.train.device)
-            if announcement := task.announcement("calibrate", self.model):
+            if announcement := task.announcement("calibrate", self.settings):
                 how.show(announcement)
             self._learned = task.calibrate(validation, self)
             self._learned = learned_with_unlabelled(self, train, validation, how)
@@ -306,7 +309,7 @@ class Model(Generic[S, P, L, A]):
         self.reader.check(validation, "validation")
         validation = answerable(self, train, validation, how.say)
         self._learned, self.networks = None, []
-        if announcement := self.task.announcement("learn", self.model):
+        if announcement := self.task.announcement("learn", self.settings):
             how.show(announcement)
         self._learned = self.task.learn(train, validation, self)
         return validation
@@ -338,7 +341,7 @@ class Model(Generic[S, P, L, A]):
 
     def find_rate(self, train: P) -> RateCurve:
         """Tries ever higher learning rates on a fresh network, and suggests one."""
-        if is_solved(self.task, self.model):
+        if is_solved(self.task, self.settings):
             raise OptionError(
                 f"find-rate: model.family = {self.family_name} is fitted in closed form and "
                 "has no learning rate"
@@ -353,7 +356,7 @@ class Model(Generic[S, P, L, A]):
 
     @property
     def family_name(self) -> str:
-        return str(getattr(self.model, "family", ""))
+        return str(getattr(self.settings, "family", ""))
 
     # ------------------------------------------------------------- answers
     @overload
@@ -376,12 +379,14 @@ class Model(Generic[S, P, L, A]):
         with enough_memory():
             return evaluated(self, data, options)
 
+    @renamed_parameter("given", "question")
     def explain(self, question: Any, **options: Any) -> Any:
         """What the answer to one input rests on. options: the task's own words of `explain`, such
         as method="occlusion", baseline, label."""
         check_words(self.task, options, EXPLAIN)
         return self._ability(self.abilities.explains, "explain").explain(self, question, options)
 
+    @renamed_parameter("given", "question")
     def attention(self, question: Any, layer: int | None = None) -> Any:
         """Where every head of a Transformer looks."""
         return self._ability(self.abilities.heads, "attention").explain(
@@ -393,7 +398,7 @@ class Model(Generic[S, P, L, A]):
             raise OptionError(f"{verb}: not available for a {self.task.name} model")
         return ability
 
-    def evaluate_part(self, part: P, options: Asked) -> Evaluation:
+    def evaluate_part(self, part: P, options: RequestOptions) -> Evaluation:
         self.reader.check(part, "test")
         names = part.names
         evaluation = self.evaluation_of(part, options)
@@ -408,7 +413,7 @@ class Model(Generic[S, P, L, A]):
         """seal: the files of the run that it follows from."""
         packed = self.task.pack(self.learned)
         facts = {**self.settings_facts(), **packed.facts}
-        networks, cells = network_files(self.networks), cell_sources(self.model)
+        networks, cells = network_files(self.networks), cell_sources(self.settings)
         known, arrays = packed.vocabularies, packed.arrays
         return Saved(self.task.name, facts, known, arrays, networks, cells, seal or {})
 
@@ -457,7 +462,7 @@ class Model(Generic[S, P, L, A]):
         """The same, once its files may run."""
         facts = saved.facts
         with loading(saved.place):
-            settings = with_kept_cells(cls.saved_settings(saved), saved, trust)
+            settings = with_saved_cells(cls.saved_settings(saved), saved, trust)
             base = facts.get("base")
             model = cls(
                 facts["text"],
@@ -470,7 +475,7 @@ class Model(Generic[S, P, L, A]):
             model.roles, model.label_type = saved.roles, saved.label_type
             model.read_inputs(DataSettings.of({"train": [IN_ROWS], **model.roles}, "roles"))
             model._learned = cls.task.unpack(saved, model)
-            count = None if is_solved(cls.task, model.model) else model.members
+            count = None if is_solved(cls.task, model.settings) else model.members
             model.networks = networks_of(saved, lambda: cls.task.build(model), count)
         return model.to(device)
 
@@ -478,12 +483,12 @@ class Model(Generic[S, P, L, A]):
         """What every saved model holds, as JSON."""
         return {
             "text": self.text.table(),
-            "model": kept_settings(self.model).table(),
+            "model": kept_settings(self.settings).table(),
             "train": self.train.table(),
             "members": self.members,
             **({"inputs": self.inputs.table()} if self.inputs else {}),
             **({"base": self.base.table()} if self.base.path else {}),
-            **({"cells": cells} if (cells := cell_facts(self.model)) else {}),
+            **({"cells": cells} if (cells := cell_facts(self.settings)) else {}),
             **({"roles": dict(self.roles)} if self.roles else {}),
             **({"label_type": self.label_type} if self.label_type else {}),
         }

@@ -10,9 +10,10 @@ from ensue.cells.permission import NO_PERMISSION
 from ensue.errors import OptionError
 from ensue.setting_words import WORDS
 from ensue.settings import Table, one_of, unknown_key
+from ensue.tasks.any_model import ATTRIBUTES, table_of
 from ensue.tasks.blocks.layer_settings import with_loaded_cells
 from ensue.tasks.fitting import Fitting
-from ensue.tasks.kept_cells import cell_facts
+from ensue.tasks.saved_cells import cell_facts
 from ensue.tasks.settings import TextSettings
 from ensue.tasks.transfer.settings import BaseSettings
 from ensue.tasks.transfer.takeover import explicit_of_base, settled_recipe, taken_over
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
     from ensue.tasks.task import Task
 
 P = TypeVar("P", bound="AnyPart")
-Given = Mapping[str, Any]
-Base = str | Path | Sequence[str | Path] | Given | BaseSettings | None  # of a training
-Tables = Mapping[str, Given]  # settings by table and key
+TableValues = Mapping[str, Any]
+Base = str | Path | Sequence[str | Path] | TableValues | BaseSettings | None  # of a training
+Tables = Mapping[str, TableValues]  # settings by table and key
 TABLES = ("text", "model", "train")
 INPUTS = "inputs"
 
@@ -72,7 +73,7 @@ BASED_INPUTS = (
 )
 
 
-def settings_of(kind: type[Any], table: Any, defaults: Given, where: str) -> Any:
+def settings_of(kind: type[Any], table: Any, defaults: TableValues, where: str) -> Any:
     """Settings unchanged, or made of a table."""
     if isinstance(table, kind):
         return table
@@ -95,14 +96,14 @@ def _paths(paths: Any) -> list[str]:
     return [str(paths)] if isinstance(paths, str | Path) else [str(path) for path in paths]
 
 
-def explicit_keys(table: Table | Given | None) -> frozenset[str]:
+def explicit_keys(table: Table | TableValues | None) -> frozenset[str]:
     """The settings that a person gave, the others being defaults."""
     if isinstance(table, Table):
         return frozenset(table.model_fields_set)
     return frozenset(table or ())
 
 
-def misplaced(task: Task[Any, Any, Any], tables_given: Given) -> OptionError:
+def misplaced(task: Task[Any, Any, Any], tables_given: TableValues) -> OptionError:
     """The error for settings given outside their table: Classifier(epochs=3)."""
     called = task.model_class.__name__
     name, value = next(iter(tables_given.items()))
@@ -140,7 +141,7 @@ def not_watched(task: Task[Any, Any, Any], watch: object) -> str:
 def config_of(model: AnyModel) -> dict[str, Any]:
     """Every setting by `table.key`."""
     names = (*TABLES, "base") if model.base.path else TABLES
-    tables = {name: getattr(model, name).table() for name in names}
+    tables = {name: table_of(model, name).table() for name in names}
     facts = {f"{t}.{k}": v for t, table in tables.items() for k, v in table.items()}
     return {**facts, **model.inputs.flat()}
 
@@ -149,13 +150,13 @@ def run_settings(model: AnyModel, how: Fitting, layers: LayerRates = ALL_LEARN) 
     """What must be the same when training continues: every setting, and the equations of custom
     cells, wherever their files are. layers: those that begin from a base."""
     facts = dict(config_of(model) if how.config is None else how.config)
-    for key, cell in cell_facts(model.model).items():
+    for key, cell in cell_facts(model.settings).items():
         facts[f"model.{key}"] = f"{cell['name']}@{cell['equations']}"
     facts.pop("base.path", None)  # what it holds counts, base.digest, not where it is
     return RunSettings(facts, layers)
 
 
-class Settled:
+class SettingsOverride:
     """Settings that a fit takes from its data or its columns, instead of those before."""
 
     def __init__(self, model: AnyModel, tables: Tables) -> None:
@@ -165,21 +166,21 @@ class Settled:
     def take(self, model: AnyModel, tables: Tables) -> None:
         """Also these."""
         for name, changed in tables.items():
-            old: Any = getattr(model, name)
+            old = table_of(model, name)
             self._before.setdefault(name, old)
             new = type(old).of({**dict(old), **changed}, name)
-            setattr(model, name, with_loaded_cells(new, NO_PERMISSION))
+            setattr(model, ATTRIBUTES.get(name, name), with_loaded_cells(new, NO_PERMISSION))
 
     def undo(self, model: AnyModel) -> None:
         for name, before in self._before.items():
-            setattr(model, name, before)
+            setattr(model, ATTRIBUTES.get(name, name), before)
 
 
 def adapt(model: AnyModel, train: P, say: Callable[[str], None]) -> Tables:
     """The model takes over the task's defaults for this training part, except where the user gave
     a value; the next fit begins without them. say: callback for what was chosen, and why."""
     recipe, explicit = model.task.fitted_settings(train, model), explicit_of_base(model)
-    tables: dict[str, Given] = {
+    tables: dict[str, TableValues] = {
         name: new
         for name, table in recipe.tables.items()
         if (

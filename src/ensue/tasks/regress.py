@@ -85,7 +85,7 @@ class Regress(TextTask[RegressorSettings]):
         return row_guess(sample, roles, f"{roles.label} is a number to predict", {})
 
     def mixes(self, model: AnyModel) -> bool:
-        return bool(model.model.distribution == "gaussian")
+        return bool(model.settings.distribution == "gaussian")
 
 
 TASK = Regress()

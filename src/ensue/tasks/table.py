@@ -92,8 +92,8 @@ class Tabular(Supervised[TableSettings]):
         return Guess(why, {"label": label}, {"model": {"target": kind}})
 
     def fitted_settings(self, train: Part, model: AnyModel) -> Recipe:
-        kind = self.target_kind(train, model.model)
-        return table_recipe(Grid.of(train), kind, model.model, model.explicit["model"])
+        kind = self.target_kind(train, model.settings)
+        return table_recipe(Grid.of(train), kind, model.settings, model.explicit["model"])
 
 
 TASK = Tabular()

@@ -12,7 +12,7 @@ from torch import nn
 from ensue.errors import DataError
 from ensue.metrics.table import Metric
 from ensue.settings import Table
-from ensue.tasks.abilities import NOTHING, Abilities, Asked
+from ensue.tasks.abilities import NOTHING, Abilities, RequestOptions
 from ensue.tasks.codec import Packed, packed, unpacked
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.exported import Exported, refuse
@@ -50,7 +50,7 @@ class AnswerShape:
 
     columns: tuple[str, ...] = ()
     time: str = ""
-    decision: Callable[[Asked], list[str]] = lambda options: []
+    decision: Callable[[RequestOptions], list[str]] = lambda options: []
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,9 @@ class Task(Abilities, ABC, Generic[S, P, L]):
 
     # ------------------------------------------------------------- answers
     @abstractmethod
-    def answers(self, part: P, model: Model[S, P, L], options: Asked = NOTHING) -> Sequence[Any]:
+    def answers(
+        self, part: P, model: Model[S, P, L], options: RequestOptions = NOTHING
+    ) -> Sequence[Any]:
         """One answer a row, of all members together. An answer is a dataclass with
         `as_line(shown)`; where its fields are not what a data frame should have, also with
         `as_row()`."""
@@ -183,7 +185,9 @@ class Task(Abilities, ABC, Generic[S, P, L]):
         return AnswerShape()
 
     @abstractmethod
-    def evaluate(self, part: P, model: Model[S, P, L], options: Asked = NOTHING) -> Evaluation:
+    def evaluate(
+        self, part: P, model: Model[S, P, L], options: RequestOptions = NOTHING
+    ) -> Evaluation:
         """Evaluation against gold labels."""
 
     # ------------------------------------------------------------- saved, exported, described
@@ -193,7 +197,7 @@ class Task(Abilities, ABC, Generic[S, P, L]):
 
     def unpack(self, saved: Saved, model: Model[S, P, L]) -> L:
         """The inverse of `pack`."""
-        return unpacked(self.learned_class, saved, settings=model.model)
+        return unpacked(self.learned_class, saved, settings=model.settings)
 
     def exported(self, model: Model[S, P, L]) -> Exported:
         """The network with named inputs and outputs, and the steps around it; an error names what
@@ -202,7 +206,7 @@ class Task(Abilities, ABC, Generic[S, P, L]):
 
     def describe(self, model: Model[S, P, L]) -> str:
         """The network in a few words."""
-        return _family(self, model).describe(model.model)
+        return _family(self, model).describe(model.settings)
 
     def facts(self, model: Model[S, P, L]) -> list[str]:
         """Lines on a fitted model, next to its size."""
@@ -222,6 +226,6 @@ def is_solved(task: Task[Any, Any, Any], settings: Any) -> bool:
 
 
 def _family(task: Task[S, Any, Any], model: Model[S, Any, Any]) -> Family[Any]:
-    family = family_of(task, model.model)
+    family = family_of(task, model.settings)
     assert family is not None
     return family

@@ -1,9 +1,10 @@
 """Compiled kernels on disk: found by content, safe when many processes start at once.
 
-A kernel's name is the digest of all that shaped it: source, fixed part, compiler, flags, CPU
-and Ensue's version. It is compiled into a temporary file in the same folder and renamed, under a
-lock that a dying process releases. A digest next to it detects damaged files, which are built
-again. A temporary folder replaces one that cannot be used, or that other users can write to.
+A kernel's name is a digest of everything that determines it: source, fixed part, compiler, flags,
+CPU and Ensue's version. It is compiled into a temporary file in the same folder and renamed, under
+a lock that a dying process releases. A digest next to the library detects damaged files, which are
+built again. If the cache folder cannot be used, or other users can write to it, a temporary folder
+is used.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ TEMPLATES = Path(__file__).parent / "cpp"
 FIXED = ("vector.hpp", "products.hpp", "kernel.hpp", "tiles.hpp")
 
 
-_failed: dict[str, str] = {}  # what this process could not compile, and why
+_failed: dict[str, str] = {}  # sources that this process could not compile, and why
 
 
 class NoCompiler(EnsueError):
@@ -53,11 +54,12 @@ def cache_folder() -> Path:
 
 @functools.cache
 def temporary_folder() -> Path:
-    """A folder of this process, if the usual one cannot be used; deleted when it ends."""
+    """A temporary folder of this process, for use when the usual one is unusable; deleted at
+    exit."""
     folder, owner = Path(tempfile.mkdtemp(prefix="ensue-")), os.getpid()
 
     def remove() -> None:
-        if os.getpid() == owner:  # not a forked child, whose parent may still load from it
+        if os.getpid() == owner:  # not a forked child: its parent may still use it
             shutil.rmtree(folder, ignore_errors=True)
 
     atexit.register(remove)
@@ -83,12 +85,12 @@ def compiler() -> tuple[str, ...]:
     """The compiler's command: $CXX, c++, g++, clang++, or zig from the `ziglang` wheel."""
     compiler_name = os.environ.get("CXX")
     for name in [compiler_name] if compiler_name else ["c++", "g++", "clang++"]:
-        with contextlib.suppress(ValueError):  # a quotation mark that is not closed
+        with contextlib.suppress(ValueError):  # an unclosed quotation mark
             command = shlex.split(name or "")
             if command and shutil.which(command[0]):
                 return tuple(command)
-    if importlib.util.find_spec("ziglang"):  # importing would run a file of this folder
-        return (sys.executable, "-P", "-m", "ziglang", "c++")  # -P: neither does the command
+    if importlib.util.find_spec("ziglang"):  # importing would run a file in the current folder
+        return (sys.executable, "-P", "-m", "ziglang", "c++")  # -P: not from the current folder
     reason = (
         f"$CXX is {compiler_name!r}, which is not found"
         if compiler_name
@@ -101,7 +103,7 @@ def compiler() -> tuple[str, ...]:
 
 
 def compiler_version() -> str:
-    """What the compiler says of itself."""
+    """The compiler's version text."""
     return _said_by(compiler())
 
 
@@ -112,7 +114,7 @@ def _said_by(command: tuple[str, ...]) -> str:
 
 @functools.cache
 def processor() -> str:
-    """What the CPU says of itself: name and features."""
+    """The CPU's name and features."""
     with contextlib.suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         return "\n".join(sorted({x for x in lines if x.startswith(("model name", "flags"))}))
@@ -121,7 +123,7 @@ def processor() -> str:
 
 @functools.cache
 def identity() -> str:
-    """What a kernel depends on besides its source: compiler, CPU, Ensue."""
+    """Everything that a kernel depends on besides its source: compiler, CPU, Ensue's version."""
     return "\n".join([*compiler(), compiler_version(), processor(), __version__])
 
 
@@ -134,7 +136,7 @@ def flags() -> list[str]:
 
 
 def template(name: str) -> str:
-    """The text of a file of C++ that kernels are made of."""
+    """The text of a C++ file that is part of kernels."""
     return (TEMPLATES / name).read_text()
 
 
@@ -165,8 +167,8 @@ def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
 
 
 def loaded(source: str, defines: tuple[str, ...]) -> ctypes.CDLL:
-    """The shared library made from the source; from a temporary folder if that of the cache is
-    on a disk that programs may not be run from."""
+    """The shared library compiled from the source. If programs may not run from the cache's disk,
+    it is loaded from a temporary folder."""
     library = compiled(source, defines)
     try:
         try:
@@ -179,7 +181,7 @@ def loaded(source: str, defines: tuple[str, ...]) -> ctypes.CDLL:
 
 
 def compiled(source: str, defines: tuple[str, ...]) -> Path:
-    """The path of the shared library made from the source, compiled if it is not there."""
+    """The path of the shared library of the source; compiles it if it is missing."""
     options = [*flags(), *defines]
     parts = [source, fixed_part(), "\n".join(options), identity()]
     name = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
@@ -226,10 +228,10 @@ def _lock(path: Path) -> Iterator[None]:
 
 
 def _compile(library: Path, source: str, options: list[str]) -> None:
-    """Compiles into a temporary file in the same folder and renames: the digest first, then the
-    library, so that no library is there without its digest."""
+    """Compiles into a temporary file in the same folder, then renames the digest and after it the
+    library. So no library exists without its digest."""
     begin = f".build-{library.stem}-"
-    for left in library.parent.glob(f"{begin}*"):  # by a process that was killed: we have its lock
+    for left in library.parent.glob(f"{begin}*"):  # left by a killed process: we hold the lock
         shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(dir=library.parent, prefix=begin) as work:
         text, made = Path(work) / "kernel.cpp", Path(work) / "kernel.so"

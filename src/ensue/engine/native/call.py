@@ -1,4 +1,4 @@
-"""How compiled functions are called: their buffers, their work space, the arrays of a call."""
+"""Calls of compiled functions: their buffers, their work space, and their argument arrays."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 class Adjoints(NamedTuple):
-    """Derivatives of the cost by the output (time, batch, features) and the final state; None
-    stands for zeros, where nothing reads the output or the state."""
+    """Derivatives of the cost by the output (time, batch, features) and the final state. None means
+    zeros: nothing reads the output or the state."""
 
     output: Tensor | None
     final: Sequence[Tensor | None]
 
 
-class Wanted(NamedTuple):
+class Needed(NamedTuple):
     """The derivatives to compute: by x, by which parts of the initial state, by which
     parameters."""
 
@@ -38,19 +38,19 @@ class Wanted(NamedTuple):
 
 
 class Derivatives(NamedTuple):
-    """The results of a backward pass; None and missing names stand for derivatives not needed."""
+    """The results of a backward pass. Derivatives that are not needed are None or missing."""
 
     x: Tensor | None
     state: list[Tensor | None]
     parameters: dict[str, Tensor]
 
 
-Given = ParamSpec("Given")
+Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
 class Threads(ctypes.Structure):
-    """The functions through which a kernel starts its threads."""
+    """The OpenMP functions with which a kernel starts its threads."""
 
     _fields_ = [(name, ctypes.c_void_p) for name in ("parallel", "number", "count")]
 
@@ -72,7 +72,7 @@ def runtime() -> Threads | None:
     return None
 
 
-ENOUGH = 1_000_000  # flops: what a thread does in the time that it takes to start it
+ENOUGH = 1_000_000  # flops that a thread does in the time that it takes to start one
 _forked = False
 
 
@@ -84,12 +84,12 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def alone_in_a_child(call: Callable[Given, Result]) -> Callable[Given, Result]:
-    """Calls with one thread in a forked child, where torch would wait for threads that only the
-    parent has; afterwards restores the number of threads."""
+def alone_in_a_child(call: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Makes the call with one thread in a forked child, then restores the number of threads. With
+    more, torch would wait for threads that only the parent has."""
 
     @functools.wraps(call)
-    def alone(*args: Given.args, **kwargs: Given.kwargs) -> Result:
+    def alone(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
         if not _forked or (before := torch.get_num_threads()) == 1:
             return call(*args, **kwargs)
         torch.set_num_threads(1)
@@ -102,14 +102,14 @@ def alone_in_a_child(call: Callable[Given, Result]) -> Callable[Given, Result]:
 
 
 def thread_count(rows: int, flops: int) -> int:
-    """The number of threads: that of torch, limited by the rows and the amount of work; one in a
-    forked child, which lacks its parent's threads."""
+    """The number of threads: torch's, limited by the rows and the amount of work. It is one in a
+    forked child, which does not have its parent's threads."""
     if flops < 2 * ENOUGH or _forked or runtime() is None:
         return 1
     return max(1, min(torch.get_num_threads(), rows, flops // ENOUGH))
 
 
-PAD = 16  # columns between rows: rows of 4096 bytes would meet in the same cache sets
+PAD = 16  # padding between rows: rows of 4096 bytes would map to the same cache sets
 DEFINES = {
     torch.float32: ("-DREAL=float", "-DREAL_BITS=32"),
     torch.float64: ("-DREAL=double", "-DREAL_BITS=64"),
@@ -134,7 +134,7 @@ class Call(ctypes.Structure):
 
 @functools.cache
 def core(dtype: torch.dtype) -> ctypes.CDLL:
-    """The part of all kernels that does not depend on a cell."""
+    """The compiled part of all kernels that does not depend on a cell."""
     source = template("products.cpp")
     return loaded(source, DEFINES[dtype])
 
@@ -144,7 +144,7 @@ def address(function: Any) -> int | None:
 
 
 class WorkSpace:
-    """The buffers that a function writes for itself, as parts of one, on cache-line borders."""
+    """The private buffers of a function: slices of one allocation, aligned to cache lines."""
 
     def __init__(self, function: KernelFunction, widths: Mapping[str, int], lanes: int) -> None:
         wide = sum(widths[s] for s in function.scratch)
@@ -162,7 +162,7 @@ class WorkSpace:
         self._layouts: dict[int, tuple[int, dict[Buffer, int]]] = {}
 
     def layout(self, batch: int) -> tuple[int, dict[Buffer, int]]:
-        """(numbers in all, first number of each buffer)"""
+        """(total count of numbers, index of each buffer's first number)"""
         if batch not in self._layouts:
             counts = {buffer: batch * stride for buffer, stride in self.strides.items()}
             starts, at = {}, 0
@@ -174,8 +174,8 @@ class WorkSpace:
 
 
 class CompiledFunction:
-    """One compiled function. Buffers that callers do not pass are its work space. Everything that
-    is the same for all calls is made once."""
+    """One compiled function. Buffers that callers do not pass are its work space. Whatever is the
+    same for all calls is prepared once."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """The large products after the loop: from the adjoints of all steps to the gradients.
 
-ADJOINTS has a row for every step, with the adjoints δ of all products v = W·a side by side. Of
-them come Wᵀδ for x and Σ δ aᵀ for the matrices."""
+ADJOINTS has a row for every step, with the adjoints δ of all products v = W·a side by side. They
+give Wᵀδ for x and Σ δ aᵀ for the matrices."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from ensue.equations.node import ONE, Node
 if TYPE_CHECKING:
     from ensue.engine.native.emission.program import Program
 
-PIECE, SMALL = 128, 512  # rows of a piece, and numbers of a small matrix
+PIECE, SMALL = 128, 512  # rows of a piece, and maximum size of a small matrix
 
 
 def add_outer(adjoint: Tensor, operand: Tensor, out: Tensor, fresh: bool) -> None:
-    """out = adjointᵀ·operand, or added to it. For small matrices the sum over many rows is taken
-    in pieces: the BLAS makes one long sum of it there, which loses digits (and is no quicker)."""
+    """out = adjointᵀ·operand, or added to it. For small matrices the sum over many rows is taken in
+    pieces: BLAS would compute one long sum, which loses digits and is not faster."""
     count = len(adjoint) // PIECE
     if count > 1 and out.numel() <= SMALL:
         first = adjoint[: count * PIECE].view(count, PIECE, adjoint.shape[1])
@@ -61,7 +61,7 @@ class VectorSum(NamedTuple):
 
 
 class GradientProducts:
-    """What is left to do of a program's backward pass when its loop has run."""
+    """The part of a program's backward pass that follows its loop."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -74,8 +74,8 @@ class GradientProducts:
         self.written = self._wholly_written()
 
     def _wholly_written(self) -> set[str]:
-        """The parameters whose gradient needs no zeros: every gate of it is written, and none is
-        added to before. A run that adds to some of its gates adds to all."""
+        """The parameters whose gradient need not start as zeros: every gate is written before
+        anything is added to it. A run that adds to some of its gates adds to all of them."""
         equations, vectors = self.program.equations, self.program.backward.vectors
         written = {(ref.name, gate_number(equations, ref)) for ref in vectors}
         partly: set[str] = set()
@@ -111,7 +111,7 @@ class GradientProducts:
 
     # ---------------------------------------------------------------- by x and the old state
     def shifted(self, memory: Memory, parameters: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Vᵀδ of each part that is the x before, a row for every step."""
+        """Vᵀδ for each part that holds the previous x, a row for every step."""
         moved: dict[str, Tensor] = {}
         for part in self._shifted:
             for d, weight in self._products_of(part, memory, parameters):
@@ -130,7 +130,7 @@ class GradientProducts:
     ) -> Tensor:
         d_x = memory.get(D_X)
         for d, weight in self._products_of(None, memory, parameters):
-            if d_x is None:  # into a given tensor, here and below: autocast leaves its type alone
+            if d_x is None:  # with out=, here and below: autocast does not change the type
                 d_x = torch.mm(d, weight, out=d.new_empty(d.shape[0], weight.shape[1]))
             else:
                 d_x.addmm_(d, weight)
@@ -178,7 +178,7 @@ class GradientProducts:
         return tensors
 
     def _empty(self, name: str, like: Tensor) -> Tensor:
-        """Memory for a parameter's gradient: zeros unless every gate of it will be written."""
+        """Memory for a parameter's gradient: zeros, unless every gate will be written."""
         return like.new_empty(like.shape) if name in self.written else like.new_zeros(like.shape)
 
     def _pairs(self, memory: Memory, run: GateRun, plan: Plan) -> list[tuple[Tensor, Tensor]]:
@@ -199,7 +199,8 @@ class GradientProducts:
         return [(d[n:], states[: plan.rows - n]), (d[:n], begin[:n])]
 
     def _copy_vectors(self, sums: Tensor, gradients: dict[str, Tensor]) -> None:
-        """sums: a row for each thread; its second half has the sums of its steps."""
+        """Copies the gradients of vectors. sums: a row for each thread; the second half of a row
+        holds the sums over its steps."""
         of_threads = sums[:, self.sums :]
         total = of_threads[0] if len(of_threads) == 1 else of_threads.sum(0)
         for vector, first, last, column in self.vectors:
@@ -208,7 +209,7 @@ class GradientProducts:
 
 
 def first_writes(runs: list[GateRun]) -> list[tuple[GateRun, bool]]:
-    """Each run, and whether it is the first to write its gates: the others add to them."""
+    """Each run, and whether it is the first to write its gates; later runs add to them."""
     written: set[tuple[str, int]] = set()
     first = []
     for run in runs:
@@ -218,14 +219,14 @@ def first_writes(runs: list[GateRun]) -> list[tuple[GateRun, bool]]:
 
 
 def carries_of(program: Program, part: str) -> tuple[Buffer, ...]:
-    """The buffers of the adjoint of a part of the state: the first has it before the backward pass;
-    if there are two, steps alternate between them."""
+    """The buffers for the adjoint of a part of the state. The first holds it before the backward
+    pass; if there are two, steps alternate between them."""
     doubled = part in program.backward.doubled
     return buffers.carry_pair(part) if doubled else (buffers.carry(part),)
 
 
 def _rounded(count: int) -> int:
-    """Sums of vectors begin on cache-line borders."""
+    """Rounds a count up, so that sums of vectors begin on cache-line borders."""
     return -(-count // 16) * 16
 
 

@@ -15,7 +15,7 @@ from ensue.engine.native.call import (
     Adjoints,
     CompiledFunction,
     Derivatives,
-    Wanted,
+    Needed,
     alone_in_a_child,
     thread_count,
 )
@@ -39,12 +39,12 @@ from ensue.equations import Equations
 if TYPE_CHECKING:
     from ensue.engine.native.emission.program import Program
 
-OF_STEPS = (PRODUCTS, NUMBERS_SAVED)  # a row for every step: products of x and values saved
+OF_STEPS = (PRODUCTS, NUMBERS_SAVED)  # a row for every step: products of x, and saved values
 
 
 @dataclass
 class Tape:
-    """What the backward pass needs of a forward one."""
+    """The values of a forward pass that the backward pass needs."""
 
     plan: Plan
     memory: dict[Buffer, Tensor]
@@ -53,7 +53,7 @@ class Tape:
 class TapeLayout:
     """The buffers of a tape and their widths: known before compilation.
 
-    buffers: those that cannot be computed again from the inputs and outputs."""
+    buffers: only those that cannot be computed again from the inputs and outputs."""
 
     def __init__(self, program: Program) -> None:
         forward, read = program.forward, program.backward.reads
@@ -76,10 +76,10 @@ class TapeLayout:
 
 
 class Kernel:
-    """The compiled equations of a cell, for one type of numbers."""
+    """The compiled equations of a cell, for one dtype."""
 
     def __init__(self, equations: Equations, dtype: torch.dtype) -> None:
-        # only where a kernel is made, not where its layers are imported
+        # at first use: importing layers must not import the compiler
         from ensue.engine.native.emission.program import sequence_program
         from ensue.engine.native.emission.source import write_source
 
@@ -120,8 +120,8 @@ class Kernel:
     def forward(
         self, recurrence: Recurrence, plan: Plan, train: bool, capacity: int = 0
     ) -> tuple[Tensor, list[Tensor], Tape]:
-        """Outputs (time, batch, features), final states (batch, features), and the tape, whose
-        buffers have `capacity` rows if that is more than needed."""
+        """Outputs (time, batch, features), final states (batch, features), and the tape. Its
+        buffers have at least `capacity` rows."""
         x, memory = recurrence.x, self.inputs(recurrence, plan)
         rows, packed = plan.rows, plan.index is not None
         for buffer in self.layout.of_steps:
@@ -149,13 +149,13 @@ class Kernel:
         final = [self._final_state(memory, part, plan) for part in self.parts]
         if not packed and self.layout.output_states is not None:
             del memory[self.layout.output_states]
-        del memory[Y]  # autograd keeps the output, and gives it back
+        del memory[Y]  # autograd saves the output and returns it
         for buffer in self._unread:
             del memory[buffer]
         return y, final, Tape(plan, memory)
 
     def inputs(self, recurrence: Recurrence, plan: Plan) -> dict[Buffer, Tensor]:
-        """The buffers that hold what was given, rows in the order in which they are stored."""
+        """The buffers of the inputs, with rows in storage order."""
         _, parameters, x, state, _, masks, _ = recurrence
         memory = {
             buffer: parameters[name].contiguous() for name, buffer in self._parameters.items()
@@ -168,7 +168,7 @@ class Kernel:
         return memory
 
     def _stored(self, x: Tensor, plan: Plan) -> Tensor:
-        """Rows of (time, batch, features) in the order in which they are stored."""
+        """Rows of (time, batch, features) in storage order."""
         flat = x.reshape(plan.steps * plan.batch, x.shape[2])
         flat = flat if plan.index is None else flat.index_select(0, plan.index)
         return flat.contiguous()
@@ -195,10 +195,10 @@ class Kernel:
         parameters: Tensors,
         y: Tensor,
         adjoints: Adjoints,
-        needed: Wanted,
+        needed: Needed,
         spend: bool = True,
     ) -> Derivatives:
-        """The derivatives that are wanted. The tape is written over if it may be spent."""
+        """The derivatives in `needed`. With `spend`, the tape is overwritten."""
         plan, memory = tape.plan, dict(tape.memory)
         self._add_adjoints(memory, plan, y, adjoints, spend)
         if plan.rows:
@@ -215,7 +215,7 @@ class Kernel:
     def _add_adjoints(
         self, memory: dict[Buffer, Tensor], plan: Plan, y: Tensor, adjoints: Adjoints, spend: bool
     ) -> None:
-        """The buffers of the backward pass, in addition to those of the tape."""
+        """Adds the buffers of the backward pass to those of the tape."""
         backward, like = self.program.backward, memory[X]
         if self.layout.output_states is not None and plan.index is None:
             memory[self.layout.output_states] = y.view(plan.rows, y.shape[2])
@@ -239,5 +239,5 @@ class Kernel:
 
 
 def _sorted(v: Tensor, plan: Plan) -> Tensor:
-    """Rows of a (batch, features) tensor in the order in which they are stored."""
+    """Rows of a (batch, features) tensor in storage order."""
     return v.contiguous() if plan.order is None else v.index_select(0, plan.order)

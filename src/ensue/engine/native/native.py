@@ -13,7 +13,7 @@ from torch.autograd import forward_ad
 from ensue.cells.cell import Cell
 from ensue.engine.bptt import backpropagate
 from ensue.engine.native.cache import NoCompiler, compiler
-from ensue.engine.native.call import DEFINES, Adjoints, Wanted
+from ensue.engine.native.call import DEFINES, Adjoints, Needed
 from ensue.engine.native.kernel import Kernel, TapeLayout
 from ensue.engine.native.operator import Makers, operate, register
 from ensue.engine.native.single_step import SingleStep
@@ -27,9 +27,9 @@ Made = TypeVar("Made", Kernel, SingleStep)
 
 
 def constant_in_graphs(function: Constant) -> Constant:
-    """torch.compile calls the function once and takes its result for granted.
+    """Marks a function whose result torch.compile treats as a constant.
 
-    This is torch.compiler.assume_constant_result without its import of the compiler."""
+    This is torch.compiler.assume_constant_result without importing the compiler."""
     function._dynamo_marked_constant = True  # type: ignore[attr-defined]
     return function
 
@@ -45,7 +45,7 @@ def _missing_compiler() -> str:
 
 
 def in_forward_mode() -> bool:
-    """Whether tensors may carry tangents, which a kernel would lose."""
+    """Whether forward-mode differentiation is on: a kernel would lose the tangents of tensors."""
     return forward_ad._current_level >= 0
 
 
@@ -68,14 +68,14 @@ def why_no_operator(device: torch.device, dtype: torch.dtype) -> str:
 def kernel_for(
     cell: Cell, input_size: int, hidden: int, training: bool, dtype: torch.dtype
 ) -> Kernel:
-    """The kernel of a cell, compiled at first use and kept with the cell."""
+    """The kernel of a cell, compiled at first use and cached with the cell."""
     return _cached(Kernel, cell, input_size, hidden, training, dtype)
 
 
 def single_step_for(
     cell: Cell, input_size: int, hidden: int, training: bool, dtype: torch.dtype
 ) -> SingleStep:
-    """The same for a single step."""
+    """The kernel for a single step; see `kernel_for`."""
     return _cached(SingleStep, cell, input_size, hidden, training, dtype)
 
 
@@ -90,8 +90,8 @@ def _cached(
 
 
 def _layout_for(cell: Cell, input_size: int, hidden: int, training: bool) -> TapeLayout:
-    """The shapes of a tape of the cell, without a compiler; kept with the cell."""
-    from ensue.engine.native.emission.program import sequence_program  # only where it is needed
+    """The shapes of a cell's tape, without compiling; cached with the cell."""
+    from ensue.engine.native.emission.program import sequence_program  # imported only if needed
 
     layouts: dict[Any, TapeLayout] = cell.__dict__.setdefault("_tape_layouts", {})
     key = (cell.changes, input_size, hidden, training)
@@ -103,7 +103,7 @@ def _layout_for(cell: Cell, input_size: int, hidden: int, training: bool) -> Tap
 def ready_kernel(
     recurrence: Recurrence, sizes: tuple[int, int, bool]
 ) -> Kernel | SingleStep | None:
-    """The kernel if it has been made already. sizes: those of the recurrence."""
+    """The kernel if it already exists. sizes: `Recurrence.sizes`."""
     cell, x = recurrence.cell, recurrence.x
     kernels: dict[Any, Kernel | SingleStep] | None = cell.__dict__.get("_kernels")
     if kernels is None or not x.is_cpu:
@@ -113,12 +113,12 @@ def ready_kernel(
 
 
 def is_single_step(x: Tensor, lengths: Tensor | None) -> bool:
-    """Whether x is a single step that all rows take, which has a special kernel."""
+    """Whether x is a single step of all rows, which has a special kernel."""
     return x.shape[0] == 1 and lengths is None
 
 
 def why_no_kernel(recurrence: Recurrence, sizes: tuple[int, int, bool]) -> str:
-    """Why the cell's kernel cannot be compiled; "" if it can (and then it has been)."""
+    """Why the cell's kernel cannot be compiled; "" after it was compiled."""
     cell, dtype = recurrence.cell, recurrence.x.dtype
     try:
         single = is_single_step(recurrence.x, recurrence.lengths)
@@ -137,9 +137,9 @@ def _operator_number(cell: Cell) -> int:
 
 
 class _Native(torch.autograd.Function):
-    """The forward kernel, and the backward one. Autograd saves what was given and the output, so
-    that a change made to them in place is noticed; the tape is ours alone, and spent by the
-    backward pass. A second one, of a graph that was retained, computes it again."""
+    """The forward and the backward kernel as an autograd function. Autograd saves inputs and
+    output, so it notices changes in place. The tape is private, and the backward pass overwrites
+    it. A second backward pass over a retained graph computes it again."""
 
     @staticmethod
     def forward(
@@ -174,7 +174,7 @@ class _Native(torch.autograd.Function):
             recurrence.parameters,
             y,
             Adjoints(d_y, d_final),
-            Wanted(want_x, tuple(rest_needed[:parts]), of_parameters),
+            Needed(want_x, tuple(rest_needed[:parts]), of_parameters),
         )
         return None, None, slopes.x, *slopes.state, *(slopes.parameters.get(n) for n in names)
 
@@ -183,7 +183,7 @@ def _differentiably(
     recurrence: Recurrence, y: Tensor, adjoints: tuple[Tensor | None, ...]
 ) -> list[Tensor]:
     """The backward pass as a differentiable function: for second derivatives."""
-    returned = (y, *recurrence.state)  # in shape: final states are as first ones
+    returned = (y, *recurrence.state)  # for their shapes only
     d_y, *d_final = (
         torch.zeros_like(v) if d is None else d for v, d in zip(returned, adjoints, strict=True)
     )
@@ -196,7 +196,7 @@ def _differentiably(
 
 
 def native(recurrence: Recurrence) -> tuple[Tensor, State]:
-    """As `eager`. bfloat16 is computed in float32 and rounded for storage."""
+    """Same as `eager`. bfloat16 is computed in float32 and rounded for storage."""
     cell, x, lengths = recurrence.cell, recurrence.x, recurrence.lengths
     if x.dtype == torch.bfloat16:
         y, end = native(_in_float32(recurrence))
@@ -220,7 +220,7 @@ def _in_float32(recurrence: Recurrence) -> Recurrence:
 def with_kernel(kernel: Kernel | SingleStep, recurrence: Recurrence) -> tuple[Tensor, State]:
     """Runs the kernel over x, recorded if a gradient may be needed."""
     x, state = recurrence.x, recurrence.state
-    if x.is_neg() or any(part.is_neg() for part in state):  # what is in memory has another sign
+    if x.is_neg() or any(part.is_neg() for part in state):  # its memory holds the opposite sign
         state = tuple(part.resolve_neg() for part in state)
         recurrence = recurrence._replace(x=x.resolve_neg(), state=state)
     tensors = recurrence.tensors

@@ -1,9 +1,9 @@
 """The native engine as torch operators, for torch.compile and torch.export.
 
-Outside of them the engine is an autograd function, which is quicker to call and keeps its
-tape to itself. An operator has no such place: its tape is part of what it returns. With
-lengths the tape has room for every step, since the number of real ones is not known when
-a graph is traced. Tracing compiles nothing: the shapes of a tape follow from the equations.
+Outside of them the engine is an autograd function, which is faster to call and has a private tape.
+An operator has nowhere to keep a tape, so it returns the tape with its results. With lengths the
+tape has room for every step, because the number of real steps is unknown while tracing. Tracing
+compiles nothing: the shapes of a tape follow from the equations.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from ensue.cells.cell import Cell
-from ensue.engine.native.call import Adjoints, Wanted
+from ensue.engine.native.call import Adjoints, Needed
 from ensue.engine.native.emission import buffers
 from ensue.engine.native.kernel import Kernel, Tape, TapeLayout
 from ensue.engine.recurrence import Recurrence, State, hidden_size
@@ -23,7 +23,7 @@ from ensue.engine.rows import check_lengths
 
 
 class Makers(NamedTuple):
-    """What runs a cell, and what its tape looks like; both are made once for each size."""
+    """Functions that run a cell and describe its tape; each caches its result per size."""
 
     kernel: Callable[[int, int, bool, torch.dtype], Kernel]
     layout: Callable[[int, int, bool], TapeLayout]
@@ -34,7 +34,7 @@ _cells: list[Cell] = []
 
 
 def register(cell: Cell, makers: Makers) -> int:
-    """A number for the cell: operators take numbers and tensors only."""
+    """Returns a number for the cell, because operators take only numbers and tensors."""
     for number, known in enumerate(_cells):
         if known is cell:
             return number
@@ -109,7 +109,7 @@ def recurrence_backward(
     adjoints: list[Tensor],
 ) -> list[Tensor]:
     """[∂x, *∂initial states, *∂parameters]. inputs: x, the state, the parameters, the masks;
-    returned: what `recurrence` gave; adjoints: of the output and of the final states."""
+    returned: the results of `recurrence`; adjoints: of the output and of the final states."""
     run = _recurrence_of(inputs, lengths, cell, reverse)
     x, parts = run.x, len(run.state)
     kernel = _kernel(cell, x, hidden, list((run.masks or {}).values()))
@@ -125,7 +125,7 @@ def recurrence_backward(
         run.parameters,
         y,
         Adjoints(adjoints[0], adjoints[1:]),
-        Wanted(True, (True,) * parts, tuple(run.parameters)),
+        Needed(True, (True,) * parts, tuple(run.parameters)),
         spend=False,
     )
     derivatives = [slopes.x, *slopes.state, *(slopes.parameters[n] for n in run.parameters)]
@@ -169,7 +169,7 @@ recurrence.register_autograd(_differentiate, setup_context=_keep)
 
 
 def operate(run: Recurrence, number: int) -> tuple[Tensor, State]:
-    """The cell over x, as one operator. number: that of the cell."""
+    """Runs the cell over x as one operator. number: from `register`."""
     cell, parameters, x, state, lengths, masks, reverse = run
     ordered = [parameters[name] for name in cell.parameters]
     listed = [] if masks is None else [masks[name] for name in cell.masks]

@@ -1,4 +1,4 @@
-"""Which thread runs which rows, and where the rows of each step are stored."""
+"""The plan of a call: which thread runs which rows, and where the rows of each step are stored."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from torch import Tensor
 
 
 def rows_before(x: Tensor, begin: Tensor, plan: Plan) -> Tensor:
-    """The x before that of every stored row (rows, features), of x (time, batch, features) and
-    the old state `begin`, rows of the batch in the order in which they are stored."""
+    """The previous x of every stored row: (rows, features). x is (time, batch, features); `begin`
+    is the old state, with rows in storage order."""
     flat = x.reshape(plan.steps * plan.batch, x.shape[2])
     if plan.index is not None:
         assert plan.started is not None
@@ -40,7 +40,7 @@ def add_to_rows_before(d_x: Tensor, d: Tensor, plan: Plan) -> None:
 
 
 def add_to_begin(d_begin: Tensor, d: Tensor, plan: Plan) -> None:
-    """Adds them to those of `begin` (batch, features)."""
+    """Adds the adjoints of first steps to those of `begin` (batch, features)."""
     n = min(plan.began, plan.rows)
     if plan.started is not None:
         d_begin.index_add_(0, plan.started, d[:n])
@@ -49,14 +49,14 @@ def add_to_begin(d_begin: Tensor, d: Tensor, plan: Plan) -> None:
 
 
 def _before(plan: Plan, index: Tensor) -> Tensor:
-    """The index of the previous step, for rows of (time, batch) tensors that have one."""
+    """The index of the previous step, for those rows of (time, batch) tensors that have one."""
     return index + plan.batch if plan.reverse else index - plan.batch
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Rows of one call. With lengths, rows are sorted, dealt out to the threads, and stored
-    step by step; `index` leads from a stored row to its row in (time, batch) tensors."""
+    """The rows of one call. With lengths, rows are sorted, dealt to the threads, and stored step by
+    step; `index` maps a stored row to its row in (time, batch) tensors."""
 
     steps: int
     batch: int
@@ -64,7 +64,7 @@ class Plan:
     reverse: bool
     rows: int  # stored rows: all real steps
     began: int  # rows of the first step
-    first: Tensor  # (threads + 1): rows in front of each thread's
+    first: Tensor  # (threads + 1): number of rows before each thread's
     order: Tensor | None = None  # position of a row → row of the batch
     index: Tensor | None = None
     base: Tensor | None = None  # (steps + 1, threads)
@@ -85,8 +85,8 @@ def _plan_of_equal_rows(steps: int, batch: int, reverse: bool, threads: int) -> 
 
 
 def make_plan(steps: int, batch: int, lengths: Tensor | None, reverse: bool, threads: int) -> Plan:
-    """lengths (batch,): threads take the rows sorted by length in turn, so that all have as much
-    to do."""
+    """The plan of a batch. With lengths (batch,), the rows sorted by length are dealt to the
+    threads in turn, so that all have about the same work."""
     if lengths is None:
         return _plan_of_equal_rows(steps, batch, reverse, threads)
     sorted_rows = lengths.argsort(descending=True, stable=True)

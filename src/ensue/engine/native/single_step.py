@@ -1,4 +1,4 @@
-"""A single step that all rows take: a kernel with little overhead from Python.
+"""A kernel for a single step of all rows, with little overhead from Python.
 
 Products of x and of the old state are outside the compiled equations, forward and backward. Small
 ones are computed in the same call (`single_step.cpp`), large ones by torch.
@@ -20,8 +20,8 @@ from ensue.engine.native.call import (
     PAD,
     Adjoints,
     Derivatives,
+    Needed,
     Threads,
-    Wanted,
     WorkSpace,
     address,
     alone_in_a_child,
@@ -73,7 +73,7 @@ class StepProduct(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Products as a call takes them, and how many are before the step and after it."""
+    """Products in the form of a call's argument, and how many come before and after the step."""
 
     products: Any
     before: int
@@ -111,7 +111,7 @@ def _library(dtype: torch.dtype) -> Any:
 class StepFunction:
     """One direction: everything that is the same for all calls.
 
-    more: buffers of the products alone; strides: of every buffer except the work space."""
+    more: buffers that only the products use; strides: of every buffer except the work space."""
 
     def __init__(
         self,
@@ -156,7 +156,7 @@ class StepFunction:
         return Table((CStepProduct * len(products))(*products), len(before), len(after))
 
     def _work_space(self, batch: int) -> tuple[int, list[tuple[int, int]]]:
-        """(numbers in all, [(number of a buffer, where it begins)])"""
+        """(total count of numbers, [(index of a buffer, its first number)])"""
         if batch not in self._work_spaces:
             total, starts = self._space.layout(batch)
             addresses = [(self.at[buffer], start) for buffer, start in starts.items()]
@@ -173,7 +173,8 @@ class StepFunction:
         table: Table,
         workers: int = 1,
     ) -> None:
-        """at: the number of each tensor's buffer. workers: threads of the products."""
+        """Calls the function. at: the index of each tensor's buffer. workers: threads of the
+        products."""
         pointers = self._none.copy()
         for k, tensor in zip(at, tensors, strict=True):
             pointers[k] = tensor.data_ptr()
@@ -189,7 +190,7 @@ class StepFunction:
 
 
 def multiply_with_torch(products: Sequence[StepProduct], memory: Mapping[Buffer, Tensor]) -> None:
-    """The products, by torch: into given tensors, whose type autocast leaves alone."""
+    """The products, computed by torch with out=, so that autocast does not change the type."""
     for kind, to, to_at, source, from_at, by, by_at, n, k, fresh in products:
         out, operand = memory[to], memory[by]
         matrix = memory[source] if kind == FORTH else memory[source][:, from_at : from_at + n]
@@ -205,28 +206,28 @@ def multiply_with_torch(products: Sequence[StepProduct], memory: Mapping[Buffer,
             torch.sum(matrix, 0, out=out[to_at : to_at + n])
 
 
-ELEMENTWISE = 5  # flops of a product in the time of one elsewhere: functions take many
-# More flops than these are quicker in torch: of the products of a call, by one thread and by
-# several (torch takes its time to wake them), and of a row, for the gradients of matrices.
+ELEMENTWISE = 5  # an elementwise flop costs as much as this many flops of a product
+# Above these flops torch is faster: for all products of a call by one thread; by several threads
+# (torch wakes them slowly); and per row, for the gradients of matrices.
 SMALL, SMALL_FOR_SEVERAL, CACHED = 8_000_000, 100_000_000, 4_000_000
 
 
 class BackwardCall(NamedTuple):
-    """What a backward pass does for the derivatives that are wanted."""
+    """The work of a backward pass for a set of derivatives."""
 
     buffers: list[Buffer]
     at: list[int]  # their numbers
-    new: list[Buffer]  # those of them to make
+    new: list[Buffer]  # the outputs among them
     x_at: int | None  # the derivatives by x and the old state, among the buffers
     state_at: list[int | None]
     x_is_unread: bool  # its derivative is zero
-    gradients: list[tuple[str, tuple[int, ...], bool]]  # name, shape, whether all of it is written
+    gradients: list[tuple[str, tuple[int, ...], bool]]  # name, shape, whether it is fully written
     products: list[StepProduct]
     table: Table
 
 
 class SingleStep:
-    """The compiled equations of a cell for a single step, for one type of numbers."""
+    """The compiled equations of a cell for a single step, for one dtype."""
 
     def __init__(self, equations: Equations, dtype: torch.dtype) -> None:
         from ensue.engine.native.emission.program import single_step_program
@@ -268,11 +269,11 @@ class SingleStep:
         ]
         self._no_products = self._forward.table((), ())
         self._table_before = self._forward.table(self._before, ())
-        self._backward_calls: dict[Wanted, BackwardCall] = {}
+        self._backward_calls: dict[Needed, BackwardCall] = {}
 
     def _list_buffers(self) -> None:
-        """Inputs, intermediate values and the output; the first two are kept for the backward
-        pass."""
+        """Lists inputs, intermediate values and the output; the first two are saved for the
+        backward pass."""
         listed_names = [X, *map(buffers.initial, self.parts)]
         listed_names += map(buffers.parameter, self._parameters)
         listed_names += map(buffers.mask, self._masks)
@@ -288,8 +289,8 @@ class SingleStep:
     # ---------------------------------------------------------------- forward
     @alone_in_a_child
     def run(self, recurrence: Recurrence, train: bool) -> tuple[Tensor, list[Tensor], list[Tensor]]:
-        """Output (1, batch, features), new states (batch, features), and what the backward pass
-        needs: what was given, and what was made. Forwards and in reverse are the same."""
+        """Output (1, batch, features), new states (batch, features), and the tape: the inputs and
+        the intermediate values. Forward and reverse are the same for one step."""
         _, parameters, x, state, _, masks, _ = recurrence
         batch = x.shape[1]
         tensors = [x.contiguous(), *[s.contiguous() for s in state]]
@@ -313,10 +314,10 @@ class SingleStep:
                 final.append(y.view(batch, self._output_size).clone())
             else:  # a copy of what is on the tape
                 final.append(made[k].clone() if train else made[k])
-        return y, final, tensors[:-1]  # autograd keeps the output, and gives it back
+        return y, final, tensors[:-1]  # autograd saves the output and returns it
 
     def _is_small(self, batch: int) -> bool:
-        """Whether the products are done in the call."""
+        """Whether the products are small enough to be computed in the call."""
         several = torch.get_num_threads() > 1
         return batch * self._outside <= (SMALL_FOR_SEVERAL if several else SMALL)
 
@@ -331,9 +332,9 @@ class SingleStep:
     # ---------------------------------------------------------------- backward
     @alone_in_a_child
     def backward(
-        self, tape: list[Tensor], parameters: Tensors, y: Tensor, adjoints: Adjoints, needed: Wanted
+        self, tape: list[Tensor], parameters: Tensors, y: Tensor, adjoints: Adjoints, needed: Needed
     ) -> Derivatives:
-        """As `Kernel.backward`."""
+        """Same as `Kernel.backward`."""
         y = y.contiguous()  # a hook on saved tensors may have given it another layout
         batch = y.shape[1]
         call = self._backward_call(needed)
@@ -361,23 +362,23 @@ class SingleStep:
         return Derivatives(d_x, d_state, slopes)
 
     def _arriving(self, y: Tensor, adjoints: Adjoints) -> list[Tensor]:
-        """The adjoints of the output and of the new state, in memory that may be written."""
+        """The adjoints of the output and of the new state, in writable memory."""
         d_y, batch = adjoints.output, y.shape[1]
         arriving = [y.new_zeros(y.shape) if d_y is None else d_y.contiguous()]
         for part, d in zip(self.parts, adjoints.final, strict=True):
             arrived = y.new_zeros(batch, self._part_widths[part]) if d is None else d.contiguous()
             if len(self._carries[part]) > 1:
                 arriving += [arrived, torch.empty_like(arrived)]
-            else:  # the new adjoint comes over the old one
+            else:  # the new adjoint overwrites the old one
                 arriving.append(arrived if d is None else arrived.clone())
         return arriving
 
-    def _backward_call(self, needed: Wanted) -> BackwardCall:
+    def _backward_call(self, needed: Needed) -> BackwardCall:
         if needed not in self._backward_calls:
             self._backward_calls[needed] = self._make_backward_call(needed)
         return self._backward_calls[needed]
 
-    def _make_backward_call(self, needed: Wanted) -> BackwardCall:
+    def _make_backward_call(self, needed: Needed) -> BackwardCall:
         backward, equations = self.program.backward, self.program.equations
         products = self.products_after(needed)
         new = [D_X] if needed.x or backward.x is not None else []
@@ -406,8 +407,8 @@ class SingleStep:
             self._backward.table((), products),
         )
 
-    def products_after(self, needed: Wanted) -> list[StepProduct]:
-        """The products after the step, for the derivatives that are wanted."""
+    def products_after(self, needed: Needed) -> list[StepProduct]:
+        """The products after the step for the derivatives in `needed`."""
         parts = [p for p, is_needed in zip(self.parts, needed.state, strict=True) if is_needed]
         products: list[StepProduct] = []
         fresh_x = self.program.backward.x is None
@@ -432,8 +433,8 @@ class SingleStep:
 
 
 def strides_of(program: Program, sums: int) -> dict[Buffer, int]:
-    """Numbers from row to row of every buffer but the work space. sums: columns of SUMS, for one
-    step or for all."""
+    """The row stride of every buffer except the work space. sums: columns of SUMS, for one step or
+    for all."""
     forward, equations = program.forward, program.equations
     strides = {X: equations.x.width, D_X: equations.x.width, SUMS: 2 * sums}
     strides |= {Y: forward.output.width, D_Y: forward.output.width}
@@ -454,7 +455,7 @@ def strides_of(program: Program, sums: int) -> dict[Buffer, int]:
 
 
 def flops_of_row(program: Program) -> tuple[int, int]:
-    """Roughly: of the products outside, and of what the threads share."""
+    """Approximate flops of a row: of the products outside, and of the work shared by threads."""
     counts = program.equations.counts()
     outside = sum(2 * n.width * n.args[0].width for n in program.forward.hoisted)
     inside = counts.product_flops - outside

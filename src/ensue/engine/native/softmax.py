@@ -13,10 +13,10 @@ from torch import Tensor
 from ensue.engine.native.cache import loaded, template
 from ensue.engine.native.call import DEFINES, Threads, runtime, thread_count
 
-FLOPS = 30  # of a score, roughly: its exponential
+FLOPS = 30  # approximate flops of a score's exponential
 ROWS = 32  # a piece is a multiple of it, except the last
-SCORES = 4_000_000  # numbers that a piece may have
-MOST_ROWS = 512  # beyond, a larger piece is no quicker
+SCORES = 4_000_000  # maximum size of a piece
+MOST_ROWS = 512  # larger pieces are not faster
 
 
 class Scores(ctypes.Structure):
@@ -47,21 +47,21 @@ def _library(file: str, dtype: torch.dtype) -> ctypes.CDLL:
     return loaded(template(file), DEFINES[dtype])
 
 
-class Asked(NamedTuple):
-    """Where gradients go; None for gradients that are not needed."""
+class GradientBuffers(NamedTuple):
+    """Output tensors for the gradients; None for those that are not needed."""
 
     h: Tensor | None = None
     weight: Tensor | None = None
     bias: Tensor | None = None
 
 
-NOTHING = Asked()
+NOTHING = GradientBuffers()
 _thread = threading.local()
 
 
 def _room(count: int, dtype: torch.dtype) -> Tensor:
-    """Memory of this thread, which the next call overwrites: memory that is new for each call
-    costs a tenth of a training step in page faults."""
+    """Work memory of this thread; the next call overwrites it. Allocating it for each call would
+    cost a tenth of a training step in page faults."""
     flat: Tensor | None = getattr(_thread, "flat", None)
     if flat is None or flat.dtype != dtype or len(flat) < count:
         flat = _thread.flat = torch.empty(count, dtype=dtype, device="cpu")
@@ -74,7 +74,7 @@ def softmax_of_rows(
     bias: Tensor | None,
     targets: Tensor,
     smoothing: float = 0.0,
-    gradients: Asked = NOTHING,
+    gradients: GradientBuffers = NOTHING,
 ) -> Tensor:
     """Costs (rows,) of h (rows, width), weight (classes, width), bias (classes,) and int64 targets
     (rows,); the gradients of their sum are written into `gradients`."""
@@ -96,7 +96,7 @@ def softmax_of_rows(
 
 
 def _piece(rows: int, classes: int) -> int:
-    """Rows at a time: pieces of nearly the same size."""
+    """The number of rows in a piece, such that all pieces have nearly the same size."""
     most = max(ROWS, min(MOST_ROWS, SCORES // classes))
     pieces = -(-rows // most)
     return -(-rows // max(pieces, 1) // ROWS) * ROWS or ROWS

@@ -1,4 +1,4 @@
-"""One step at a time: weights packed once, then a call of a few microseconds.
+"""Steps one at a time: weights are packed once; a step then takes a few microseconds.
 
 For serving and decoding. Calls go directly to the kernel, without torch's dispatcher, in the
 calling thread; no gradients are recorded.
@@ -52,7 +52,8 @@ class NativeStep:
         self._prepare([self.widths[size] for size in source.sizes])
 
     def _allocate(self, like: Tensor) -> dict[Buffer, Tensor]:
-        """Everything but x, the states and the output, which change from step to step."""
+        """Allocates all buffers except x, the states and the output, which change with each
+        step."""
         memory = {buffers.parameter(n): p for n, p in self._parameters_copy.items()}
         space = WorkSpace(self._function, self.widths, core(self.dtype).lanes())
         total, starts = space.layout(self.batch)
@@ -63,7 +64,7 @@ class NativeStep:
         return memory
 
     def _strides(self) -> list[int]:
-        """Numbers from row to row of each buffer."""
+        """The row stride of each buffer."""
         strides = {b: v.stride(0) for b, v in self._memory.items() if v.dim() == 2}
         strides |= {X: self.input_size, Y: self.output_size}
         for part, size in zip(self.parts, self.state_sizes, strict=True):
@@ -72,7 +73,8 @@ class NativeStep:
         return [strides.get(buffer, 0) for buffer in self._function.buffers]
 
     def _prepare(self, sizes: list[int]) -> None:
-        """Fills in the call, except for what changes with each step, and packs the weights."""
+        """Fills in the parts of the call that stay the same for all steps, and packs the
+        weights."""
         listed, memory = self._function.buffers, self._memory
         numbers = [*sizes, *self._strides()]
         self._pointers = (ctypes.c_void_p * len(listed))(
@@ -101,7 +103,7 @@ class NativeStep:
         self._at_new = [listed.index(buffers.states(part)) for part in self.parts]
 
     def empty(self) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Tensors for an output and a state, to be given to `step` as `out`."""
+        """Tensors for an output and a state, for the argument `out` of `step`."""
         like = next(iter(self._parameters_copy.values()))
         state = tuple(like.new_empty(self.batch, size) for size in self.state_sizes)
         if self.output_part is not None:
@@ -132,7 +134,7 @@ class NativeStep:
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """x (batch, input) and the state in, output (batch, features) and the new state out.
 
-        `out`, from `empty`, is written and returned; it must not be the state given."""
+        `out`, from `empty`, is overwritten and returned; it must not share memory with `state`."""
         if out is None:
             self.check(x, state)
             out = self.empty()

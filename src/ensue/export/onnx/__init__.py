@@ -1,1 +1,1 @@
-"""ONNX: layers as standard operators or as `Scan`, and operators as layers."""
+"""ONNX: layers to standard operators or `Scan`, and operators to layers."""

@@ -1,4 +1,4 @@
-"""Nodes and constants of an ONNX graph, with a name for each value."""
+"""A builder for ONNX graphs: nodes and constants, with a name for each value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import onnx
 
 OPSET = 18
-FORMAT = 10  # of the file, as `ir_version` has it
+FORMAT = 10  # of the file
 
 
 def load_onnx() -> Any:
@@ -41,7 +41,7 @@ class Builder:
         self._known: dict[Any, str] = {}
         self._referenced: list[
             Stored
-        ] = []  # weights are known by identity, and must outlive the graph
+        ] = []  # weights are recognised by identity, so they must outlive the builder
         self._count = 0
 
     @property
@@ -55,7 +55,7 @@ class Builder:
         return f"{top.prefix}{top._count}"
 
     def add(self, op: str, *inputs: str, name: str = "", **attributes: Any) -> str:
-        """A node of one output, which it names."""
+        """Adds a node with one output, and returns the output's name."""
         return self.several(op, inputs, [name or self.name()], **attributes)[0]
 
     def several(
@@ -69,7 +69,7 @@ class Builder:
         return list(outputs)
 
     def constant(self, value: Any, dtype: Any = np.float32) -> str:
-        """The name of a constant; equal ones are one."""
+        """The name of a constant; equal constants are stored once."""
         top = self._outermost
         array = np.asarray(value, dtype)
         key = (array.dtype.str, array.shape, array.tobytes())
@@ -80,11 +80,11 @@ class Builder:
         return top._known[key]
 
     def whole(self, *values: int) -> str:
-        """A vector of whole numbers, as shapes and axes are."""
+        """A vector of integers, such as a shape or axes."""
         return self.constant(values, np.int64)
 
     def weight(self, stored: Stored) -> str:
-        """The numbers of a stored weight."""
+        """The values of a stored weight."""
         top = self._outermost
         key = ("weight", id(stored.data))
         if key not in top._known:
@@ -93,7 +93,7 @@ class Builder:
         return top._known[key]
 
     def turned(self, stored: Stored) -> str:
-        """The same, transposed."""
+        """The values of a stored weight, transposed."""
         top = self._outermost
         key = ("turned", id(stored.data))
         if key not in top._known:
@@ -133,7 +133,7 @@ class Builder:
 
 
 def model_of(graph: onnx.GraphProto, about: dict[str, str] | None = None) -> onnx.ModelProto:
-    """The file; about: its metadata."""
+    """The model file; about: its metadata."""
     loaded = load_onnx()
     model: onnx.ModelProto = loaded.helper.make_model(
         graph,

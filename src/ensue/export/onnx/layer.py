@@ -48,10 +48,10 @@ OPERATORS = {
 
 
 class StepGraph:
-    """The nodes of one step. Values are (batch, features), or broadcast to it."""
+    """The nodes of one step. Values are (batch, features), or can be broadcast to it."""
 
     def __init__(self, builder: Builder, direction: Direction, values: dict[Node, str]) -> None:
-        """values: the names of those nodes that are there already."""
+        """values: the names of nodes that already exist."""
         self.builder, self.direction, self.values = builder, direction, dict(values)
         self._products: dict[tuple[str, Node], list[MatrixRef]] = {}
         for node in below(direction.equations.roots):
@@ -89,7 +89,7 @@ class StepGraph:
         return add(OPERATORS[node.op], *values)
 
     def _product(self, node: Node) -> str:
-        """A gate of one product with all gates of a matrix that meet the same operand."""
+        """A gate of a product; all gates of a matrix with the same operand are one product."""
         refs = self._products[node.attr.name, node.args[0]]
         refs = sorted(set(refs), key=lambda ref: gate_number(self.direction.equations, ref))
         joined = products(self.builder, self.direction, refs, self.values[node.args[0]])
@@ -125,7 +125,7 @@ def products(
 def scan(
     builder: Builder, direction: Direction, x: str, state: list[str], alive: str, reverse: bool
 ) -> tuple[str, list[str]]:
-    """The cell over x (time, batch, input); alive (time, batch, 1): the real steps. Gives y and
+    """The cell over x (time, batch, input); alive (time, batch, 1): the real steps. Returns y and
     the final state."""
     onnx, equations = load_onnx(), direction.equations
     outside = StepGraph(builder, direction, {equations.x: x})
@@ -167,14 +167,14 @@ def scan(
     return outputs[-1], outputs[:-1]
 
 
-FULL = np.iinfo(np.int64).max  # a length that means: as long as x is
+FULL = np.iinfo(np.int64).max  # a length that means: as long as x
 
 
 class Sequences:
-    """What all layers of a graph share: how long x and its rows are."""
+    """The lengths of x and its rows, which all layers of a graph share."""
 
     def __init__(self, builder: Builder, x: str, lengths: str) -> None:
-        """x (time, batch, …); lengths: (batch,), or of one number for all rows."""
+        """x (time, batch, …); lengths: (batch,), or a single number for all rows."""
         self.builder = builder
         add = builder.add
         self.steps, self.batch = builder.axis_size(x, 0), builder.axis_size(x, 1)
@@ -231,12 +231,12 @@ def standard(
     reverse: bool,
     kind: str,
 ) -> tuple[str, list[str]]:
-    """RNN, GRU or LSTM. A row of no length ends with its first state, where the operator would
-    say zero."""
+    """RNN, GRU or LSTM. An empty row keeps its initial state as the final one; the operator alone
+    would return zero."""
     add, front = builder.add, builder.whole(0)
 
     def matrix(value: Any) -> str:
-        """Stored as the layer's matrices are; the axis of directions comes after."""
+        """A matrix in the layer's storage kind, with an axis for directions."""
         return add("Unsqueeze", builder.weight(store(value[0], kind)), front)
 
     lengths = add("Cast", sequences.lengths, to=load_onnx().TensorProto.INT32)
@@ -321,7 +321,7 @@ def onnx_model(
 
 
 def _add_defaults(builder: Builder, stack: Stack) -> None:
-    """Defaults of optional inputs: one row, which is broadcast over the batch."""
+    """Adds the defaults of optional inputs: one row, broadcast over the batch."""
     named: list[tuple[str, Any]] = [("lengths", np.array([FULL], np.int64))]
     starts = [part for direction in stack.directions for part in direction.start]
     for (name, _), start in zip(stack.state_names, starts, strict=True):

@@ -1,7 +1,7 @@
-"""A whole network as ONNX: torch's exporter, then Ensue's recurrences.
+"""A whole network as ONNX, by torch's exporter and Ensue's graphs of cells.
 
-`torch.export` sees one operator for a cell over a sequence, `ensue::recurrence`. It becomes a node
-of Ensue's domain; afterwards the graph of the cell from `layer.py` replaces each such node.
+`torch.export` sees one operator for a cell over a sequence, `ensue::recurrence`. This operator
+becomes a node of Ensue's domain, which is then replaced by the graph of the cell from `layer.py`.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def traced(
     axes: Mapping[str, Sequence[str | None]],
     outputs: Sequence[str],
 ) -> onnx.ModelProto:
-    """The network as a graph, with a node of our domain for each recurrence. network: called with
-    the inputs in their order, gives the outputs. axes: for each input the names of its free axes,
-    None for one that is not free."""
+    """The network as a graph, with a node of Ensue's domain for each recurrence. network: maps the
+    inputs in order to the outputs. axes: for each input the names of its free axes, None for fixed
+    ones."""
     called = _Called(network).eval()
     shapes = tuple(
         {k: torch.export.Dim.AUTO for k, name in enumerate(axes[name_of_input]) if name}
@@ -82,7 +82,7 @@ def traced(
 
 
 class _Called(nn.Module):
-    """The network with all inputs in one tuple: it may take any number of them."""
+    """The network with all inputs in one tuple, so that their number is free."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ def _quietly() -> Iterator[None]:
 
 
 def _translation() -> Any:
-    """What writes the operator as a node of our domain."""
+    """The translation of the operator to a node of Ensue's domain."""
     try:
         from onnxscript import values
     except ImportError as error:
@@ -208,7 +208,7 @@ def _with_recurrences(model: onnx.ModelProto, weights: str) -> onnx.ModelProto:
         array = loaded.numpy_helper.to_array(tensor)
         if weights != "float32" and name in learned and array.ndim > 1:
             stored = builder.weight(store(array, weights))
-            made = builder.nodes.pop()  # the node that turns it into numbers, first of all
+            made = builder.nodes.pop()  # first the node that converts it to numbers
             builder.nodes.insert(0, made)
             builder.nodes.insert(1, loaded.helper.make_node("Identity", [stored], [name]))
         else:
@@ -230,7 +230,8 @@ def _with_recurrences(model: onnx.ModelProto, weights: str) -> onnx.ModelProto:
 
 
 class RecurrenceNode(NamedTuple):
-    """A node of our domain, taken apart: the names of its inputs, and the cell with its weights."""
+    """The parts of a node of Ensue's domain: the names of its inputs, and the cell with its
+    weights."""
 
     x: str
     state: list[str]
@@ -276,7 +277,7 @@ def _recurrence(builder: Builder, node: Any, tensors: Mapping[str, Any], weights
 
 
 def _input_size(cell: Any, parameters: Mapping[str, Tensor], hidden: int) -> int:
-    """Read off a matrix of x; a cell without one adds x to its state."""
+    """The input size, from a matrix of x. A cell without such a matrix adds x to its state."""
     for name, declared in cell.parameters.items():
         if getattr(declared, "of", None) == "x":
             return int(parameters[name].shape[1])

@@ -45,7 +45,7 @@ from ensue.export.stack import Direction
 # Gates have the letters of ONNX's documentation: RNN i; GRU z r h; LSTM i o f c. Its two biases add
 # up to b, except the bias d inside a GRU's reset.
 
-Parameters = tuple[float, float]  # alpha and beta of a function
+Parameters = tuple[float, float]  # defaults of a function's alpha and beta
 
 FUNCTIONS: dict[str, Callable[[Any, float, float], Any]] = {
     "Relu": lambda v, a, b: relu(v),
@@ -161,11 +161,11 @@ class OperatorLSTM(Cell):
 
 Floats = NDArray[np.float32]
 Binding = dict[MatrixRef | VectorRef, Any]  # to a MatrixRef, or to VectorRefs that add up
-MOST_TERMS = 6  # of a sum whose orders are tried
+MOST_TERMS = 6  # maximum terms of a sum whose orders are all tried
 
 
 class UpdatingGRU(OperatorGRU):
-    """A GRU whose update gate is written the other way round: h' = u*n + (1 − u)*h."""
+    """A GRU with the inverted update gate: h' = u*n + (1 − u)*h."""
 
     def step(self, x: Any, h: Any) -> Any:
         W, R, b = self.W, self.R, self.b
@@ -175,7 +175,7 @@ class UpdatingGRU(OperatorGRU):
 
 
 class ForgettingLSTM(OperatorLSTM):
-    """An LSTM of coupled gates whose gate is the one that keeps: c' = f*c + (1 − f)*n."""
+    """An LSTM with coupled gates, written with the forget gate: c' = f*c + (1 − f)*n."""
 
     def step(self, x: Any, h: Any, c: Any) -> Any:
         f = self._gate("i", x, h, c)
@@ -188,7 +188,7 @@ class ForgettingLSTM(OperatorLSTM):
 @dataclass(frozen=True)
 class Pattern:
     """A kind of operator with some of its options. gates: in the order of its tensors; negated:
-    those whose weights change their sign."""
+    gates whose weights change their sign."""
 
     operator: str
     cell: Cell
@@ -244,7 +244,7 @@ def patterns(clip: float) -> list[Pattern]:
 
 
 def match(pattern: Equations, equations: Equations) -> Binding | None:
-    """The parameters of the cell for those of the pattern; None for another cell."""
+    """Maps the pattern's parameters to those of the cell; None if the cell does not match."""
     sizes = [node.width for node in equations.old.values()]
     parts = dict(zip(pattern.old.values(), equations.old.values(), strict=False))
     if len(pattern.old) != len(equations.old) or len(set(sizes)) > 1:
@@ -269,7 +269,7 @@ class _Matcher:
             yield from self.all_of(rest, binding)
 
     def one(self, a: Node, b: Node, bound: Binding) -> Iterator[Binding]:
-        """Every way to read b as the pattern a."""
+        """Yields every way to match b with the pattern a."""
         if a.op in ("x", "state"):
             if self.leaves[a] is b:
                 yield bound
@@ -297,7 +297,7 @@ class _Matcher:
             yield {**bound, ref: value}
 
     def _sum(self, a: Node, b: Node, bound: Binding) -> Iterator[Binding]:
-        """Terms in any order; the bias of the pattern is the sum of all the biases there are."""
+        """Matches terms in any order; the bias of the pattern is the sum of all biases."""
         biases, other_terms = _parted(_terms(a))
         own_biases, terms = _parted(_terms(b))
         if len(other_terms) != len(terms) or len(terms) > MOST_TERMS:
@@ -314,7 +314,7 @@ class _Matcher:
 
 
 def _terms(node: Node) -> list[Node]:
-    """A sum of sums is one sum."""
+    """The terms of a sum; nested sums are flattened."""
     if node.op != "add":
         return [node]
     return [term for arg in node.args for term in _terms(arg)]
@@ -326,7 +326,7 @@ def _parted(terms: list[Node]) -> tuple[list[Node], list[Node]]:
 
 
 def _clips(equations: Equations) -> set[float]:
-    """Bounds that values are held to: 0, for none, is one of them."""
+    """Possible clipping bounds of values, including 0 for no clipping."""
     bounds = {
         abs(a.attr)
         for node in below(equations.roots)
@@ -341,7 +341,7 @@ def _clips(equations: Equations) -> set[float]:
 
 
 def operator_of(direction: Direction) -> Operator | None:
-    """The standard operator that equals the cell; None without one."""
+    """The standard operator that equals the cell; None if there is none."""
     traced = direction.equations
     sizes = traced.x.width, next(iter(traced.old.values())).width
     for clip in sorted(_clips(traced)):

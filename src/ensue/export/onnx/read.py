@@ -1,4 +1,4 @@
-"""From ONNX: the standard RNN, GRU and LSTM operators as cells of ours."""
+"""From ONNX: the standard RNN, GRU and LSTM operators as Ensue's cells."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DIRECTIONS = ("forward", "reverse", "bidirectional")
 
 
 def from_onnx(node: Any) -> OperatorLayer:
-    """A node RNN, GRU or LSTM of an ONNX graph, as a layer of our cells.
+    """A node RNN, GRU or LSTM of an ONNX graph as a layer of Ensue's cells.
 
     Called with the node's inputs (X, W, R, B, sequence_lens, initial_h, initial_c, P; None for
     missing ones) it returns the node's outputs Y, Y_h and, for an LSTM, Y_c. `.layer(W, R, B, P)`
@@ -104,7 +104,7 @@ class OperatorLayer:
         both = zeros if B is None else torch.as_tensor(B)[number]
         one, other = both.chunk(2)
         weights = {"W": W, "R": R, "b": one + other}
-        if "d" in cell.parameters:  # the bias inside of the reset is not added to the other
+        if "d" in cell.parameters:  # the bias inside the reset stays separate
             weights["d"] = other[-hidden:]
             weights["b"] = torch.cat([weights["b"][:-hidden], one[-hidden:]])
         if self.operator == "LSTM" and self.input_forget:
@@ -118,7 +118,8 @@ class OperatorLayer:
         return weights
 
     def layer(self, W: Any, R: Any, B: Any = None, P: Any = None) -> Recurrent:
-        """The same as a layer with these weights. Its directions have one cell."""
+        """The operator as a `Recurrent` layer with these weights. All directions have the same
+        cell."""
         if self.direction == "reverse":
             raise OptionError("layer: a layer that only goes backwards is not offered")
         recurrent = Recurrent(

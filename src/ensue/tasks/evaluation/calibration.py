@@ -53,7 +53,7 @@ def reliability_lines(bins: Sequence[Bin]) -> list[str]:
     return lines
 
 
-class Held(NamedTuple):
+class Coverage(NamedTuple):
     """Intervals that claim to hold a share of the values: how many they do hold, how wide they
     are on average."""
 
@@ -64,13 +64,13 @@ class Held(NamedTuple):
 
 def coverage_of(
     values: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64], claimed: float
-) -> Held:
+) -> Coverage:
     """values, low, high: (rows,)."""
     inside = (low <= values) & (values <= high)
-    return Held(claimed, float(inside.mean()), float((high - low).mean()))
+    return Coverage(claimed, float(inside.mean()), float((high - low).mean()))
 
 
-def coverage_lines(coverages: Sequence[Held]) -> list[str]:
+def coverage_lines(coverages: Sequence[Coverage]) -> list[str]:
     return [
         "intervals      nominal   observed  mean width",
         *(
@@ -82,7 +82,7 @@ def coverage_lines(coverages: Sequence[Held]) -> list[str]:
 
 
 WORST = 10
-Shown = Callable[[int], tuple[str, str]]  # where an answer was given, and a look at it
+RowDisplay = Callable[[int], tuple[str, str]]  # where an answer was given, and a look at it
 
 
 def class_rows(names: Sequence[str], counts: NDArray[Any]) -> list[ClassRow]:
@@ -97,7 +97,7 @@ def surest_mistakes(
     guess: NDArray[np.int64],
     probabilities: NDArray[np.float64],
     names: Sequence[str],
-    show_row: Shown,
+    show_row: RowDisplay,
 ) -> list[Error]:
     """The wrong answers with the highest probability (answers, classes)."""
     sure = np.where(gold != guess, probabilities[np.arange(len(guess)), guess], 0)
@@ -114,7 +114,7 @@ def surest_mistaken_sets(
     guess: NDArray[np.int64],
     probabilities: NDArray[np.float64],
     names: Sequence[str],
-    show_row: Shown,
+    show_row: RowDisplay,
 ) -> list[Error]:
     """Of several labels at once, (answers, labels) zeros and ones, the wrong sets with the surest
     mistake in them: a label given, or left out, with the highest probability (answers, labels)."""

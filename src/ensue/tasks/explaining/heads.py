@@ -25,7 +25,7 @@ from ensue.drawing.theme import shaded
 from ensue.errors import OptionError
 from ensue.escape import printable
 from ensue.layers.multihead import Recorded, recorded_attention
-from ensue.tasks.abilities import NOTHING, Asked
+from ensue.tasks.abilities import NOTHING, RequestOptions
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.blocks.encoders import ENCODERS
 from ensue.tasks.explaining.attribution import wrapped
@@ -259,7 +259,7 @@ def _rows(weights: Tensor) -> Weights:
 
 
 def _no_heads(model: AnyModel) -> OptionError:
-    keys: Mapping[str, Any] = model.model.table()
+    keys: Mapping[str, Any] = model.settings.table()
     key = next((key for key in ("encoder", "family") if key in keys), "")
     return OptionError(
         f"--attention: expected a Transformer, got {model.describe()}; train one with "
@@ -280,11 +280,11 @@ class EncoderHeads:
     def __init__(
         self,
         run: Callable[[nn.Module, Part, Any], object],
-        question: Callable[[Any, Asked], Any] = lambda inputs, options: inputs,
+        question: Callable[[Any, RequestOptions], Any] = lambda inputs, options: inputs,
     ) -> None:
         self._run, self._question = run, question
 
-    def explain(self, model: AnyModel, inputs: Any, options: Asked = NOTHING) -> HeadMaps:
+    def explain(self, model: AnyModel, inputs: Any, options: RequestOptions = NOTHING) -> HeadMaps:
         """options: layer."""
         if model.inputs:
             raise OptionError("attention: expected a model of one input, got several")
@@ -301,7 +301,7 @@ class EncoderHeads:
         def run(network: nn.Module) -> object:
             return self._run(network, part, model)
 
-        described = ENCODERS[model.model.encoder].describe(model.model)
+        described = ENCODERS[model.settings.encoder].describe(model.settings)
         return head_maps(model, run, looking, answer_text, options.get("layer"), described)
 
 

@@ -29,7 +29,7 @@ FEW_BLOCKS = 5  # of validation windows; with fewer, forecasts from earlier orig
 def calibrated(validation: SeriesPart, model: ForecastModel) -> LearnedSeries:
     """By the validation steps, each from every origin before it; the last windows are not whole,
     which only a model that reads nothing of the steps ahead can do without."""
-    learned, settings = _with_share(validation, model), model.model
+    learned, settings = _with_share(validation, model), model.settings
     if settings.calibrated:
         learned = _with_intervals(validation, model, learned)
     origins = origins_of(validation, settings)
@@ -44,7 +44,7 @@ def calibrated(validation: SeriesPart, model: ForecastModel) -> LearnedSeries:
 
 
 def _with_share(validation: SeriesPart, model: ForecastModel) -> LearnedSeries:
-    learned, settings = model.learned, model.model
+    learned, settings = model.learned, model.settings
     windows = learned.windows(validation.series, settings)
     if not isinstance(windows, MixedWindows):
         return learned
@@ -55,7 +55,7 @@ def _with_share(validation: SeriesPart, model: ForecastModel) -> LearnedSeries:
 def _with_intervals(
     validation: SeriesPart, model: ForecastModel, learned: LearnedSeries
 ) -> LearnedSeries:
-    settings, series = model.model, validation.series
+    settings, series = model.settings, validation.series
     bounds, horizon = series.bounds, settings.horizon
     less = (horizon - 1) * bool(settings.known)
     first = np.maximum(validation.begins, bounds[:-1] + settings.history)

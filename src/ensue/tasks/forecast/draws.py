@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ensue.drawing.chart import COLOURS, MARGIN, WIDE, Axis, Key, Panel, heading, legend
 from ensue.drawing.svg import FAINT, INK, RULE, Drawing, text_width
 from ensue.errors import unknown
-from ensue.tasks.abilities import Asked
+from ensue.tasks.abilities import RequestOptions
 from ensue.tasks.forecast.answer import Before
 from ensue.tasks.forecast.forecasts import ForecastModel, NextWindow, enough, forecasts, next_window
 from ensue.tasks.forecast.part import SeriesPart
@@ -135,7 +135,7 @@ MOST_PANELS = 60  # of one picture
 class ForecastDraws:
     """Every target of every series, as SVG; asked: `series` names those of a panel to plot."""
 
-    def answers(self, model: ForecastModel, part: SeriesPart, options: Asked) -> str:
+    def answers(self, model: ForecastModel, part: SeriesPart, options: RequestOptions) -> str:
         return drawn_ahead(model, _chosen(part.series, options.get("series")))
 
     def evaluated(self, model: ForecastModel, part: SeriesPart) -> str:
@@ -159,12 +159,12 @@ def end_of(model: ForecastModel, series: Series, now: int) -> Before:
     first = _first_shown(model, now)
     times = series.times[first:now] or [str(step - now) for step in range(first, now)]
     columns = series.values[first:now].T.tolist()
-    return Before(times, dict(zip(model.model.targets, columns, strict=False)))
+    return Before(times, dict(zip(model.settings.targets, columns, strict=False)))
 
 
 def _first_shown(model: ForecastModel, now: int) -> int:
     season = model.learned.baselines.season
-    return max(0, now - SHOWN_BEFORE * max(model.model.horizon, season))
+    return max(0, now - SHOWN_BEFORE * max(model.settings.horizon, season))
 
 
 def drawn_ahead(model: ForecastModel, series: Series, target: str = "") -> str:
@@ -174,20 +174,20 @@ def drawn_ahead(model: ForecastModel, series: Series, target: str = "") -> str:
 
 def drawn_end(model: ForecastModel, series: Series, target: str = "") -> str:
     """The last horizon of each series that is long enough, with the actual values."""
-    lengths = series.lengths - model.model.horizon
-    history = model.learned.history(model.model)
+    lengths = series.lengths - model.settings.horizon
+    history = model.learned.history(model.settings)
     long = np.flatnonzero(lengths >= history)
     if not len(long):
         enough(model, series, lengths)
     among = series.among(long.tolist())
-    window = NextWindow(among, among.bounds[1:] - model.model.horizon)
+    window = NextWindow(among, among.bounds[1:] - model.settings.horizon)
     return _drawn(model, among, window, target, is_known=True)
 
 
 def _drawn(
     model: ForecastModel, series: Series, window: NextWindow, target: str, is_known: bool = False
 ) -> str:
-    settings = model.model
+    settings = model.settings
     if target and target not in settings.targets:
         raise unknown("target", target, settings.targets)
     names = [target] if target else settings.targets

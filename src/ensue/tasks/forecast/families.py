@@ -96,7 +96,7 @@ class ForecastFamily(Family[ForecastSettings]):
     network: ClassVar[type[ForecastNetwork]]
 
     def build(self, model: Model[ForecastSettings, Any, Any]) -> nn.Module:
-        return self.network(model.model, model.learned.static.width)
+        return self.network(model.settings, model.learned.static.width)
 
     def describe(self, settings: ForecastSettings) -> str:
         kind = self.kind(settings)
@@ -158,9 +158,9 @@ class LinearFamily(ForecastFamily):
     def solve(
         self, train: SeriesPart, validation: SeriesPart, model: Model[ForecastSettings, Any, Any]
     ) -> Solved:
-        network = self.network(model.model, model.learned.static.width)
-        windows = model.learned.windows(train.series, model.model)
-        solve(network, windows, origins_of(train, model.model), model.model.ridge)
+        network = self.network(model.settings, model.learned.static.width)
+        windows = model.learned.windows(train.series, model.settings)
+        solve(network, windows, origins_of(train, model.settings), model.settings.ridge)
         network.eval()
         return Solved([network], "solved", model.task.validation(network, validation, model)())
 

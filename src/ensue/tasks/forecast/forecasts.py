@@ -101,12 +101,12 @@ def level_forecasts(
     """Of all members together, before calibration. quantile_levels: levels of quantiles;
     learned: instead of the model's."""
     learned = learned or model.learned
-    scale = learned.scale.aligned(series, model.model.history)
-    windows = learned.windows(series, model.model)
+    scale = learned.scale.aligned(series, model.settings.history)
+    windows = learned.windows(series, model.settings)
     if isinstance(windows, MixedWindows):
         return mixed_levels(model, windows, scale, origins, len(quantile_levels))
     networks = [cast(ForecastNetwork, network) for network in model.networks]
-    levels = scale.levels(series, model.model)
+    levels = scale.levels(series, model.settings)
     owner = series.owner[origins - 1]
     seed = model.train.seed
     return rolled(networks, scale, windows, levels, origins, owner, seed, quantile_levels)
@@ -115,7 +115,7 @@ def level_forecasts(
 def interval_unit(model: ForecastModel, series: Series, origins: Origins) -> Array:
     """What intervals are widened in, (windows, targets) in a panel: levels of series that are of
     different size. 1 for a single series."""
-    scale = model.learned.scale.aligned(series, model.model.history)
+    scale = model.learned.scale.aligned(series, model.settings.history)
     if not scale.ids:
         return np.ones((1, scale.targets))
     return scale.of_windows(series.owner[origins - 1])[1]
@@ -126,7 +126,7 @@ def forecasts(
 ) -> Levels:
     """In the units of the data, with calibrated intervals; (horizon, windows, targets) each.
     quantiles: those that the model is calibrated for as well."""
-    levels = levels_asked(model.model) if quantiles else ()
+    levels = levels_asked(model.settings) if quantiles else ()
     point, low, high, every = level_forecasts(model, series, origins, levels)
     unit, learned = interval_unit(model, series, origins), model.learned
     low, high = widened(low, high, learned.widening[:, None] * unit)
@@ -140,7 +140,7 @@ def forecasts(
 
 def backtest_origins(model: ForecastModel, part: SeriesPart) -> Origins:
     """Every `stride`-th origin of a part that has enough steps before it."""
-    settings, history, series = model.model, model.learned.history(model.model), part.series
+    settings, history, series = model.settings, model.learned.history(model.settings), part.series
     bounds = series.bounds
     first = np.maximum(part.begins, bounds[:-1] + history)
     ends = np.maximum(bounds[1:] - settings.horizon + 1, first)
@@ -160,9 +160,9 @@ def backtest_origins(model: ForecastModel, part: SeriesPart) -> Origins:
 def backtest(model: ForecastModel, part: SeriesPart) -> Backtest:
     """From every `stride`-th origin of a part that has enough steps before it."""
     origins = backtest_origins(model, part)
-    truth = truth_of(part.series, origins, model.model)
+    truth = truth_of(part.series, origins, model.settings)
     *bounds, sums = _forecast_all(model, part.series, origins, truth)
-    quantiles = sums.rows(model.model.quantiles)
+    quantiles = sums.rows(model.settings.quantiles)
     result = backtest_of(model, part, np.stack(bounds))
     return replace(result, scores=sums.scores(), quantiles=quantiles)
 
@@ -173,12 +173,12 @@ def backtest_of(model: ForecastModel, part: SeriesPart, bounds: Array) -> Backte
     known = {key: k for k, key in enumerate(model.learned.scale.ids)}
     point, low, high = bounds
     return Backtest(
-        truth_of(series, origins, model.model),
+        truth_of(series, origins, model.settings),
         point,
         low,
         high,
         baselines_of(model, series, origins),
-        model.model.interval,
+        model.settings.interval,
         series.owner[origins - 1],
         series.ids,
         np.array([known.get(key, -1) for key in series.ids]),
@@ -189,8 +189,8 @@ def _forecast_all(
     model: ForecastModel, series: Series, origins: Origins, truth: Array
 ) -> tuple[Array, Array, Array, QuantileSums]:
     """Some windows after others, for quantiles need much memory."""
-    batches, sums = [], QuantileSums(levels_asked(model.model))
-    size = min(drawn_at_once(model.model), MOST_AT_ONCE)
+    batches, sums = [], QuantileSums(levels_asked(model.settings))
+    size = min(drawn_at_once(model.settings), MOST_AT_ONCE)
     done = 0
     for some in in_batches(origins, size):
         predicted = forecasts(model, series, some, quantiles=True)
@@ -213,7 +213,7 @@ def baselines_of(model: ForecastModel, series: Series, origins: Origins) -> dict
     mixture = model.learned.mixture
     if mixture is None:
         return baselines
-    ground, horizon = mixture.ground(series, model.model), model.model.horizon
+    ground, horizon = mixture.ground(series, model.settings), model.settings.horizon
     for member in mixture.members:
         alike = sum(
             name == member.name or name.startswith(f"{member.name} (") for name in baselines
@@ -233,7 +233,7 @@ class NextWindow(NamedTuple):
 
 def next_window(model: ForecastModel, series: Series) -> NextWindow:
     """Steps at the end without targets are those ahead, as far as they are known."""
-    settings = model.model
+    settings = model.settings
     ahead = steps_ahead(series, len(settings.targets))
     lengths = series.lengths - ahead
     enough(model, series, lengths)
@@ -262,7 +262,7 @@ def steps_ahead(series: Series, targets: int) -> Steps:
 def enough(model: ForecastModel, series: Series, lengths: Steps) -> None:
     """An error where a series has fewer steps than forecasts begin after."""
     mixed = model.learned.mixture is not None
-    history = model.model.history if mixed else model.learned.history(model.model)
+    history = model.settings.history if mixed else model.learned.history(model.settings)
     k = int(lengths.argmin())
     if lengths[k] < history:
         of = f" of {', '.join(series.ids[k])}" if series.ids[k] else ""

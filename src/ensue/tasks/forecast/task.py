@@ -12,12 +12,12 @@ import numpy as np
 from torch import nn
 
 from ensue.data.frames.origin import FILES, Origin
-from ensue.data.rows import Problem, Tell
+from ensue.data.rows import Problem, ProblemCallback
 from ensue.data.settings import DataSettings
 from ensue.drawing import write
 from ensue.errors import DataError
 from ensue.metrics.table import ERROR, NUMBER_METRICS
-from ensue.tasks.abilities import NOTHING, Asked
+from ensue.tasks.abilities import NOTHING, RequestOptions
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.declarations import Unfit
 from ensue.tasks.evaluation.report import Evaluation
@@ -72,7 +72,7 @@ class SeriesFiles:
         data: DataSettings,
         settings: ForecastSettings,
         origin: Origin = FILES,
-        on_bad_row: Tell | None = None,
+        on_bad_row: ProblemCallback | None = None,
     ) -> None:
         self._data, self._settings, self._origin = data, settings, origin
         self._on_bad_row, self.rejected = on_bad_row, 0
@@ -126,9 +126,9 @@ class SeriesReader(DatasetReader[SeriesPart]):
     """Series from files, frames and memory."""
 
     def files(
-        self, data: DataSettings, on_bad_row: Tell | None = None, origin: Origin = FILES
+        self, data: DataSettings, on_bad_row: ProblemCallback | None = None, origin: Origin = FILES
     ) -> SeriesFiles:
-        return SeriesFiles(data, self.model.model, origin, on_bad_row)
+        return SeriesFiles(data, self.model.settings, origin, on_bad_row)
 
     def labelled(
         self,
@@ -136,7 +136,7 @@ class SeriesReader(DatasetReader[SeriesPart]):
         columns: Mapping[str, str] = NO_COLUMNS,
         before: SeriesPart | None = None,
     ) -> SeriesPart:
-        part = part_of_table(rows, self.model.model)
+        part = part_of_table(rows, self.model.settings)
         return part if before is None else following(before, part)
 
     def hold_out(self, part: SeriesPart) -> tuple[SeriesPart, SeriesPart]:
@@ -144,24 +144,24 @@ class SeriesReader(DatasetReader[SeriesPart]):
         bounds = part.series.bounds
         lengths = bounds[1:] - part.begins
         tenth = np.round(HELD_OUT * lengths).astype(np.int64)
-        ends = np.maximum(bounds[1:] - np.maximum(self.model.model.horizon, tenth), part.begins)
+        ends = np.maximum(bounds[1:] - np.maximum(self.model.settings.horizon, tenth), part.begins)
         return part.between(part.begins, ends), replace(part, begins=ends, notes=())
 
     def remarks(self, train: SeriesPart, validation: SeriesPart) -> list[str]:
-        return [*train.notes, *validation.notes, *leaks(train.series, self.model.model)]
+        return [*train.notes, *validation.notes, *leaks(train.series, self.model.settings)]
 
-    def questions(self, inputs: Any, options: Asked = NOTHING) -> SeriesPart:
-        settings = self.model.model
+    def questions(self, inputs: Any, options: RequestOptions = NOTHING) -> SeriesPart:
+        settings = self.model.settings
         part, future = part_of_table(inputs, settings), options.get("future")
         if future is None:
             return part
         return joined(part, part_of_table(future, settings, file="future", ahead=True))
 
     def question_files(
-        self, files: QuestionFiles, options: Asked = NOTHING
+        self, files: QuestionFiles, options: RequestOptions = NOTHING
     ) -> Iterator[Questions[SeriesPart]]:
         """The series that the files continue; without files, those of the run."""
-        settings, future, data = self.model.model, options.get("future"), files.data
+        settings, future, data = self.model.settings, options.get("future"), files.data
         series = SeriesFiles(data, settings, files.origin, files.on_bad_row)
         part = series.read(files.paths or [*data.train, *data.validation, *data.test])
         if isinstance(future, list) and all(isinstance(path, str) for path in future):
@@ -180,7 +180,7 @@ class RefitsBothParts:
     def part(
         self, train: SeriesPart, validation: SeriesPart, model: ForecastModel
     ) -> SeriesPart | None:
-        return joined(train, validation) if model.model.refit else None
+        return joined(train, validation) if model.settings.refit else None
 
 
 class TimeSplit(HashSplit):
@@ -249,7 +249,7 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
     def learn(
         self, train: SeriesPart, validation: SeriesPart, model: ForecastModel
     ) -> LearnedSeries:
-        settings = model.model
+        settings = model.settings
         whole = (
             validation.series if (validation.begins > validation.series.bounds[:-1]).any() else None
         )
@@ -258,22 +258,22 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
         return LearnedSeries.learn(train.series, settings, whole)
 
     def fitted_settings(self, train: SeriesPart, model: ForecastModel) -> Recipe:
-        return recipe_of(train, model.model, model.explicit["model"])
+        return recipe_of(train, model.settings, model.explicit["model"])
 
     def search_space(self, train: SeriesPart, model: ForecastModel) -> Space:
         usual = super().search_space(train, model)
-        return {**usual, **search_of(model.model, int(train.series.lengths.min()))}
+        return {**usual, **search_of(model.settings, int(train.series.lengths.min()))}
 
     def source(self, train: SeriesPart, model: ForecastModel, seed: int) -> WindowSource:
-        windows = model.learned.windows(train.series, model.model)
-        origins = origins_of(train, model.model)
+        windows = model.learned.windows(train.series, model.settings)
+        origins = origins_of(train, model.settings)
         return WindowSource(windows, origins, train.series.names, seed)
 
     def validation(
         self, network: nn.Module, part: SeriesPart, model: ForecastModel
     ) -> WindowScores:
-        windows = model.learned.windows(part.series, model.model)
-        origins = origins_of(part, model.model)
+        windows = model.learned.windows(part.series, model.settings)
+        origins = origins_of(part, model.settings)
         network = cast(ForecastNetwork, network)
         return WindowScores(network, windows, origins, self.metrics, model.train.watch)
 
@@ -282,10 +282,10 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
 
     # ------------------------------------------------------------- asked
     def answer_shape(self, model: ForecastModel) -> AnswerShape:
-        return AnswerShape(time=model.model.time)
+        return AnswerShape(time=model.settings.time)
 
     def answers(
-        self, part: SeriesPart, model: ForecastModel, options: Asked = NOTHING
+        self, part: SeriesPart, model: ForecastModel, options: RequestOptions = NOTHING
     ) -> SeriesForecast:
         """The steps after the part. Steps at its end without targets are those ahead, as far as
         they are known."""
@@ -293,7 +293,7 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
         return averages.answers(averages.outputs(part, model), part, model, options)
 
     def evaluate(
-        self, part: SeriesPart, model: ForecastModel, options: Asked = NOTHING
+        self, part: SeriesPart, model: ForecastModel, options: RequestOptions = NOTHING
     ) -> Evaluation:
         """A backtest with rolling origin, next to the baselines."""
         return evaluation_of(backtest(model, part), model.learned.units, model.train.seed)
@@ -306,14 +306,14 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
         if not saved.networks:
             raise Unfit("expected one or more, got none", "networks")
         learned = super().unpack(saved, model)
-        if bool(learned.scale.ids) != bool(model.model.ids):
-            raise Unfit(f"expected {len(model.model.ids)} for each series, got others", "ids")
+        if bool(learned.scale.ids) != bool(model.settings.ids):
+            raise Unfit(f"expected {len(model.settings.ids)} for each series, got others", "ids")
         return learned
 
     def facts(self, model: ForecastModel) -> list[str]:
         steps = model.learned.baselines.season
         season = f"a season of {steps} steps" if steps > 1 else "no season"
-        return [f"{', '.join(model.model.targets)}: {season}"]
+        return [f"{', '.join(model.settings.targets)}: {season}"]
 
 
 def _check_validation(validation: SeriesPart, settings: ForecastSettings) -> None:
@@ -355,13 +355,13 @@ class Forecaster(Model[ForecastSettings, SeriesPart, LearnedSeries, ForecastStep
     @property
     def history(self) -> int:
         """Number of steps needed before the first forecast."""
-        return self.learned.history(self.model)
+        return self.learned.history(self.settings)
 
     def backtest(self, table: SeriesTable) -> Backtest:
         """Forecasts of a series from every `stride`-th origin; its first `history` steps are only
         read."""
         self.must_be_fitted()
-        return backtest(self, part_of_table(table, self.model))
+        return backtest(self, part_of_table(table, self.settings))
 
     def picture(
         self,
@@ -377,7 +377,7 @@ class Forecaster(Model[ForecastSettings, SeriesPart, LearnedSeries, ForecastStep
         .svg, .png or .pdf. theme: of the file, light, dark or auto, which follows its reader."""
         self.must_be_fitted()
         drawn = drawn_end if held_out else drawn_ahead
-        svg = drawn(self, part_of_table(table, self.model).series, target)
+        svg = drawn(self, part_of_table(table, self.settings).series, target)
         if file is not None:
             write(svg, file, theme)
         return svg

@@ -14,7 +14,12 @@ from ensue.drawing.document import Block
 from ensue.metrics import classes as metrics
 from ensue.metrics.spans import scheme_of, span_counts, span_scores
 from ensue.tasks.evaluation.bootstrap import RowSums, intervals
-from ensue.tasks.evaluation.calibration import Shown, class_rows, log_loss_of_known, surest_mistakes
+from ensue.tasks.evaluation.calibration import (
+    RowDisplay,
+    class_rows,
+    log_loss_of_known,
+    surest_mistakes,
+)
 from ensue.tasks.evaluation.report import ClassRow, Evaluation, class_section
 
 
@@ -44,7 +49,7 @@ class StepOutputs(NamedTuple):
     probabilities: NDArray[np.float64]
     baselines: Mapping[str, Ragged]
     unknown: NDArray[np.bool_]
-    step_text: Shown
+    step_text: RowDisplay
     seed: int
 
     @property

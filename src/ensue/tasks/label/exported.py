@@ -87,7 +87,7 @@ def exported(model: AnyModel) -> Exported:
     if learned.inputs.words is None:
         read, linear = read_steps(learned.inputs, model.text), None
     else:
-        read = _word_steps(learned, model.text, model.model)
+        read = _word_steps(learned, model.text, model.settings)
         linear = None if learned.mixture is None else learned.linear
     inputs, before = read
     if linear is not None:

@@ -165,7 +165,7 @@ class Answering:
 
 def columns_of(part: Part, model: LabellerModel) -> Columns:
     """A part as the networks see it."""
-    return model.learned.columns(part, model.text, model.model)
+    return model.learned.columns(part, model.text, model.settings)
 
 
 def answering_of(
@@ -177,7 +177,7 @@ def answering_of(
         linear = learned.linear.of_words(part.numbers.token_names)
     return Answering(
         model.networks if networks is None else networks,
-        model.model,
+        model.settings,
         learned.labels.tokens,
         linear,
         learned.mixture,

@@ -18,7 +18,7 @@ from ensue.errors import OptionError
 from ensue.metrics.classes import StepAnswers, log_loss
 from ensue.metrics.spans import illegal_step, scheme_of, spans_of
 from ensue.metrics.table import STEP_METRICS, scores_of
-from ensue.tasks.abilities import NOTHING, Asked, Averages, Outputs
+from ensue.tasks.abilities import NOTHING, Averages, Outputs, RequestOptions
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.blocks.embeddings import Embed
 from ensue.tasks.blocks.encoders import ENCODERS, encoder_of
@@ -77,12 +77,12 @@ class StepAverages(Averages):
         return step_scores(*_mean(outputs, validation), columns_of(validation, model), model)
 
     def answers(
-        self, outputs: Outputs, part: Part, model: LabellerModel, options: Asked
+        self, outputs: Outputs, part: Part, model: LabellerModel, options: RequestOptions
     ) -> list[Labelled]:
         return labelled(*_mean(outputs, part), part, model)
 
     def evaluate(
-        self, outputs: Outputs, part: Part, model: LabellerModel, options: Asked
+        self, outputs: Outputs, part: Part, model: LabellerModel, options: RequestOptions
     ) -> Evaluation:
         return evaluated(*_mean(outputs, part), part, model)
 
@@ -382,13 +382,13 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
 
     # ------------------------------------------------------------- learned
     def fitted_settings(self, train: Part, model: LabellerModel) -> Recipe:
-        return label_recipe(train, model.model, model.explicit["model"])
+        return label_recipe(train, model.settings, model.explicit["model"])
 
     def learn(self, train: Part, validation: Part, model: LabellerModel) -> LearnedLabels:
-        return LearnedLabels.learn(train, model.text, model.model, model.beginning)
+        return LearnedLabels.learn(train, model.text, model.settings, model.beginning)
 
     def build(self, model: LabellerModel) -> nn.Module:
-        settings, learned = model.model, model.learned
+        settings, learned = model.settings, model.learned
         embed = Embed(learned.features(settings), settings.dropout_input)
         encoder = encoder_of(settings, embed.width)
         return LabellerNetwork(
@@ -400,7 +400,7 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
         )
 
     def source(self, train: Part, model: LabellerModel, seed: int) -> SequenceSource:
-        budget, most = model.model.batch_tokens, model.model.batch_rows
+        budget, most = model.settings.batch_tokens, model.settings.batch_rows
         columns = columns_of(train, model)
         return SequenceSource(columns, train.names, seed=seed, budget=budget, most_rows=most)
 
@@ -421,7 +421,7 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
 
     def calibrate(self, validation: Part, model: LabellerModel) -> LearnedLabels:
         learned = model.learned
-        if learned.mixture is None or model.model.linear_share != "fitted":
+        if learned.mixture is None or model.settings.linear_share != "fitted":
             return learned
         columns = _legal(columns_of(validation, model), model)
         return replace(learned, mixture=answering_of(validation, model).fitted(columns))
@@ -430,11 +430,15 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
     def answer_shape(self, model: LabellerModel) -> AnswerShape:
         return AnswerShape(("labels", "probabilities"))
 
-    def answers(self, part: Part, model: LabellerModel, options: Asked = NOTHING) -> list[Labelled]:
+    def answers(
+        self, part: Part, model: LabellerModel, options: RequestOptions = NOTHING
+    ) -> list[Labelled]:
         labels, probabilities = answering_of(part, model).predicted(columns_of(part, model))
         return labelled(labels, probabilities, part, model)
 
-    def evaluate(self, part: Part, model: LabellerModel, options: Asked = NOTHING) -> Evaluation:
+    def evaluate(
+        self, part: Part, model: LabellerModel, options: RequestOptions = NOTHING
+    ) -> Evaluation:
         columns = columns_of(replace(part, labels=None), model)
         answering = answering_of(part, model)
         predicted, probabilities = answering.predicted(columns)
@@ -445,7 +449,7 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
         return exported(model)
 
     def describe(self, model: LabellerModel) -> str:
-        network = ENCODERS[model.model.encoder].describe(model.model)
+        network = ENCODERS[model.settings.encoder].describe(model.settings)
         if not model.fitted or model.learned.mixture is None:
             return network
         return f"{network}, together with a linear chain: {model.learned.mixture}"
@@ -472,7 +476,7 @@ class Labeller(Model[LabellerSettings, Part, LearnedLabels, Labelled]):
 def _legal(columns: Columns, model: LabellerModel) -> Columns:
     """The rows whose gold labels the model can answer with: all, unless only legal ones can be."""
     assert isinstance(columns.targets, Ragged)
-    scheme = legal_scheme(model.model, model.learned.labels)
+    scheme = legal_scheme(model.settings, model.learned.labels)
     if scheme is None:
         return columns
     rows = tags_of_rows(model.learned.labels.tokens, columns.targets)

@@ -56,7 +56,7 @@ def exported(model: AnyModel) -> Exported:
     members = [network for network in model.networks if isinstance(network, LanguageNetwork)]
     if not members:
         raise refuse("counted", "language")
-    if model.model.direction == "backward":
+    if model.settings.direction == "backward":
         raise refuse("backward", "language")
     carried = [member.eval().begin(1) for member in members]
     twice = [member.begin(2) for member in members]

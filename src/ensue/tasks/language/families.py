@@ -425,7 +425,7 @@ class NetworkFamily(LanguageFamily):
 
     def members(self, model: AnyLanguageModel) -> Sequence[NextToken]:
         networks = cast(list[LanguageNetwork], model.networks)
-        if model.model.direction == "backward":
+        if model.settings.direction == "backward":
             return [FromTheRight(network) for network in networks]
         return networks
 
@@ -433,7 +433,7 @@ class NetworkFamily(LanguageFamily):
         return {f"{BASELINE.order}-grams": model.learned.ngrams.perplexity(rows)}
 
     def build(self, model: AnyLanguageModel) -> nn.Module:
-        return self._kind.of(model.model, len(model.learned.words))
+        return self._kind.of(model.settings, len(model.learned.words))
 
     def describe(self, settings: LanguageSettings) -> str:
         return self._kind.describe(settings)
@@ -461,4 +461,4 @@ RANGES: Space = {
 def ensemble_of(model: AnyLanguageModel) -> Ensemble:
     """All members of a fitted model as one."""
     model.must_be_fitted()
-    return Ensemble(FAMILIES[model.model.family].members(model))
+    return Ensemble(FAMILIES[model.settings.family].members(model))

@@ -73,7 +73,7 @@ def both_sided(model: AnyLanguageModel) -> list[BothSidesLanguage]:
     if not sided:
         raise OptionError(
             f"fill: expected a model that reads from both sides, model.family = both, got "
-            f"{model.model.family}; train one with --set model.family=both"
+            f"{model.settings.family}; train one with --set model.family=both"
         )
     if model.learned.tokeniser.name not in WORD_LEVELS:
         raise OptionError(

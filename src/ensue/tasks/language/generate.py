@@ -124,7 +124,7 @@ class Writer:
 
     def __init__(self, model: AnyLanguageModel, prompt: str, *, whole: bool = True) -> None:
         """whole: the prompt ends with a whole word; else its last one is only begun."""
-        if model.model.direction == "backward":
+        if model.settings.direction == "backward":
             raise OptionError(
                 "a backward language model reads from the right and cannot continue a "
                 "prompt: expected model.direction = forward"

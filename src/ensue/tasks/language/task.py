@@ -20,7 +20,7 @@ from ensue.data.vocabulary import END, END_NUMBER, PAD, START, Vocabulary
 from ensue.errors import OptionError
 from ensue.metrics.classes import TokenAnswers
 from ensue.metrics.table import TOKEN_METRICS, Metric, scores_of
-from ensue.tasks.abilities import NOTHING, Asked, Filled
+from ensue.tasks.abilities import NOTHING, Filled, RequestOptions
 from ensue.tasks.evaluation.bootstrap import RowSums, intervals
 from ensue.tasks.evaluation.report import Error, Evaluation
 from ensue.tasks.explaining.heads import HeadMaps, Looking, head_maps
@@ -99,7 +99,9 @@ class LanguageHeads:
 
     option = EXPLAINED
 
-    def explain(self, model: AnyLanguageModel, inputs: Any, options: Asked = NOTHING) -> HeadMaps:
+    def explain(
+        self, model: AnyLanguageModel, inputs: Any, options: RequestOptions = NOTHING
+    ) -> HeadMaps:
         """options: layer."""
         model.must_be_fitted()
         part = model.reader.questions([inputs])
@@ -195,16 +197,16 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
 
     # ------------------------------------------------------------- learned
     def fitted_settings(self, train: Part, model: AnyLanguageModel) -> Recipe:
-        return language_recipe(train, model.text, model.model, model.explicit["model"])
+        return language_recipe(train, model.text, model.settings, model.explicit["model"])
 
     def learn(self, train: Part, validation: Part, model: AnyLanguageModel) -> LearnedLanguage:
-        design = FAMILIES[model.model.family].ngrams(model.model)
+        design = FAMILIES[model.settings.family].ngrams(model.settings)
         return LearnedLanguage.learn(train, validation, model.text, design, model.pretrained)
 
     def source(self, train: Part, model: AnyLanguageModel, seed: int) -> StreamSource:
         stream = _stream(train, model)
-        columns, steps = model.model.columns, model.model.steps
-        ahead = steps if FAMILIES[model.model.family].looks_ahead else 0
+        columns, steps = model.settings.columns, model.settings.steps
+        ahead = steps if FAMILIES[model.settings.family].looks_ahead else 0
         return StreamSource(stream, "the text", columns=columns, steps=steps, ahead=ahead)
 
     def validation(
@@ -215,7 +217,7 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
 
     # ------------------------------------------------------------- asked
     def answers(
-        self, part: Part, model: AnyLanguageModel, options: Asked = NOTHING
+        self, part: Part, model: AnyLanguageModel, options: RequestOptions = NOTHING
     ) -> list[Scored]:
         """Each text by itself."""
         rows, names = model.learned.rows(part), part.numbers.token_names
@@ -227,7 +229,9 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
             scored.append(Scored(tokens, tuple((-logs / math.log(2)).tolist())))
         return scored
 
-    def evaluate(self, part: Part, model: AnyLanguageModel, options: Asked = NOTHING) -> Evaluation:
+    def evaluate(
+        self, part: Part, model: AnyLanguageModel, options: RequestOptions = NOTHING
+    ) -> Evaluation:
         learned = model.learned
         rows = learned.rows(part)
         logs = ensemble_of(model).score(rows)
@@ -247,11 +251,11 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
             },
             baselines={
                 "unigrams": _unigram_perplexity(learned.words, rows),
-                **FAMILIES[model.model.family].baselines(rows, model),
+                **FAMILIES[model.settings.family].baselines(rows, model),
             },
             classes=[],
             confusion=[],
-            worst=_surprises(part, logs, model.model.direction),
+            worst=_surprises(part, logs, model.settings.direction),
             higher_is_better=False,
             notes=_impossible(int(np.isneginf(logs.values).sum())),
             sums=sums,
@@ -328,7 +332,7 @@ class LanguageModel(Model[LanguageSettings, Part, LearnedLanguage, Scored]):
 def _stream(part: Part, model: AnyLanguageModel) -> Tokens:
     """A part as the networks of the model read it."""
     stream = stream_of(model.learned.rows(part), END_NUMBER)
-    return read_from(stream, model.model.direction)
+    return read_from(stream, model.settings.direction)
 
 
 # --- of an evaluation --------------------------------------------------------------------------
@@ -337,7 +341,7 @@ def _stream(part: Part, model: AnyLanguageModel) -> Tokens:
 def _filling(rows: Ragged, model: AnyLanguageModel) -> Mapping[str, float]:
     """How well words are filled in, of networks."""
     networks = [network for network in model.networks if isinstance(network, LanguageNetwork)]
-    if model.model.direction == "backward":  # it knows nothing of what stands before a blank
+    if model.settings.direction == "backward":  # it knows nothing of what stands before a blank
         return {}
     return filling_scores(networks, stream_of(rows, END_NUMBER)) if networks else {}
 

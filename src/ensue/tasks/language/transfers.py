@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from ensue.data.vocabulary import Vocabulary
 from ensue.errors import OptionError
 from ensue.tasks.blocks.encoders import ENCODERS
-from ensue.tasks.kept_cells import cell_facts
 from ensue.tasks.language.networks import LanguageNetwork
+from ensue.tasks.saved_cells import cell_facts
 from ensue.tasks.transfer.ability import TEXT, EncoderNames, Transfers
 from ensue.tasks.transfer.new_words import with_rows
 from ensue.tasks.transfer.pretrained import Pretrained, renamed
@@ -62,7 +62,7 @@ class LanguageTransfers(Transfers):
     follows = Transfers.follows | {f"model.{key}" for key in NETWORK}
 
     def gives(self, model: AnyModel, called: str, digest: str) -> Pretrained:
-        settings, learned = model.model, model.learned
+        settings, learned = model.settings, model.learned
         network = cast(LanguageNetwork, model.networks[0]) if model.networks else None
         encoder = None if network is None else network.encoder
         if network is None or encoder is None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ensue.data.formats import endings
-from ensue.data.rows import Tell
+from ensue.data.rows import ProblemCallback
 from ensue.data.settings import DataSettings
 from ensue.errors import DataError, OptionError
 from ensue.files.attempt import add_note
@@ -29,7 +29,7 @@ SHOWN = 40  # characters of what was given
 
 
 def unlabelled_in_files(
-    model: AnyModel, data: DataSettings, train: Part, on_bad_row: Tell | None = None
+    model: AnyModel, data: DataSettings, train: Part, on_bad_row: ProblemCallback | None = None
 ) -> Part | None:
     """The rows of the files that a run names; None where it names none. train: whose tokenisers
     and numbers they share."""
@@ -55,13 +55,13 @@ def unlabelled_given(model: AnyModel, inputs: Any, train: Any) -> Part | None:
     whose columns are called as those of the training rows."""
     if inputs is None:
         return None
-    from ensue.tasks.given import TableGiven  # loaded by then: models import it
+    from ensue.tasks.data_argument import NamedTable  # loaded by then: models import it
 
     reader = _able(model, GIVEN)
     rows: Iterable[Example]
     if _file_names(inputs):
         rows = chain.from_iterable(_rows_of_table(reader, path) for path in inputs)
-    elif TableGiven.of(inputs, model.task) is not None:
+    elif NamedTable.of(inputs, model.task) is not None:
         rows = _rows_of_table(reader, inputs)
     else:
         rows = reader.unlabelled_examples(_inputs_alone(inputs))
@@ -70,9 +70,9 @@ def unlabelled_given(model: AnyModel, inputs: Any, train: Any) -> Part | None:
 
 def _rows_of_table(reader: RowReader[Any], table: Any) -> Iterator[Example]:
     """Of a data frame, or of a file by its name."""
-    from ensue.tasks.given import TableGiven, question_roles
+    from ensue.tasks.data_argument import NamedTable, question_roles
 
-    table_rows = TableGiven.of(table, reader.model.task)
+    table_rows = NamedTable.of(table, reader.model.task)
     assert table_rows is not None
     data = _text_alone(table_rows.settings(question_roles(reader.model, table_rows, {})))
     return asked_rows(

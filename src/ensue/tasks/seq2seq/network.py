@@ -351,7 +351,7 @@ def _table(words: int, width: int) -> nn.Embedding:
 
 class RecurrentFamily(Family[PairSettings]):
     def build(self, model: Model[PairSettings, Any, Any]) -> Taught:
-        network = RecurrentPairs(*_sizes(model.learned), model.model)
+        network = RecurrentPairs(*_sizes(model.learned), model.settings)
         start = model.learned.source.start
         if start is not None:
             with torch.no_grad():
@@ -367,7 +367,7 @@ class RecurrentFamily(Family[PairSettings]):
 
 class TransformerFamily(Family[PairSettings]):
     def build(self, model: Model[PairSettings, Any, Any]) -> Taught:
-        return Taught(TransformerPairs(*_sizes(model.learned), model.model))
+        return Taught(TransformerPairs(*_sizes(model.learned), model.settings))
 
     def describe(self, settings: PairSettings) -> str:
         layers = settings.layers

@@ -138,7 +138,7 @@ class PicturePairs(DecodedPairs):
 def picture_network(model: AnyModel) -> Taught:
     """With fresh weights."""
     learned = model.learned
-    return Taught(PicturePairs(len(learned.target.words), learned.source.shape, model.model))
+    return Taught(PicturePairs(len(learned.target.words), learned.source.shape, model.settings))
 
 
 def description(settings: CaptionSettings) -> str:

@@ -17,7 +17,7 @@ from ensue.decoding import Hypothesis
 from ensue.errors import OptionError
 from ensue.metrics.classes import TextAnswers
 from ensue.metrics.table import TEXT_METRICS, scores_of
-from ensue.tasks.abilities import NOTHING, Asked
+from ensue.tasks.abilities import NOTHING, RequestOptions
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.codec import Packed
 from ensue.tasks.evaluation.report import Evaluation
@@ -106,11 +106,11 @@ class Seq2Seq(RowTask[S, LearnedPairs]):
     def source(self, train: Any, model: AnyModel, seed: int) -> SequenceSource:
         short = self.reader_class(model).short(train)
         columns = self.pair_columns(short, model)
-        budget, rows = model.model.budget(int(columns.lengths.max()))
+        budget, rows = model.settings.budget(int(columns.lengths.max()))
         return SequenceSource(columns, short.names, seed=seed, budget=budget, most_rows=rows)
 
     def validation(self, network: nn.Module, part: Any, model: AnyModel) -> PairValidation:
-        settings, target = model.model, model.learned.target
+        settings, target = model.settings, model.learned.target
         pairs = cast(Taught, network).pairs
         width = settings.beam if settings.validation_search == "beam" else 1
         how = replace(self.search(model), width=width)
@@ -134,16 +134,16 @@ class Seq2Seq(RowTask[S, LearnedPairs]):
 
     def _references(self, part: Any, columns: PairColumns, model: AnyModel) -> References:
         """Rows that every validation answers, from all over the part."""
-        count = min(model.model.validation_rows, len(part))
+        count = min(model.settings.validation_rows, len(part))
         rows = np.linspace(0, len(part) - 1, count).astype(np.int64)
         texts = model.learned.target.texts(targets_of(part).take(rows), part.numbers)
         return References(columns.source.take(rows), texts)
 
     # ------------------------------------------------------------- asked
-    def search(self, model: AnyModel, options: Asked = NOTHING) -> Search:
+    def search(self, model: AnyModel, options: RequestOptions = NOTHING) -> Search:
         """The search of the settings, with these options instead: beam, n_best, alignment. An
         n_best above the beam width of the settings widens the beam."""
-        settings = model.model
+        settings = model.settings
         for flag, key in (("--beam", "beam"), ("--nbest", "n_best")):
             if (number := options.get(key)) is not None and number < 0:
                 raise OptionError(f"{flag}: expected a number ≥ 1, got {number}")
@@ -165,7 +165,7 @@ class Seq2Seq(RowTask[S, LearnedPairs]):
     def answer_shape(self, model: AnyModel) -> AnswerShape:
         return AnswerShape(("text", "score"))
 
-    def answers(self, part: Any, model: AnyModel, options: Asked = NOTHING) -> list[Any]:
+    def answers(self, part: Any, model: AnyModel, options: RequestOptions = NOTHING) -> list[Any]:
         how = self.search(model, options)
         if how.aligned:
             self.must_attend(model)
@@ -178,7 +178,7 @@ class Seq2Seq(RowTask[S, LearnedPairs]):
 
     def must_attend(self, model: AnyModel) -> None:
         """An error where the words of an answer do not look at the source."""
-        if not model.model.attends:
+        if not model.settings.attends:
             other = ", or with model.family=transformer" if self.families else ""
             raise OptionError(
                 f"this model has no attention to show {self.where_words}; train one with "
@@ -186,9 +186,9 @@ class Seq2Seq(RowTask[S, LearnedPairs]):
             )
 
     # ------------------------------------------------------------- evaluated
-    def evaluate(self, part: Any, model: AnyModel, options: Asked = NOTHING) -> Evaluation:
+    def evaluate(self, part: Any, model: AnyModel, options: RequestOptions = NOTHING) -> Evaluation:
         rows = self._compared(part, self.answers(part, model, options), model)
-        settings, learned = model.model, model.learned
+        settings, learned = model.settings, model.learned
         baselines: dict[str, Sequence[str]] = {}
         if learned.source.copied:
             baselines["copied source"] = rows.sources
@@ -223,7 +223,7 @@ class Seq2Seq(RowTask[S, LearnedPairs]):
         return learned.pack()
 
     def unpack(self, saved: Saved, model: AnyModel) -> LearnedPairs:
-        return self.learned_class.unpack(saved, model.model)
+        return self.learned_class.unpack(saved, model.settings)
 
     def exported(self, model: AnyModel) -> Exported:
         return exported(self.name, model, self.search(model))

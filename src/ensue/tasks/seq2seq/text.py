@@ -55,7 +55,7 @@ class TextPairReader(SourceReader[Part]):
         model = self.model
         sources = (row.value for row in rows() if not isinstance(row.value, np.ndarray))
         targets = (row.label for row in rows() if row.label is not None)
-        if model.model.shared:
+        if model.settings.shared:
             both = tokeniser_of(model.text, chain(sources, targets))
             return Tokenisers(both, both)
         target = tokeniser_of(model.text, targets)
@@ -163,7 +163,7 @@ class TextPairs(LearnedPairs):
 
     @classmethod
     def learn(cls, train: Part, model: AnyModel) -> Self:
-        text, shared, base = model.text, model.model.shared, model.beginning
+        text, shared, base = model.text, model.settings.shared, model.beginning
         cut = train.tokenisers
         assert cut.label is not None
         if not train.texts:
@@ -222,7 +222,7 @@ class SourceTransfers(Refuses):
         return replace(super().adapted(pretrained, model), text={})
 
     def architecture(self, pretrained: Pretrained, model: AnyModel) -> dict[str, Any]:
-        settings = model.model
+        settings = model.settings
         misfits = {
             f"it has {_kind(pretrained)}; expected recurrent layers over words": not _fits(
                 pretrained

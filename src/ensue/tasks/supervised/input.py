@@ -47,7 +47,7 @@ class InputReader(RowReader[P]):
 
     def answerable(self, train: Any, validation: Any) -> NDArray[np.int64] | None:
         """A number can be any; a class must be one of training."""
-        target = TARGETS[self.supervised.target_kind(train, self.model.model)]
+        target = TARGETS[self.supervised.target_kind(train, self.model.settings)]
         return None if target.numeric else known_rows(validation, train)
 
     def check(self, part: Any, name: str) -> None:
@@ -91,7 +91,7 @@ class Input(ABC):
 
     def unpack(self, saved: Saved, model: ModelView) -> LearnedInput:
         """The inverse of `LearnedInput.pack`."""
-        return unpacked(self.learned_class, saved, settings=model.model)
+        return unpacked(self.learned_class, saved, settings=model.settings)
 
     def unpack_linear(
         self, saved: Saved, learned: Any, target: Target, model: ModelView

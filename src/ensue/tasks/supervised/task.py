@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from ensue.errors import OptionError
 from ensue.metrics.classes import class_counts, macro_f1
-from ensue.tasks.abilities import NOTHING, Asked, Averages, Outputs
+from ensue.tasks.abilities import NOTHING, Averages, Outputs, RequestOptions
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.baselines.mixture import FEW_TEXTS, FIRST
 from ensue.tasks.baselines.regression import Regression
@@ -171,12 +171,12 @@ class RowAverages(Averages):
         return target.mean_score(tensors_of(outputs), y, model.train.watch)
 
     def answers(
-        self, outputs: Outputs, part: Any, model: SupervisedModel, options: Asked
+        self, outputs: Outputs, part: Any, model: SupervisedModel, options: RequestOptions
     ) -> list[Any]:
         return model.learned.target.answers(tensors_of(outputs), options)
 
     def evaluate(
-        self, outputs: Outputs, part: Any, model: SupervisedModel, options: Asked
+        self, outputs: Outputs, part: Any, model: SupervisedModel, options: RequestOptions
     ) -> Evaluation:
         return evaluated(tensors_of(outputs), part, model, options)
 
@@ -204,14 +204,16 @@ class Supervised(RowTask[S, Learned]):
     # ------------------------------------------------------------- read
     def share(self, model: AnyModel, target: Target) -> Share:
         """What the linear model counts for in the answer; None where the network answers alone."""
-        return None if target.mixture is None else self.input_of(model).share(model.model, target)
+        return (
+            None if target.mixture is None else self.input_of(model).share(model.settings, target)
+        )
 
     def reader(self, model: AnyModel) -> DatasetReader[Any]:
         return self.input_of(model).reader(model)
 
     def fitted_settings(self, train: Any, model: SupervisedModel) -> Recipe:
         """A score to watch that the target has, where the usual one is of another target."""
-        kind = self.target_kind(train, model.model)
+        kind = self.target_kind(train, model.settings)
         names = [metric.name for metric in TARGETS[kind].metrics]
         watched = model.train.watch in names
         return Recipe() if watched else Recipe({"train": {"watch": names[0]}})
@@ -224,7 +226,7 @@ class Supervised(RowTask[S, Learned]):
 
     # ------------------------------------------------------------- learned
     def learn(self, train: Any, validation: Any, model: SupervisedModel) -> Learned:
-        settings = model.model
+        settings = model.settings
         reads = self.input_of(model)
         read = reads.learn(train, model)
         target = TARGETS[self.target_kind(train, settings)].learn(train, settings)
@@ -242,7 +244,7 @@ class Supervised(RowTask[S, Learned]):
 
     def build(self, model: SupervisedModel) -> nn.Module:
         learned = model.learned
-        head = learned.target.head(model.model)
+        head = learned.target.head(model.settings)
         side = learned.input.side(model, head.classes)
         return SupervisedNetwork(learned.input.encoder(model), head, side)
 
@@ -255,7 +257,7 @@ class Supervised(RowTask[S, Learned]):
 
     def source(self, train: Any, model: SupervisedModel, seed: int) -> SequenceSource:
         rows = self.labelled_rows(train, model)
-        budget = self.input_of(model).budget(model.model)
+        budget = self.input_of(model).budget(model.settings)
         if not budget.tokens:  # all rows at once
             budget = budget._replace(tokens=max(int(rows.lengths.sum()), 1))
         return SequenceSource(
@@ -272,7 +274,7 @@ class Supervised(RowTask[S, Learned]):
         return ColumnScores(score, self.labelled_rows(part, model))
 
     def _at_once(self, model: SupervisedModel) -> int:
-        return self.input_of(model).answer_budget(model.model)
+        return self.input_of(model).answer_budget(model.settings)
 
     @torch.no_grad()
     def calibrate(self, validation: Any, model: SupervisedModel) -> Learned:
@@ -301,12 +303,16 @@ class Supervised(RowTask[S, Learned]):
         target = model.learned.target
         return AnswerShape(target.answer_names, decision=target.decision_lines)
 
-    def answers(self, part: Any, model: SupervisedModel, options: Asked = NOTHING) -> list[Any]:
+    def answers(
+        self, part: Any, model: SupervisedModel, options: RequestOptions = NOTHING
+    ) -> list[Any]:
         if not len(part):
             return []
         return [*self.averages.answers(self.averages.outputs(part, model), part, model, options)]
 
-    def evaluate(self, part: Any, model: SupervisedModel, options: Asked = NOTHING) -> Evaluation:
+    def evaluate(
+        self, part: Any, model: SupervisedModel, options: RequestOptions = NOTHING
+    ) -> Evaluation:
         alone = outputs_of(part, model)
         linear = linear_scores(part, model)
         combined = model.learned.combined(alone, linear)
@@ -331,7 +337,7 @@ class Supervised(RowTask[S, Learned]):
         return unpacked(
             Learned,
             saved,
-            settings=model.model,
+            settings=model.settings,
             input=read,
             targets=TARGETS,
             linear_of=lambda target: reads.unpack_linear(saved, read, target, model),
@@ -339,7 +345,7 @@ class Supervised(RowTask[S, Learned]):
         )
 
     def describe(self, model: SupervisedModel) -> str:
-        network = self.input_of(model).describe(model.model)
+        network = self.input_of(model).describe(model.settings)
         if not model.fitted or model.learned.mixture is None:
             return network
         return f"{network}, together with a linear model: {model.learned.mixture}"
@@ -354,7 +360,7 @@ class Supervised(RowTask[S, Learned]):
 
 
 def threshold_setting(model: SupervisedModel) -> Any:
-    return getattr(model.model, "threshold", None)
+    return getattr(model.settings, "threshold", None)
 
 
 def _with_threshold(
@@ -381,7 +387,7 @@ def run_network(network: nn.Module, part: Any, model: SupervisedModel) -> Tensor
     task = model.task
     assert isinstance(task, Supervised)
     inputs = model.learned.input.encode(part, model)
-    return network_outputs(network, inputs, task.input_of(model).answer_budget(model.model))
+    return network_outputs(network, inputs, task.input_of(model).answer_budget(model.settings))
 
 
 # --- outputs --------------------------------------------------------------------------------------
@@ -396,7 +402,7 @@ def outputs_of(part: Any, model: AnyModel) -> list[Tensor]:
     networks = model.networks
     if reads.exact:
         networks = [deepcopy(network).double() for network in networks]
-    inputs, tokens = model.learned.input.encode(part, model), reads.answer_budget(model.model)
+    inputs, tokens = model.learned.input.encode(part, model), reads.answer_budget(model.settings)
     return [network_outputs(network, inputs, tokens) for network in networks]
 
 
@@ -418,7 +424,7 @@ def evaluated(
     outputs: Sequence[Tensor],
     part: Any,
     model: SupervisedModel,
-    options: Asked,
+    options: RequestOptions,
     others: Mapping[str, Sequence[Tensor]] | None = None,
     held_out: bool = False,
 ) -> Evaluation:

@@ -62,5 +62,5 @@ class TextTask(Supervised[S]):
     def fitted_settings(self, train: Any, model: AnyModel) -> Recipe:
         mixed = self.mixes(model)
         if isinstance(train, JoinedPart):
-            return joined_recipe(train, model, self.target_kind(train, model.model), mixed)
+            return joined_recipe(train, model, self.target_kind(train, model.settings), mixed)
         return text_recipe(train, model, mixed)

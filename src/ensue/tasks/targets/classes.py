@@ -16,7 +16,7 @@ from ensue.errors import DataError
 from ensue.metrics import classes as metrics
 from ensue.metrics.classes import ClassAnswers
 from ensue.metrics.table import CLASS_METRICS, Metric, further_scores, scores_of
-from ensue.tasks.abilities import NOTHING, Asked
+from ensue.tasks.abilities import NOTHING, RequestOptions
 from ensue.tasks.baselines.mixture import (
     EQUAL,
     BaselineMixture,
@@ -197,12 +197,12 @@ class ClassTarget(LabelTarget):
             return {}
         return {self.rare: self.threshold}
 
-    def answers(self, outputs: Outputs, options: Asked = NOTHING) -> list[Classified]:
+    def answers(self, outputs: Outputs, options: RequestOptions = NOTHING) -> list[Classified]:
         p = self.probabilities(outputs)
         usual = self.decided(p)
         return class_answers(p, usual, Decision.of(options, self.labels), self._thresholds)
 
-    def decision_lines(self, options: Asked) -> list[str]:
+    def decision_lines(self, options: RequestOptions) -> list[str]:
         return Decision.of(options, self.labels).lines()
 
     def evaluate(self, outputs: TargetOutputs) -> Evaluation:
@@ -293,11 +293,11 @@ class SeveralTarget(LabelTarget):
         gold, guess = (y.numpy() > 0).astype(np.int64), (p > THRESHOLD).astype(np.int64)
         return scores_of(self.metrics, ClassAnswers(gold, guess, p), watch)
 
-    def answers(self, outputs: Outputs, options: Asked = NOTHING) -> list[Classified]:
+    def answers(self, outputs: Outputs, options: RequestOptions = NOTHING) -> list[Classified]:
         decision = Decision.of(options, self.labels, several=True)
         return several_answers(self.probabilities(outputs), decision)
 
-    def decision_lines(self, options: Asked) -> list[str]:
+    def decision_lines(self, options: RequestOptions) -> list[str]:
         return Decision.of(options, self.labels, several=True).lines()
 
     def evaluate(self, outputs: TargetOutputs) -> Evaluation:

@@ -16,7 +16,7 @@ from ensue.drawing.document import Document, Range, as_block
 from ensue.drawing.layout import between
 from ensue.metrics.table import Metric
 from ensue.settings import OFF, Expected, Table, Width
-from ensue.tasks.abilities import NOTHING, Asked
+from ensue.tasks.abilities import NOTHING, RequestOptions
 from ensue.tasks.answers import Answer, Columns, columns_table, share_bar, tabbed
 from ensue.tasks.baselines.mixture import BaselineMixture, FirstGuess, NumberMixture
 from ensue.tasks.blocks.heads import OutputHead, TargetHead
@@ -188,7 +188,7 @@ class TargetOutputs(NamedTuple):
     part: LabelledPart
     row_text: Callable[[int], tuple[str, str]]
     seed: int
-    options: Asked = NOTHING
+    options: RequestOptions = NOTHING
 
 
 class Target(ABC):
@@ -281,10 +281,10 @@ class Target(ABC):
 
     # ------------------------------------------------------------- answers
     @abstractmethod
-    def answers(self, outputs: Outputs, options: Asked = NOTHING) -> list[Any]:
+    def answers(self, outputs: Outputs, options: RequestOptions = NOTHING) -> list[Any]:
         """One answer per row, of all members together. options: for the choice of answers."""
 
-    def decision_lines(self, options: Asked) -> list[str]:
+    def decision_lines(self, options: RequestOptions) -> list[str]:
         """Descriptions of the options for the choice of answers."""
         return []
 

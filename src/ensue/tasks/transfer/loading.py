@@ -23,8 +23,8 @@ from ensue.files.opening import read_plain
 from ensue.files.run_folder import RunFolder
 from ensue.tasks import TASKS
 from ensue.tasks.blocks.layer_settings import cell_references
-from ensue.tasks.kept_cells import Trust
 from ensue.tasks.saved import Saved, read_model
+from ensue.tasks.saved_cells import Trust
 from ensue.tasks.transfer.pretrained import Pretrained, read_copy
 from ensue.tasks.transfer.two_ways import joined
 
@@ -264,7 +264,7 @@ def _model(path: str, model: AnyModel) -> Pretrained:
 def _trust(saved: Saved, model: AnyModel) -> Trust:
     """Permission to load the base: its custom cell is that of this training, and no file of the
     base's folder is run."""
-    references = cell_references(model.model)
+    references = cell_references(model.settings)
     if saved.facts.get("cells") and references:
         return Trust(cell=next(iter(references.values())).ready(), command=NAME_THE_CELL)
     return Trust(command=NAME_THE_CELL, instead=NAME_THE_CELL)

@@ -17,10 +17,10 @@ from ensue.tasks.baselines.text_features import LETTERS, WORDS, TextFeatures
 from ensue.tasks.blocks.embeddings import Embed, Words
 from ensue.tasks.blocks.encoders import ENCODERS, Encoder, encoder_of
 from ensue.tasks.blocks.pooling import Pooling
-from ensue.tasks.kept_cells import cell_facts
 from ensue.tasks.rows.inputs import LearnedInputs
 from ensue.tasks.rows.part import Part, shortened, texts_of
 from ensue.tasks.rows.source import in_batches
+from ensue.tasks.saved_cells import cell_facts
 from ensue.tasks.transfer.ability import DROPOUT, TEXT, EncoderNames, Transfers
 from ensue.tasks.transfer.pretrained import Pretrained, renamed, taken_layers
 from ensue.tasks.transfer.takeover import encoder_settings, first_weights, text_recipe_of
@@ -88,7 +88,7 @@ def _states(model: AnyModel, part: Part) -> Tensor:
     pretrained = model.pretrained
     assert pretrained is not None
     layers = taken_layers(pretrained, model.base)
-    settings = model.model.model_copy(update={"layers": layers})
+    settings = model.settings.model_copy(update={"layers": layers})
     inputs = LearnedInputs.learn(part, model.text, settings, base=model.beginning)
     with torch.random.fork_rng(devices=[]):
         embed = Embed([inputs.feature(settings)], 0.0).eval()
@@ -100,7 +100,7 @@ def _states(model: AnyModel, part: Part) -> Tensor:
     pooling = Pooling(POOLING, encoder.output_size, encoder.final_size)
     states = torch.zeros(len(part), pooling.width)
     columns = inputs.columns(part, model.text)
-    for rows, batch in in_batches(columns, encoder, model.model.batch_tokens):
+    for rows, batch in in_batches(columns, encoder, model.settings.batch_tokens):
         y, final = encoder(embed(batch.inputs), batch.lengths)
         states[torch.from_numpy(rows)] = pooling(y, final, batch.lengths)
     spread = states.std(0, correction=0).clamp(min=LEAST_SPREAD)
@@ -149,7 +149,7 @@ class RowTransfers(Transfers):
 
     def gives(self, model: AnyModel, called: str, digest: str) -> Pretrained:
         network, inputs = self.encoder_of(model.networks[0]), self.inputs_of(model)
-        settings, first = model.model, network.embed.features[0]
+        settings, first = model.settings, network.embed.features[0]
         cells = {key: fact for key, fact in cell_facts(settings).items() if key == "cell"}
         keys = ENCODERS[settings.encoder].keys
         scale = inputs.scale
@@ -185,7 +185,7 @@ class RowTransfers(Transfers):
     def unfreezing(self, model: AnyModel, train: Part) -> Unfreezing:
         if self.goals is None or not can_be_probed(model, train):
             return FROM_THE_TOP
-        return told_by(probe(model, train, self.goals(train, model.model)))
+        return told_by(probe(model, train, self.goals(train, model.settings)))
 
     def learned(self, pretrained: Pretrained, model: AnyModel) -> Pretrained:
         inputs = self.inputs_of(model)

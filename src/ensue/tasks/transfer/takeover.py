@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor, nn
 
 from ensue.errors import OptionError
+from ensue.tasks.any_model import table_of
 from ensue.tasks.blocks.encoders import ENCODERS
-from ensue.tasks.kept_cells import cell_facts
+from ensue.tasks.saved_cells import cell_facts
 from ensue.tasks.transfer.pretrained import Pretrained, taken_layers
 from ensue.tasks.transfer.unfreezing import AUTO, FROM_THE_TOP, Unfreezing
 
@@ -111,11 +112,11 @@ def taken_over(model: AnyModel, rows: int) -> dict[str, dict[str, Any]]:
         return {}
     fixed = {"text": dict(pretrained.text), "model": _architecture(model, pretrained)}
     wrong = [
-        f"{table}.{key}: the base has {value!r}, got {getattr(getattr(model, table), key)!r}"
+        f"{table}.{key}: the base has {value!r}, got {getattr(table_of(model, table), key)!r}"
         + f"; {LAYERS}" * (key == "layers")
         for table, keys in fixed.items()
         for key, value in keys.items()
-        if key in model.explicit[table] and getattr(getattr(model, table), key) != value
+        if key in model.explicit[table] and getattr(table_of(model, table), key) != value
     ]
     wrong += _other_cells(model, pretrained)
     if wrong:
@@ -162,7 +163,7 @@ def _architecture(model: AnyModel, pretrained: Pretrained) -> dict[str, Any]:
 
 def _other_cells(model: AnyModel, pretrained: Pretrained) -> list[str]:
     """Problems of custom cells whose equations differ from those of the base."""
-    mine = cell_facts(model.model)
+    mine = cell_facts(model.settings)
     return [
         f"model.{key}: the base has a cell of its own, {known['name']}; name it for this training "
         f"too, --set model.{key}=FILE:{known['name']}"
@@ -178,11 +179,11 @@ def text_recipe_of(
     it was trained with, and epochs enough for every layer to learn."""
     base = model.base
     stages = taken_layers(pretrained, base) + bool(pretrained.word_width)
-    in_epoch = max(rows / (model.model.batch_rows or rows), 1)
+    in_epoch = max(rows / (model.settings.batch_rows or rows), 1)
     epochs_needed = min(math.ceil(UPDATES / in_epoch), MOST)
     epochs = max(EPOCHS, round(stages * base.unfreeze_every) + AFTER, epochs_needed)
     dropout = {key: round(rate * base.dropout_scale, 4) for key, rate in pretrained.dropout.items()}
     return {
-        "model": {key: rate for key, rate in dropout.items() if hasattr(model.model, key)},
+        "model": {key: rate for key, rate in dropout.items() if hasattr(model.settings, key)},
         "train": {"rate": RATE, "schedule": "slanted", "epochs": epochs, "patience": epochs},
     }

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ensue.tasks.abilities import NOTHING, Asked, Outputs
+from ensue.tasks.abilities import NOTHING, Outputs, RequestOptions
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.evaluation.summary import Summary, summary_of
 from ensue.tasks.rows.labels import with_unknown
@@ -32,7 +32,7 @@ class TreeAverages(RowAverages):
         read: LearnedTree = model.learned.input
         if read.whole:
             return super().outputs(part, model)
-        forest, tokens = read.forest(part), model.task.input.answer_budget(model.model)  # type: ignore[attr-defined]
+        forest, tokens = read.forest(part), model.task.input.answer_budget(model.settings)  # type: ignore[attr-defined]
         outputs = [node_outputs(network, forest, tokens) for network in model.networks]
         return [z.double().numpy() / model.learned.temperature for z in outputs]
 
@@ -53,7 +53,7 @@ class TreeAverages(RowAverages):
         return super().scores(_rows(outputs, validation, model), validation, model)
 
     def answers(
-        self, outputs: Outputs, part: Part, model: SupervisedModel, options: Asked
+        self, outputs: Outputs, part: Part, model: SupervisedModel, options: RequestOptions
     ) -> list[Any]:
         answers = super().answers(_rows(outputs, part, model), part, model, options)
         read, target = model.learned.input, model.learned.target
@@ -81,7 +81,7 @@ class TreeAverages(RowAverages):
         return trees
 
     def evaluate(
-        self, outputs: Outputs, part: Part, model: SupervisedModel, options: Asked
+        self, outputs: Outputs, part: Part, model: SupervisedModel, options: RequestOptions
     ) -> Evaluation:
         """Of whole trees; among the others the accuracy of all nodes, and by height."""
         rows = tensors_of(_rows(outputs, part, model))

@@ -1,1 +1,1 @@
-"""From the graph of a step to C++: which values are kept where, in which order, in which words."""
+"""From the graph of a step to C++: storage of values, order of computation, source text."""

@@ -18,7 +18,8 @@ from ensue.equations.declare import Parameter
 
 
 class Operand(NamedTuple):
-    """What matrices are multiplied by: columns of a buffer. part: that of the old state, if any."""
+    """An operand of matrices: columns of a buffer. part: the part of the old state, if it is
+    one."""
 
     buffer: Buffer
     column: int
@@ -27,8 +28,8 @@ class Operand(NamedTuple):
 
 
 class GateRun(NamedTuple):
-    """Neighbouring gates of a matrix, rows `first` to `last` of it, whose products or adjoints are
-    neighbours too, from `column` on."""
+    """Neighbouring gates of a matrix, its rows `first` to `last`. Their products or adjoints are
+    neighbouring columns too, from `column` on."""
 
     matrix: str
     first_gate: int
@@ -44,12 +45,12 @@ class GateRun(NamedTuple):
 
     @property
     def blocks(self) -> set[tuple[str, int]]:
-        """(matrix, gate) of each."""
+        """(matrix, gate) of each gate in the run."""
         return {(self.matrix, self.first_gate + k) for k in range(self.gates)}
 
 
 def declared_order(equations: Equations, ref: MatrixRef | VectorRef) -> tuple[int, int]:
-    """The number of the parameter among those declared, and that of the gate in it."""
+    """The index of the parameter in order of declaration, and the index of the gate in it."""
     return list(equations.declarations).index(ref.name), gate_number(equations, ref)
 
 
@@ -60,7 +61,7 @@ def gate_number(equations: Equations, ref: MatrixRef | VectorRef) -> int:
 
 
 def gate_rows(equations: Equations, ref: MatrixRef | VectorRef) -> tuple[int, int]:
-    """The first row of a gate in its stacked parameter, and one after the last."""
+    """The first row of a gate in its stacked parameter, and the row after its last."""
     declared = equations.declarations[ref.name]
     assert isinstance(declared, Parameter)
     gate, height = gate_number(equations, ref), equations.graph.width(declared.size)
@@ -68,7 +69,7 @@ def gate_rows(equations: Equations, ref: MatrixRef | VectorRef) -> tuple[int, in
 
 
 def width(equations: Equations, sizes: Iterable[str]) -> int:
-    """How many features values of these sizes have side by side."""
+    """The total number of features of these sizes."""
     return sum(equations.graph.width(size) for size in sizes)
 
 
@@ -81,7 +82,7 @@ def single_gate(
 
 
 def join_neighbours(single: Iterable[GateRun]) -> list[GateRun]:
-    """Runs of one gate each, in order: neighbours become one."""
+    """Merges neighbouring runs. single: runs of one gate each, in order."""
     joined: list[GateRun] = []
     for run in single:
         last = joined[-1] if joined else None
@@ -102,9 +103,9 @@ def join_neighbours(single: Iterable[GateRun]) -> list[GateRun]:
 class Buffer:
     """A block of memory that a compiled function reads or writes, row by row.
 
-    of: the parameter, the mask or the part of the state it belongs to, if any. name and stride:
-    what C++ calls it (X, P_W, S_h) and the distance between its rows. There is one object for
-    each buffer, from the functions below, so that looking one up is quick."""
+    of: the parameter, the mask or the part of the state it belongs to, if any. name and stride: its
+    name in C++ (X, P_W, S_h) and the distance between its rows. The functions below return one
+    object per buffer, so that lookups are fast."""
 
     of: str
     name: str
@@ -123,12 +124,12 @@ X = _buffer("X")  # the input
 PRODUCTS = _buffer("XP")  # products taken before the loop, then values saved for the backward pass
 NUMBERS_SAVED = _buffer("US")  # saved values of size one
 ADJOINTS = _buffer("D")  # adjoints of the products
-D_X = _buffer("DX")  # the derivative by x, less the products after the loop
+D_X = _buffer("DX")  # the derivative by x, without the products after the loop
 # ---------------------------------------------------------------- (time, batch) rows
 Y = _buffer("Y")  # the output
 D_Y = _buffer("DY")  # its adjoint
 # ---------------------------------------------------------------- a row for each thread
-SUMS = _buffer("ACC")  # gradients of vectors: of the current step, then of all steps before
+SUMS = _buffer("ACC")  # gradients of vectors: of the current step, then summed over earlier steps
 # ---------------------------------------------------------------- work space
 SCRATCH = _buffer("Z")  # values that pass from one phase of a step to a later one
 REDUCED = _buffer("RED")  # lanes of a sum or mean
@@ -159,7 +160,7 @@ def states(part: str) -> Buffer:
 
 
 def final(part: str) -> Buffer:
-    """A part of the state of rows that have ended."""
+    """The final value of a part of the state, for rows that have ended."""
     return _buffer("F", part)
 
 
@@ -169,12 +170,12 @@ def carry(part: str) -> Buffer:
 
 
 def next_carry(part: str) -> Buffer:
-    """The buffer for a new carry, if the step still reads the old one."""
+    """The buffer for a new carry, for steps that still read the old one."""
     return _buffer("E", part, "C")
 
 
 def carry_pair(part: str) -> tuple[Buffer, Buffer]:
-    """The two buffers of a doubled carry: steps read them in turn and write the other one."""
+    """The two buffers of a doubled carry: each step reads one and writes the other, in turn."""
     return _buffer("I", part, "C"), _buffer("Q", part)
 
 
@@ -195,5 +196,5 @@ class Location(NamedTuple):
 
     @property
     def slot(self) -> int:
-        """The number of values before it."""
+        """The number of values before this one."""
         return len(self.offset)

@@ -1,4 +1,4 @@
-"""One pass as a function: what it stores and where, its packed matrices, its work space."""
+"""One pass as a C++ function: what it stores and where, its packed matrices, its work space."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ensue.equations.node import ONE
 from ensue.equations.schedule import Phase, Schedule
 
 # Conditions in C++
-TRAINING = "c_.train"  # a gradient may be asked for
+TRAINING = "c_.train"  # a gradient may be needed
 UNEQUAL = "c_.base"  # sequences differ in length
 
 
@@ -43,13 +43,14 @@ Group = tuple[int, str, Node]  # level and size of a phase, and the first of its
 
 
 def group_of(phase: Phase, dots: list[Node]) -> Group:
-    """The same dot may be computed in phases of two sizes."""
+    """The key of a group of dots. The phase is part of it: phases of two sizes may compute the same
+    dot."""
     return phase.level, phase.size, dots[0]
 
 
 @dataclass(frozen=True)
 class Panels:
-    """The packed matrices of one group of dots: a buffer, and how it is filled."""
+    """The packed matrices of one group of dots: their buffer and their order in it."""
 
     buffer: Buffer
     size: str  # of the units
@@ -66,8 +67,8 @@ class Panels:
 
 @dataclass(frozen=True)
 class Direction:
-    """One function. sums: the adjoints of vectors, added up over rows and steps; for each of them
-    the sizes of the sums before it, once for every vector that has it."""
+    """One C++ function. sums: the adjoints of vectors, summed over rows and steps, each with the
+    sizes of the sums before it; one entry for every vector with that adjoint."""
 
     name: str
     equations: Equations
@@ -84,12 +85,13 @@ class Direction:
 
     @property
     def reductions(self) -> int:
-        """The most that one phase takes."""
+        """The maximum number of reductions in a phase."""
         return max((len(phase.reductions) for phase in self.schedule.phases), default=0)
 
 
 def forward_direction(forward: Forward) -> Direction:
-    """Stores the new state, the output, and what the backward pass reads again."""
+    """The forward pass: stores the new state, the output, and the values that the backward pass
+    reads."""
     stores: dict[Node, list[Store]] = {}
     for part, node in forward.state.items():
         stores.setdefault(node, []).append(Store(Location(buffers.states(part), "new")))
@@ -104,13 +106,14 @@ def forward_direction(forward: Forward) -> Direction:
             location = forward.locations[node]
             is_saved = location.buffer != NUMBERS_SAVED and node in read_again
             stores.setdefault(node, []).append(Store(location, "" if is_saved else TRAINING))
-    # saved numbers are read from the numbers of the step, which are there when none are saved
+    # saved single numbers are also single numbers of the step, which exist even if nothing is saved
     locations = {n: at for n, at in forward.locations.items() if at.buffer != NUMBERS_SAVED}
     return _direction("forward", forward, forward.schedule, locations, stores, {}, [])
 
 
 def backward_direction(program: Program) -> Direction:
-    """Stores the adjoints of products and of the old state, and adds up those of vectors."""
+    """The backward pass: stores the adjoints of products and of the old state, and sums those of
+    vectors."""
     forward, backward = program.forward, program.backward
     stores: dict[Node, list[Store]] = {
         node: [Store(location)] for node, location in backward.adjoints.items()
@@ -138,7 +141,7 @@ def _direction(
     sums: dict[Node, list[tuple[str, ...]]],
     doubled: list[str],
 ) -> Direction:
-    """Adds the work space: values that pass from one phase to another without a location, and
+    """A direction with its work space: values that pass between phases and have no location, and
     single numbers of a row."""
     scratch = [
         node
@@ -197,7 +200,7 @@ def _in_memory_order(locations: list[Location]) -> list[int]:
 
 
 def _buffers(forward: Forward, backward: bool, doubled: list[str]) -> list[Buffer]:
-    """All buffers of one direction but its packed matrices, in the order of a call."""
+    """All buffers of one direction except its packed matrices, in the order of a call."""
     declared = forward.equations.declarations
     listed = [buffers.parameter(n) for n, d in declared.items() if not isinstance(d, Mask)]
     listed += [buffer for buffer in forward.columns if buffer != ADJOINTS]

@@ -1,4 +1,4 @@
-"""A direction as C++: one function, readable next to the equations."""
+"""The C++ function of a direction, readable next to the equations."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CPP = Spelling(
 class Values:
     """The values of one direction, in C++.
 
-    mentioned: the sizes, buffers and strides that the text has named so far, for the function to
+    mentioned: the sizes, buffers and strides used in the text so far, which the function must
     declare. Names of a row (N, R, T, h_old, h_new) are declared where a loop over rows begins."""
 
     def __init__(self, direction: Direction) -> None:
@@ -97,7 +97,7 @@ class Values:
         return f"{self.pointer(location.buffer)}[{self._row(location)} + {location.slot}]"
 
     def lanes(self, buffer: Buffer, slot: int) -> str:
-        """A vector in the current row of the batch."""
+        """A vector register's worth of values in the current row of the batch."""
         return f"*(vec*)({self.address(Location(buffer, 'batch'))} + {slot}*L)"
 
     def first_row(self, location: Location) -> str:
@@ -111,8 +111,8 @@ class Values:
         return f"{pointer} + {row}*{stride}{self._offset(location)}"
 
     def sum(self, before: tuple[str, ...]) -> str:
-        """The sum of a vector's adjoint in this thread, after those of other sizes; each begins on
-        the border of a cache line."""
+        """The address of the sum of a vector's adjoint in this thread. before: the sizes of the
+        sums before it; each sum begins on a cache-line border."""
         offset = "".join(
             " + 16" if s == ONE else f" + ({self.size(s)} + 15) / 16 * 16" for s in before
         )
@@ -169,7 +169,7 @@ class Values:
 
     # ---------------------------------------------------------------- stores
     def stores(self, node: Node, value: str) -> list[str]:
-        """All that is done with a value: stored, and added up if it is a single number."""
+        """The lines that store a value, or add it to a sum."""
         lines = [self._store(store, value) for store in self.direction.stores.get(node, [])]
         if node.size == ONE:
             sums = self.direction.sums.get(node, [])
@@ -185,7 +185,7 @@ class Values:
 
     # ---------------------------------------------------------------- rows
     def begin_rows(self) -> None:
-        """From here on, names of a row are those of a new loop over rows."""
+        """Begins a new loop over rows, which declares its own names of a row."""
         self._row_names.clear()
 
     def row_numbers(self) -> list[str]:
@@ -231,7 +231,7 @@ class Emitter:
 
     # ---------------------------------------------------------------- one phase
     def phase(self, phase: Phase) -> list[str]:
-        """One sweep over the features of all rows."""
+        """Writes one sweep over the features of all rows."""
         titles = ", ".join(self._title(d) for g in phase.groups for d in g) or "elementwise"
         sweep = self._product_phase if phase.groups else self._elementwise_phase
         return [f"// level {phase.level}: {titles}", *sweep(phase)]
@@ -275,7 +275,7 @@ class Emitter:
         ]
 
     def _prefetch(self, phase: Phase) -> list[str]:
-        """Asks for what the equations will read, before the products that they wait for."""
+        """Prefetches the inputs of the equations before the products run."""
         far = ("step", "time", "old", "new")
         locations = [self.direction.locations.get(n) for n in phase.loads if n.size != ONE]
         self.values.begin_rows()
@@ -292,7 +292,7 @@ class Emitter:
         ]
 
     def _elementwise_phase(self, phase: Phase) -> list[str]:
-        """Row by row, along the features: memory is read as it lies."""
+        """Row by row, along the features, in memory order."""
         self.values.begin_rows()
         before, body, after = self._equations(phase, {}, in_rows=True)
         row, size = self.values.row_numbers(), self.values.size(phase.size)
@@ -310,8 +310,8 @@ class Emitter:
     def _equations(
         self, phase: Phase, tiles: dict[Node, str], in_rows: bool = False
     ) -> tuple[list[str], list[str], list[str]]:
-        """Lines before, inside and after the innermost loop: over rows for one block of units,
-        or, `in_rows`, over the units of one row."""
+        """Lines before, inside and after the innermost loop. It runs over rows for one block of
+        units; with `in_rows`, over the units of one row."""
         v = self.values
         before: list[str] = []
         body: list[str] = []
@@ -340,7 +340,7 @@ class Emitter:
         return before, body, after
 
     def _stored(self, node: Node, in_rows: bool) -> tuple[list[str], list[str], list[str]]:
-        """What a phase does with a value that outlives it, as lines of `_equations`."""
+        """The lines for a value that is used after this phase, in the form of `_equations`."""
         v, d = self.values, self.direction
         value = v.operand(node)
         body: list[str] = []
@@ -367,8 +367,8 @@ class Emitter:
         )
 
     def _products(self, panels: Panels, column: int) -> list[str]:
-        """The call that fills the tile with one group of dots. Operands that are neighbours in
-        memory are one segment."""
+        """The call that fills the tile with one group of dots. Operands adjacent in memory form one
+        segment."""
         v, gates = self.values, panels.gates
         segments: list[list[str]] = []
         end: Location | None = None
@@ -411,7 +411,7 @@ class Emitter:
         return [f"for (long R = {v.first()}; R < first + at.rows; R++) {{", *_indent(lines), "}"]
 
     def scalars(self, stage: Stage) -> list[str]:
-        """Numbers of each row that the sweeps of this level need."""
+        """The single numbers of each row that the sweeps of this level need."""
         v, stored = self.values, {n for n in stage.scalars if self._outlives_step(n)}
         computed = [n for n in stage.scalars if n.op not in REDUCTIONS]
         used = {a for n in computed for a in n.args} | stored
@@ -463,7 +463,8 @@ class Emitter:
         ]
 
     def _carries(self) -> list[str]:
-        """Adjoints of states that need two buffers: read from one, written to the other."""
+        """The lines that choose the buffers of adjoints that need two: at each step one is read and
+        the other written."""
         lines = []
         for part in self.direction.doubled:
             one, other = map(self.values.pointer, buffers.carry_pair(part))

@@ -1,6 +1,6 @@
 """Where every value of a step is stored, forward and backward.
 
-A saved value overwrites a product from before the loop that was already read, if one has its size.
+A saved value overwrites a hoisted product of the same size that is not read again, if there is one.
 The adjoints may in turn overwrite the saved values: the backward pass then writes them into the
 same memory, slot for slot.
 """
@@ -27,7 +27,7 @@ from ensue.equations import Equations, MatrixRef, Node, VectorRef, below
 from ensue.equations.declare import Mask
 from ensue.equations.node import ONE, Graph
 from ensue.equations.schedule import (
-    Given,
+    IsConstant,
     Schedule,
     as_operand,
     is_hoisted,
@@ -44,7 +44,7 @@ from ensue.equations.schedule import (
 
 
 class Outer(NamedTuple):
-    """A term of a matrix's gradient: Σ adjoint · operandᵀ over rows and steps."""
+    """One term of a matrix's gradient: Σ adjoint · operandᵀ over rows and steps."""
 
     matrix: MatrixRef
     adjoint: Node
@@ -53,10 +53,11 @@ class Outer(NamedTuple):
 
 @dataclass(frozen=True)
 class LoweredStep:
-    """The outputs of a step. is_given: leaves whose products are taken before the loop."""
+    """The outputs of a step. is_given: tells the leaves whose products are computed before the
+    loop."""
 
     equations: Equations
-    is_given: Given
+    is_given: IsConstant
     output: Node
     state: dict[str, Node]
 
@@ -78,11 +79,10 @@ class LoweredStep:
 class LoweredDerivative:
     """The reverse derivative of a step.
 
-    seeds: the adjoints of the output and of each part of the state, which are inputs.
-    state, vectors, x: derivatives by the old state, the vectors and x. Of x and of other inputs
-    from before the loop: the rest only, None if nothing is left.
-    adjoints: the distinct adjoints of the products, in the order of the matrices, those of x
-    first."""
+    seeds: the adjoints of the output and of each part of the state, which are inputs. state,
+    vectors, x: derivatives by the old state, the vectors and x. For x and other inputs known before
+    the loop, products are excluded; None if nothing remains. adjoints: the distinct adjoints of the
+    products, in the order of the matrices, those of x first."""
 
     seeds: tuple[Node, ...]
     state: dict[str, Node]
@@ -97,13 +97,13 @@ class LoweredDerivative:
         return [*self.state.values(), *x, *self.vectors.values(), *self.adjoints]
 
 
-def lower_step(equations: Equations, is_given: Given = of_nothing) -> LoweredStep:
-    """The step by itself, without its derivative."""
+def lower_step(equations: Equations, is_given: IsConstant = of_nothing) -> LoweredStep:
+    """The step without its derivative."""
     return _step(equations, lower(equations.roots, is_given), is_given)
 
 
 def lower_both(
-    equations: Equations, is_given: Given = of_x
+    equations: Equations, is_given: IsConstant = of_x
 ) -> tuple[LoweredStep, LoweredDerivative]:
     """The step and its derivative, which share values."""
     derivative = equations.derive(equations.graph.copy)
@@ -140,7 +140,7 @@ def _in_order(equations: Equations, vectors: dict[VectorRef, Node]) -> list[tupl
     return sorted(vectors.items(), key=lambda item: declared_order(equations, item[0]))
 
 
-def _step(equations: Equations, low: dict[Node, Node], is_given: Given) -> LoweredStep:
+def _step(equations: Equations, low: dict[Node, Node], is_given: IsConstant) -> LoweredStep:
     state = {part: _computed(low[node]) for part, node in equations.state.items()}
     return LoweredStep(equations, is_given, _computed(low[equations.output]), state)
 
@@ -154,7 +154,7 @@ def _distinct_adjoints(equations: Equations, outers: list[Outer]) -> list[Node]:
 
 
 def _without_products(d: Node | None, leaf: Node, outers: list[Outer]) -> Node | None:
-    """The derivative by a leaf less the products Wᵀδ of which the leaf was the operand."""
+    """The derivative by a leaf, without the products Wᵀδ whose operand was the leaf."""
     if d is None:
         return None
     graph, terms = d.graph, list(d.args) if d.op == "add" else [d]
@@ -165,12 +165,13 @@ def _without_products(d: Node | None, leaf: Node, outers: list[Outer]) -> Node |
 
 
 def _computed(node: Node) -> Node:
-    """A single number that is returned as it came is computed all the same, to be stored."""
+    """A computed node. A single number that the step returns unchanged is copied, so that it is
+    stored."""
     return node.graph.copy(node) if node.is_leaf and node.size == ONE else node
 
 
 def _zeros(graph: Graph, size: str) -> Node:
-    """The adjoint of a state that no step reads: it replaces what arrived before."""
+    """The adjoint of a state that no step reads: zeros, which replace the adjoint that arrived."""
     zero = graph.constant(0.0)
     return graph.copy(zero) if size == ONE else graph.spread(zero, size)
 
@@ -180,13 +181,13 @@ def is_x(node: Node) -> bool:
 
 
 Locations = dict[Node, Location]
-ColumnSizes = dict[Buffer, list[str]]  # the sizes of the values that stand side by side
+ColumnSizes = dict[Buffer, list[str]]  # the sizes of adjacent values
 
 
 @dataclass(frozen=True)
 class Layout:
-    """forward, backward: where each pass finds and leaves values. adjoints: those of products.
-    overlay: whether ADJOINTS may lie over PRODUCTS."""
+    """forward, backward: the locations of values in each pass. adjoints: of the products. overlay:
+    whether ADJOINTS may share the memory of PRODUCTS."""
 
     columns: ColumnSizes
     forward: Locations
@@ -196,13 +197,13 @@ class Layout:
 
 
 def side_by_side(buffer: Buffer, row: str, nodes: Sequence[Node]) -> Locations:
-    """One value after the other, in the columns of a buffer."""
+    """Locations of values in adjacent columns of a buffer."""
     sizes = [node.size for node in nodes]
     return {node: Location(buffer, row, tuple(sizes[:k])) for k, node in enumerate(nodes)}
 
 
 def layout_of_inputs(equations: Equations) -> tuple[ColumnSizes, Locations]:
-    """The inputs of a step: x, the old state, the masks."""
+    """Locations of the inputs of a step: x, the old state, the masks."""
     columns: ColumnSizes = {X: ["input"]}
     locations: Locations = {equations.x: Location(X, "step")}
     for part, leaf in equations.old.items():
@@ -221,9 +222,9 @@ def layout_of_inputs(equations: Equations) -> tuple[ColumnSizes, Locations]:
 class Overlay:
     """The rule by which adjoints may be written over saved values.
 
-    A phase goes along the features and reads what it needs of them before it writes. Operands of
-    products are the exception: it reads them whole each time, half a phase later.
-    sizes, written: of each slot of ADJOINTS, its size and the phase that writes it."""
+    A phase walks along the features and reads each one before it writes it. The exception are
+    operands of products: it reads them whole each time, half a phase later. sizes, written: the
+    size of each slot of ADJOINTS, and the phase that writes it."""
 
     sizes: list[str]
     written: dict[int, int]
@@ -267,9 +268,9 @@ def find_overlay(
 def place_saved(
     step: LoweredStep, forward: Schedule, saved: Sequence[Node], overlay: Overlay | None
 ) -> tuple[ColumnSizes, Locations]:
-    """Places for products before the loop and for saved values: the slot of a product that is not
-    read again, or a new one. A value that is read after an adjoint would overwrite it gets a slot
-    beyond the adjoints."""
+    """Locations of hoisted products and of saved values. A saved value gets the slot of a product
+    that is not read again, or a new one; beyond the adjoints, if an adjoint would overwrite it too
+    early."""
     hoisted = step.hoisted
     read, written = _phases_of(forward, hoisted)
     locations = side_by_side(PRODUCTS, "step", hoisted)
@@ -297,7 +298,7 @@ def place_saved(
                 columns.append(overlay.sizes[len(columns)])
             locations[node] = Location(PRODUCTS, "step", tuple(columns))
             columns.append(node.size)
-    if overlay is not None:  # as wide as the wider of the two
+    if overlay is not None:  # the wider of the two
         columns += overlay.sizes[len(columns) :]
     places = {PRODUCTS: columns, NUMBERS_SAVED: numbers}
     return {buffer: sizes for buffer, sizes in places.items() if sizes}, locations
@@ -306,8 +307,8 @@ def place_saved(
 def _phases_of(
     forward: Schedule, hoisted: Sequence[Node]
 ) -> tuple[Mapping[Node, int], Mapping[Node, int]]:
-    """The level at which each product before the loop is read for the last time, and that at
-    which each value is stored."""
+    """The level of the last read of each hoisted product, and the level at which each value is
+    stored."""
     read: dict[Node, int] = {}
     written: dict[Node, int] = {}
     for phase in forward.phases:

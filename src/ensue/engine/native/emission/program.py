@@ -1,10 +1,10 @@
-"""What a kernel computes and where each value is stored: from the graph to schedules and buffers.
+"""A kernel's program, from the graph to schedules and buffers: what it computes, and where each
+value is stored.
 
-Forward and backward are schedules of the same kind. What the backward pass reads of the
-forward one is saved exactly where it would need a product or a reduction to recompute; the
-elementwise rest is computed again.
+Forward and backward are schedules of the same kind. A forward value that the backward pass reads is
+saved if recomputing it would need a product or a reduction; the elementwise rest is computed again.
 
-    equations → lowered step and derivative → saved values → schedules → layout → gate runs
+equations → lowered step and derivative → saved values → schedules → layout → gate runs
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from ensue.engine.native.emission.layout import (
     make_layout,
 )
 from ensue.equations import Equations, Node, VectorRef, below
-from ensue.equations.schedule import REDUCTIONS, Given, Schedule, of_x_and_shifts
+from ensue.equations.schedule import REDUCTIONS, IsConstant, Schedule, of_x_and_shifts
 
 
 @dataclass(frozen=True)
 class Forward:
     """The forward pass of a step: its outputs, the order of its work, and where values are.
 
-    hoisted: products that are taken before the loop, in the runs `products`.
-    saved: values that the backward pass reads again."""
+    hoisted: products that are computed before the loop, in the runs `products`. saved: values that
+    the backward pass reads again."""
 
     equations: Equations
     output: Node
@@ -58,7 +58,7 @@ class Forward:
 
     @property
     def output_part(self) -> str | None:
-        """The part of the state that is the output."""
+        """The part of the state that is also the output, if any."""
         return next((part for part, node in self.state.items() if node is self.output), None)
 
     def width(self, buffer: Buffer) -> int:
@@ -70,9 +70,9 @@ class Forward:
 class Backward:
     """The backward pass: derivatives by the old state, the vectors and x, adjoints of products.
 
-    doubled: parts whose old adjoint is still read once the new one is being written.
-    overlay: whether adjoints may be written over the saved values.
-    products: runs of adjoints, for the products after the loop."""
+    doubled: parts whose old adjoint is still read while the new one is written. overlay: whether
+    adjoints may be written over the saved values. products: runs of adjoints, for the products
+    after the loop."""
 
     state: dict[str, Node]
     vectors: dict[VectorRef, Node]
@@ -104,7 +104,8 @@ class Program:
 
 
 def stream_program(equations: Equations) -> Forward:
-    """One step by itself, for streams: products of x are computed with those of the state."""
+    """A program for a single step in streams: products of x are computed together with those of the
+    state."""
     step = lower_step(equations)
     columns, locations = layout_of_inputs(equations)
     schedule = Schedule(step.roots, lambda _: False)
@@ -112,17 +113,17 @@ def stream_program(equations: Equations) -> Forward:
 
 
 def sequence_program(equations: Equations) -> Program:
-    """Whole sequences: products of x, and of a part that is the x before, are taken before the
-    loop."""
+    """A program for whole sequences: products of x, and of a part that holds the previous x, are
+    computed before the loop."""
     return _program(equations, of_x_and_shifts(equations.old, equations.state))
 
 
 def single_step_program(equations: Equations) -> Program:
-    """Sequences of one step, whose old state is as much given as x."""
+    """A program for sequences of one step, whose old state is known before the loop like x."""
     return _program(equations, lambda leaf: leaf.op in ("x", "state"))
 
 
-def _program(equations: Equations, is_given: Given) -> Program:
+def _program(equations: Equations, is_given: IsConstant) -> Program:
     step, derivative = lower_both(equations, is_given)
     operands = {outer.operand for outer in derivative.outers if not outer.operand.is_leaf}
     saved = saved_values(step, derivative, operands)
@@ -160,9 +161,9 @@ def _program(equations: Equations, is_given: Given) -> Program:
 def saved_values(
     step: LoweredStep, derivative: LoweredDerivative, operands: set[Node]
 ) -> list[Node]:
-    """What the forward pass keeps for the backward one: each of its values that the derivative
-    reads and that would need a product or a reduction to recompute; and the operands of products,
-    for the gradients of their matrices."""
+    """The values that the forward pass saves for the backward pass. These are the values that the
+    derivative reads, if recomputing them would need a product or a reduction; and the operands of
+    products, for the gradients of their matrices."""
     forward = set(below([*step.roots, *operands]))
     needed = {n for n in below(derivative.roots, forward.__contains__) if n in forward}
     at_hand = {n for n in forward if n.is_leaf} | set(step.state.values())
@@ -185,7 +186,7 @@ def saved_values(
 def _doubled_parts(
     step: LoweredStep, derivative: LoweredDerivative, backward: Schedule
 ) -> list[str]:
-    """The parts of the state whose old adjoint is still read once the new one is being written."""
+    """The parts of the state whose old adjoint is still read while the new one is written."""
     doubled, phases = [], backward.phases
     for part, seed in zip(step.state, derivative.seeds[1:], strict=True):
         writes = [k for k, phase in enumerate(phases) if derivative.state[part] in phase.stores]

@@ -1,4 +1,4 @@
-"""The whole source of a kernel, and the list of buffers it expects."""
+"""The complete source of a kernel, and the list of buffers it expects."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from ensue.equations import Equations
 
 @dataclass(frozen=True)
 class KernelFunction:
-    """One direction: its buffers in the order of the call, those of them that it uses, its packed
-    matrices; the sizes of its scratch columns, and how many single numbers and reductions it
-    keeps for a row."""
+    """One direction: its buffers in the order of the call, the buffers it uses, and its packed
+    matrices; the sizes of its scratch columns; and its number of single numbers and reductions per
+    row."""
 
     buffers: list[Buffer]
     used: list[Buffer]
@@ -33,8 +33,8 @@ class KernelFunction:
 
 @dataclass(frozen=True)
 class KernelSource:
-    """C++ text, and what must be given to its functions. `sizes` come first among the numbers
-    of a call, then one stride for each buffer."""
+    """C++ text, and the arguments of its functions. The numbers of a call are first the `sizes`,
+    then one stride for each buffer."""
 
     text: str
     sizes: list[str]
@@ -66,7 +66,7 @@ def _source(equations: Equations, directions: list[Direction], header: list[str]
 
 
 def _header(equations: Equations, backward: bool) -> list[str]:
-    """The cell's equations, as comments above the code they became."""
+    """The cell's equations, as comments above the code generated from them."""
     lines = [f"// {equations.title}, generated from its equations:"]
     lines += [f"//     {line}" for line in equations.text().splitlines()]
     if backward:

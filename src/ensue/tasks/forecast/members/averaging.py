@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ensue.tasks.abilities import Asked, Averages, Outputs
+from ensue.tasks.abilities import Averages, Outputs, RequestOptions
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.evaluation.summary import Summary, summary_of
 from ensue.tasks.forecast.answer import ForecastStep, SeriesForecast, answered
@@ -41,9 +41,9 @@ class ForecastAverages(Averages):
 
     def outputs(self, part: SeriesPart, model: ForecastModel) -> list[Array]:
         """Of the steps after the part."""
-        window, quantiles = next_window(model, part.series), model.model.quantiles
+        window, quantiles = next_window(model, part.series), model.settings.quantiles
         predicted = forecasts(model, window.series, window.origins, bool(quantiles))
-        places = [levels_asked(model.model).index(level) for level in quantiles]
+        places = [levels_asked(model.settings).index(level) for level in quantiles]
         every = [
             predicted.point,
             predicted.low,
@@ -65,7 +65,7 @@ class ForecastAverages(Averages):
 
     def summary(self, validation: SeriesPart, model: ForecastModel) -> Summary | None:
         """Next to the usual baselines, from the origins that have enough steps before them."""
-        settings, learned, series = model.model, model.learned, validation.series
+        settings, learned, series = model.settings, model.learned, validation.series
         origins = origins_of(validation, settings)
         owner = series.owner[origins - 1]
         enough = origins - series.bounds[owner] >= learned.history(settings)
@@ -91,8 +91,8 @@ class ForecastAverages(Averages):
         self, outputs: Outputs, validation: SeriesPart, model: ForecastModel
     ) -> dict[str, float]:
         """Of numbers that are scaled by the spread of the training part."""
-        origins, learned = origins_of(validation, model.model), model.learned
-        off = _mean(outputs)[0] - truth_of(validation.series, origins, model.model)
+        origins, learned = origins_of(validation, model.settings), model.learned
+        off = _mean(outputs)[0] - truth_of(validation.series, origins, model.settings)
         known = {key: k for k, key in enumerate(learned.scale.ids)}
         rows = np.array([known.get(key, -1) for key in validation.series.ids])
         units: Units = learned.units.of_windows(rows[validation.series.owner[origins - 1]])
@@ -100,13 +100,13 @@ class ForecastAverages(Averages):
         return {"mae": float(mean_of(np.abs(scaled))), "error": float(mean_of(scaled**2))}
 
     def answers(
-        self, outputs: Outputs, part: SeriesPart, model: ForecastModel, options: Asked
+        self, outputs: Outputs, part: SeriesPart, model: ForecastModel, options: RequestOptions
     ) -> SeriesForecast:
         """The steps after the part. Steps at its end without targets are those ahead, as far as
         they are known."""
         from ensue.tasks.forecast.draws import end_of  # pictures are no part of most answers
 
-        settings, series = model.model, part.series
+        settings, series = model.settings, part.series
         window = next_window(model, series)
         bounds = np.moveaxis(_mean(outputs), 0, -1)  # (horizon, windows, targets, kinds)
         steps: list[ForecastStep] = []
@@ -120,7 +120,7 @@ class ForecastAverages(Averages):
         return SeriesForecast(steps, end_of(model, series.only(0), now))
 
     def evaluate(
-        self, outputs: Outputs, part: SeriesPart, model: ForecastModel, options: Asked
+        self, outputs: Outputs, part: SeriesPart, model: ForecastModel, options: RequestOptions
     ) -> Evaluation:
         """A backtest with rolling origin, next to the baselines."""
         backtest = backtest_of(model, part, _mean(outputs))

@@ -247,10 +247,10 @@ def _transforms(folds: list[Fold], floor: Array) -> list[str]:
     return [name for name, likelihood in transforms.items() if likelihood > best - SURELY]
 
 
-Found = tuple[Member, list[Array]]  # a candidate, and its forecasts of each fold
+Candidate = tuple[Member, list[Array]]  # a candidate, and its forecasts of each fold
 
 
-def _repeated(season: int, folds: list[Fold], settings: ForecastSettings) -> Iterator[Found]:
+def _repeated(season: int, folds: list[Fold], settings: ForecastSettings) -> Iterator[Candidate]:
     for period in {season, 1}:
         member = RepeatedMember(period)
         yield member, [member.forecasts(f.after, f.origins, settings.horizon) for f in folds]
@@ -265,7 +265,7 @@ def _ridges(
     floor: Array,
     folds: list[Fold],
     unit: Array,
-) -> Iterator[list[Found]]:
+) -> Iterator[list[Candidate]]:
     """A list for each transform, anchor, sharing and reach: the best of every look-back and penalty
     with the year or without."""
     targets, panel = len(settings.targets), series.count > 1
@@ -273,7 +273,7 @@ def _ridges(
     sharings = [True] if targets == 1 or panel or targets > MOST_APART else [False, True]
     years = _years(series, max(backs))
     for transform, anchor, shared in product(transforms, anchors, sharings):
-        by_difference: dict[bool, list[Found]] = {}
+        by_difference: dict[bool, list[Candidate]] = {}
         for periods in [(), years] if years else [()]:
             window = season if anchor != "mean" or season > 1 else min(8, max(backs))
             form = RidgeForm(transform, anchor, shared, panel, max(window, 1), periods)
@@ -297,7 +297,7 @@ def _best_ridges(
     floor: Array,
     folds: list[Fold],
     unit: Array,
-) -> dict[bool, Found]:
+) -> dict[bool, Candidate]:
     """Of look-backs that are far and of the others the one of the least error. Where windows are
     many both count: far ones gain from the steps that are not before the first cuts."""
     longest, horizon = max(backs), settings.horizon
@@ -330,7 +330,7 @@ def _smoothings(
     floor: Array,
     folds: list[Fold],
     settings: ForecastSettings,
-) -> Iterator[list[Found]]:
+) -> Iterator[list[Candidate]]:
     period = season if season <= MOST_SMOOTHED else 1
     forms = [(transform, False) for transform in transforms]
     forms += [("none", True)] * (period > 1 and "log" in transforms)  # positive numbers
@@ -348,7 +348,7 @@ def _arimas(
     floor: Array,
     folds: list[Fold],
     settings: ForecastSettings,
-) -> Iterator[list[Found]]:
+) -> Iterator[list[Candidate]]:
     period = season if season <= MOST_SMOOTHED else 1
     for transform, difference in product(transforms, (1, 0)):
         members = [
@@ -366,7 +366,7 @@ def _autoregressions(
     floor: Array,
     folds: list[Fold],
     settings: ForecastSettings,
-) -> Iterator[list[Found]]:
+) -> Iterator[list[Candidate]]:
     """Candidates for a single series; the series of a panel are too short for separate weights."""
     if series.count > 1:
         return

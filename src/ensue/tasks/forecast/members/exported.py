@@ -77,11 +77,11 @@ def _needs_time(model: ForecastModel, members: Sequence[dict[str, Any]]) -> bool
     periods = any(
         member.get("periods") or member.get("form", {}).get("periods") for member in members
     )
-    return bool(model.model.calendar) or (bool(model.model.time) and periods)
+    return bool(model.settings.calendar) or (bool(model.settings.time) and periods)
 
 
 def _series_step(model: ForecastModel) -> Step:
-    settings, learned, members = model.model, model.learned, _members(model)
+    settings, learned, members = model.settings, model.learned, _members(model)
     scale, mixture = learned.scale, learned.mixture
     codes = zip(settings.static, packed(learned.static).facts.get("static", []), strict=True)
     return {
@@ -117,7 +117,7 @@ def _series_step(model: ForecastModel) -> Step:
 
 def _steps_ahead(model: ForecastModel, drawn: bool) -> Step:
     """drawn: bounds come from paths that are drawn, which an export does not have."""
-    settings, learned = model.model, model.learned
+    settings, learned = model.settings, model.learned
     levels, quantiles = levels_asked(settings), None
     if settings.quantiles and learned.shifts is not None and not drawn:
         quantiles = {
@@ -138,7 +138,7 @@ def _steps_ahead(model: ForecastModel, drawn: bool) -> Step:
 
 
 def exported(model: ForecastModel) -> Exported:
-    settings, learned = model.model, model.learned
+    settings, learned = model.settings, model.learned
     targets, ahead = len(settings.targets), settings.ahead + learned.static.width
     networks, columns = list(model.networks), len(settings.columns) + 2 * len(settings.calendar)
     columns += learned.static.width

@@ -22,14 +22,14 @@ from ensue.errors import DataError, OptionError
 from ensue.layers.activations import ACTIVATIONS
 from ensue.layers.feedforward import STARTS, HiddenLayers
 from ensue.settings import OFF, Expected, Rate, Size, Table, Width
-from ensue.tasks.abilities import NOTHING, Asked
+from ensue.tasks.abilities import NOTHING, RequestOptions
 from ensue.tasks.baselines.regression import Regression
 from ensue.tasks.codec import unpacked
 from ensue.tasks.columns.beside import Category
 from ensue.tasks.columns.cells import (
     BETWEEN,
+    DisplayRow,
     Grid,
-    ShownRow,
     cells_of,
     row_of_line,
     rows_of,
@@ -46,7 +46,7 @@ from ensue.tasks.columns.exported import (
 from ensue.tasks.columns.features import EXAMPLE as FEATURE_EXAMPLE
 from ensue.tasks.columns.features import FEATURES, TableFeatures, features_of
 from ensue.tasks.columns.learned import TableColumns, almost_numbers
-from ensue.tasks.declarations import Given, SavedAs
+from ensue.tasks.declarations import Derived, SavedAs
 from ensue.tasks.evaluation.report import preview
 from ensue.tasks.explaining.methods import NEVER_SEEN
 from ensue.tasks.exported import Rounding
@@ -222,12 +222,12 @@ class LearnedColumns(LearnedInput):
         return CELLS
 
     def encode(self, part: Part, model: ModelView) -> FixedWidth:
-        return FixedWidth(self.columns.encode(Grid.of(part), model.model))
+        return FixedWidth(self.columns.encode(Grid.of(part), model.settings))
 
     def encoder(self, model: ModelView) -> ColumnsEncoder:
         counts = [len(column.categories) for column in self.columns.categories]
         features = self.columns.features.layer()
-        return ColumnsEncoder(self.columns.width, counts, model.model, features)
+        return ColumnsEncoder(self.columns.width, counts, model.settings, features)
 
     def row_texts(self, part: Part) -> Callable[[int], tuple[str, str]]:
         texts = part.numbers.token_names
@@ -238,7 +238,7 @@ class LearnedColumns(LearnedInput):
         return row_text
 
     def features(self, part: Part, model: ModelView) -> Tensor:
-        return dense_rows(self.columns, part, model.model)
+        return dense_rows(self.columns, part, model.settings)
 
     def linear(
         self, train: Part, validation: Part, target: Target, model: ModelView
@@ -246,7 +246,7 @@ class LearnedColumns(LearnedInput):
         x, y = self.features(train, model), torch.from_numpy(target.encode(train))
         regression = Regression(x.shape[1], target.linear_width, target.regression).double()
         regression.solve(x, y.double() if y.is_floating_point() else y, RIDGE)
-        return FittedLinear(ColumnsLinear(self.columns, model.model, regression))
+        return FittedLinear(ColumnsLinear(self.columns, model.settings, regression))
 
     def question(self, model: ModelView) -> InputQuestion:
         features = self.columns.features
@@ -257,15 +257,15 @@ class LearnedColumns(LearnedInput):
                 inputs["features"] = features_read(features, inputs)
             return inputs
 
-        steps = (row_step(self.columns, model.model.missing != "error"),)
+        steps = (row_step(self.columns, model.settings.missing != "error"),)
         return InputQuestion(column_inputs(self.columns), steps, batch)
 
     def remarks(self, train: Part, target: Target, model: ModelView) -> list[str]:
-        arrays = self.columns.encode(Grid.of(train), model.model)
+        arrays = self.columns.encode(Grid.of(train), model.settings)
         number = None
         if target.numeric:
             number = target.encode(train)[:, 0].astype(np.float64)
-        lines = almost_numbers(Grid.of(train), self.columns, model.model)
+        lines = almost_numbers(Grid.of(train), self.columns, model.settings)
         return lines + self.columns.remarks(arrays, number)
 
     def occlusions(self, part: Part, model: ModelView) -> Occlusions:
@@ -275,7 +275,7 @@ class LearnedColumns(LearnedInput):
         cells = [part.numbers.token_names[k] for k in part.inputs.row(0)]
         nothing = {column.name: repr(column.mean) for column in self.columns.numbers}
         nothing |= {column.name: NEVER_SEEN for column in self.columns.categories}
-        if model.model.missing != "error":
+        if model.settings.missing != "error":
             made = (name for feature in self.columns.features.readings for name in [feature.column])
             nothing |= {name: "" for name in made if name not in nothing}
         names, rows = list[str](), list[list[int]]()
@@ -308,8 +308,8 @@ class ColumnsLinear(Linear):
     """Regression on all columns: scaled numbers, and the most frequent categories as zeros and
     ones."""
 
-    columns: Annotated[TableColumns, Given("input.columns")]
-    settings: Annotated[ColumnsReaderSettings, Given("settings")]
+    columns: Annotated[TableColumns, Derived("input.columns")]
+    settings: Annotated[ColumnsReaderSettings, Derived("settings")]
     regression: Annotated[
         Regression,
         SavedAs("linear"),
@@ -422,7 +422,7 @@ class ColumnsReader(InputReader[Part]):
     def tokenisers(self, rows: Rows) -> Tokenisers:
         return CELLS
 
-    def questions(self, inputs: Any, options: Asked = NOTHING) -> Part:
+    def questions(self, inputs: Any, options: RequestOptions = NOTHING) -> Part:
         """inputs: rows by column name, or columns by name."""
         rows = inputs if isinstance(inputs, Mapping) else list(inputs)
         examples = list(unlabelled_rows(rows, self._target()))
@@ -440,11 +440,11 @@ class ColumnsReader(InputReader[Part]):
     def question_keys(self, origin: Origin) -> tuple[str, ...]:
         return ()
 
-    def shown_input(self, example: Example) -> ShownRow:
-        return ShownRow.of(example.value)
+    def shown_input(self, example: Example) -> DisplayRow:
+        return DisplayRow.of(example.value)
 
-    def shown_line(self, line: str) -> ShownRow:
-        return ShownRow(row_of_line(line))
+    def shown_line(self, line: str) -> DisplayRow:
+        return DisplayRow(row_of_line(line))
 
 
 class Columns(Input):
@@ -456,13 +456,13 @@ class Columns(Input):
     exact = True
 
     def learn(self, train: Part, model: ModelView) -> LearnedColumns:
-        columns = TableColumns.learn(Grid.of(train), model.model)
+        columns = TableColumns.learn(Grid.of(train), model.settings)
         return LearnedColumns(columns, str(model.roles.get("label", "")))
 
     def unpack_linear(
         self, saved: Saved, learned: LearnedColumns, target: Target, model: ModelView
     ) -> ColumnsLinear:
-        return unpacked(ColumnsLinear, saved, input=learned, target=target, settings=model.model)
+        return unpacked(ColumnsLinear, saved, input=learned, target=target, settings=model.settings)
 
     def share(self, settings: ColumnsSettings, target: Target) -> Share:
         return settings.linear_share or None

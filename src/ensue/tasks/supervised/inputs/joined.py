@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from ensue.data.frames.origin import FILES, Origin
 from ensue.data.pictures.endings import is_image
-from ensue.data.rows import Place, Row, Tell
+from ensue.data.rows import Place, ProblemCallback, Row
 from ensue.data.settings import DataSettings
 from ensue.data.values import Unfit
 from ensue.errors import ConfigError, DataError, OptionError
 from ensue.settings import Table, known_keys, unknown_key
 from ensue.settings import together as all_together
-from ensue.tasks.abilities import NOTHING, Asked
+from ensue.tasks.abilities import NOTHING, RequestOptions
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.blocks.layer_settings import cell_references
 from ensue.tasks.codec import unpacked
-from ensue.tasks.columns.cells import Grid, ShownRow, row_of_line, rows_of
+from ensue.tasks.columns.cells import DisplayRow, Grid, row_of_line, rows_of
 from ensue.tasks.columns.recognise import table_recipe
 from ensue.tasks.reader import NO_COLUMNS, QuestionFiles
 from ensue.tasks.rows.collect import IN_MEMORY, Collector, Content, Example
@@ -231,7 +231,11 @@ class JoinedFiles:
     """The parts of a run's files, or of a data frame."""
 
     def __init__(
-        self, reader: JoinedReader, data: DataSettings, on_bad_row: Tell | None, origin: Origin
+        self,
+        reader: JoinedReader,
+        data: DataSettings,
+        on_bad_row: ProblemCallback | None,
+        origin: Origin,
     ) -> None:
         self._reader, self._data = reader, data
         self._on_bad_row, self._origin = on_bad_row, origin
@@ -244,7 +248,7 @@ class JoinedFiles:
         self.rejected = reading.rejected
         return part
 
-    def _reading(self, look: bool, on_bad_row: Tell | None) -> Reading:
+    def _reading(self, look: bool, on_bad_row: ProblemCallback | None) -> Reading:
         content = JoinedContent(self._reader.inputs, self._origin.files, look)
         return Reading(self._data, content, on_bad_row, self._origin)
 
@@ -257,7 +261,7 @@ class JoinedReader(InputReader[JoinedPart]):
         self.joined, self.inputs = joined, joined.inputs
 
     def files(
-        self, data: DataSettings, on_bad_row: Tell | None = None, origin: Origin = FILES
+        self, data: DataSettings, on_bad_row: ProblemCallback | None = None, origin: Origin = FILES
     ) -> JoinedFiles:
         return JoinedFiles(self, data, on_bad_row, origin)
 
@@ -273,7 +277,7 @@ class JoinedReader(InputReader[JoinedPart]):
         examples = examples_in_memory(self.inputs, rows, {**self.model.roles, "label": label})
         return self.collected(lambda: examples, before)
 
-    def questions(self, inputs: Any, options: Asked = NOTHING) -> JoinedPart:
+    def questions(self, inputs: Any, options: RequestOptions = NOTHING) -> JoinedPart:
         roles = {**self.model.roles, "label": "", "separator": ""}
         examples = examples_in_memory(self.inputs, inputs, roles)
         return self.collected(lambda: examples)
@@ -312,11 +316,11 @@ class JoinedReader(InputReader[JoinedPart]):
             f"with --file FILE --row N, or --values '{json.dumps(row, ensure_ascii=False)}'"
         )
 
-    def shown_line(self, line: str) -> ShownRow:
-        return ShownRow(row_of_line(line))
+    def shown_line(self, line: str) -> DisplayRow:
+        return DisplayRow(row_of_line(line))
 
-    def shown_input(self, example: Example) -> ShownRow:
-        return ShownRow(
+    def shown_input(self, example: Example) -> DisplayRow:
+        return DisplayRow(
             {
                 column: value
                 for each in self.inputs
@@ -367,7 +371,7 @@ class Joined(Input):
 
     def views(self, model: ModelView) -> dict[str, InputView]:
         """The model as each input sees it."""
-        settings: Any = model.model
+        settings: Any = model.settings
         most = self.answer_budget(settings)
         by_name = {}
         for each in self.inputs:
@@ -385,9 +389,9 @@ class Joined(Input):
 
     # ------------------------------------------------------------- learned
     def learn(self, train: JoinedPart, model: ModelView) -> LearnedJoined:
-        if getattr(model.model, "ngrams", 0):
+        if getattr(model.settings, "ngrams", 0):
             raise OptionError(
-                f"model.ngrams: expected 0 with several inputs, got {model.model.ngrams}; "
+                f"model.ngrams: expected 0 with several inputs, got {model.settings.ngrams}; "
                 "model.linear = mixed reads n-grams of every text"
             )
         views = self.views(model)
@@ -468,5 +472,5 @@ def _own_recipe(part: Any, view: InputView, kind: str, explicit: frozenset[str])
     if view.kind == "text":
         return text_recipe(part, model, mixed=False)
     if view.kind == "columns":
-        return table_recipe(Grid.of(part), kind, view.model, explicit)
+        return table_recipe(Grid.of(part), kind, view.settings, explicit)
     return Recipe()

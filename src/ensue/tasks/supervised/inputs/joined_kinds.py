@@ -255,7 +255,7 @@ class PictureKind(Kind):
         shape = None if like is None else like.shape
         if view.fitted:
             shape = view.learned.input.shape
-        return _Pictures(PictureCollector(view.model, numbers, shape))  # type: ignore[arg-type]
+        return _Pictures(PictureCollector(view.settings, numbers, shape))  # type: ignore[arg-type]
 
 
 def picture_path(name: str, place: Place) -> Path:

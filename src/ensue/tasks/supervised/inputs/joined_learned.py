@@ -16,7 +16,7 @@ from ensue.data.ragged import Ragged
 from ensue.settings import Table
 from ensue.tasks.baselines.regression import KINDS, minimise
 from ensue.tasks.codec import Packed, packed
-from ensue.tasks.declarations import Given, SavedAs, Shape
+from ensue.tasks.declarations import Derived, SavedAs, Shape
 from ensue.tasks.exported import BATCH, Graph, Rounding, Step
 from ensue.tasks.exported import Input as GraphInput
 from ensue.tasks.pictures.part import PicturePart
@@ -135,7 +135,7 @@ class InputView:
     name: str
     kind: str
     column: str
-    model: Table
+    settings: Table
     text: TextSettings
     unit: int = 1
     networks: tuple[nn.Module, ...] = ()
@@ -323,7 +323,7 @@ class LearnedJoined(LearnedInput):
                 encoders = encoders_of(network)
                 width = encoders[place].width
                 assert isinstance(width, int)
-                encoders[place] = GivenVector(number, width)
+                encoders[place] = FixedVector(number, width)
         return members, graphs
 
     def pack(self) -> Packed:
@@ -407,7 +407,7 @@ def encoders_of(network: nn.Module) -> nn.ModuleList:
     return network.reader.readers
 
 
-class GivenVector(InputEncoder):
+class FixedVector(InputEncoder):
     """The vector of an input that a graph of its own has made, of one member of several."""
 
     def __init__(self, member: int, width: int) -> None:
@@ -485,7 +485,7 @@ class JoinedLinear(Linear):
 
     knows_validation: ClassVar[bool] = True
 
-    views: Annotated[Mapping[str, Linear], Given("views")]
+    views: Annotated[Mapping[str, Linear], Derived("views")]
     weights: Annotated[
         NDArray[np.float64], SavedAs("linear.weights"), Shape(lambda record: len(record.views))
     ]

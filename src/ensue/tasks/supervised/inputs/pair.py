@@ -21,14 +21,14 @@ from ensue.data.vocabulary import Vocabulary
 from ensue.errors import DataError, OptionError
 from ensue.layers.lengths import step_mask
 from ensue.settings import Width
-from ensue.tasks.abilities import Asked
+from ensue.tasks.abilities import RequestOptions
 from ensue.tasks.baselines.linear import fit_linear
 from ensue.tasks.baselines.ridge import RidgeModel, fit_ridge
 from ensue.tasks.blocks.embeddings import Embed
 from ensue.tasks.blocks.encoders import ENCODERS, Encoder, encoder_of
 from ensue.tasks.blocks.pooling import Pooling, Standardised
 from ensue.tasks.codec import unpacked
-from ensue.tasks.declarations import NEXT_TO, Given, Let
+from ensue.tasks.declarations import NEXT_TO, Derived, Let
 from ensue.tasks.explaining.methods import Sides
 from ensue.tasks.rows.batch import Columns, SequenceBatch, batch_of
 from ensue.tasks.rows.collect import (
@@ -215,7 +215,7 @@ class LearnedPair(LearnedInput):
         return PairBatch(batch_of(columns.first, rows), batch_of(columns.second, rows))
 
     def encoder(self, model: ModelView) -> PairEncoder:
-        settings = model.model
+        settings = model.settings
         embed = Embed([self.inputs.feature(settings)], settings.dropout_input)
         encoder = encoder_of(settings, embed.width)
         return PairEncoder(
@@ -265,7 +265,7 @@ class LearnedPair(LearnedInput):
 class OverlapLinear(Linear):
     """A linear model of the words of both sides and of those that they share."""
 
-    inputs: Annotated[LearnedInputs, Given("input.inputs")]
+    inputs: Annotated[LearnedInputs, Derived("input.inputs")]
     model: Annotated[
         NgramModel,
         Let(
@@ -394,7 +394,7 @@ class Pair(Input):
 
     def learn(self, train: Part, model: ModelView) -> LearnedPair:
         return LearnedPair(
-            LearnedInputs.learn(train, model.text, model.model, base=model.beginning)
+            LearnedInputs.learn(train, model.text, model.settings, base=model.beginning)
         )
 
     def unpack_linear(
@@ -412,7 +412,7 @@ class Pair(Input):
         return f"{ENCODERS[settings.encoder].describe(settings)}, compared {how}"
 
 
-def asked_pair(inputs: Any, options: Asked) -> Any:
+def asked_pair(inputs: Any, options: RequestOptions) -> Any:
     """A pair as it is; a text with the second one that was asked with it."""
     if not isinstance(inputs, str):
         return inputs

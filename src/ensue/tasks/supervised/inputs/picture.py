@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn.functional import adaptive_avg_pool2d, affine_grid, dropout, grid_sample
 
 from ensue.data.frames.origin import FILES, Origin
-from ensue.data.rows import Tell
+from ensue.data.rows import ProblemCallback
 from ensue.data.settings import DataSettings
 from ensue.layers.convolution import ConvolutionBlocks
 from ensue.layers.feedforward import HiddenLayers
@@ -145,7 +145,7 @@ class LearnedPictures(LearnedInput):
 
     def encoder(self, model: ModelView) -> PictureEncoder:
         mean, spread = torch.from_numpy(self.mean), torch.from_numpy(self.spread)
-        return PictureEncoder(self.shape, mean, spread, model.model)
+        return PictureEncoder(self.shape, mean, spread, model.settings)
 
     def row_texts(self, part: PicturePart) -> Callable[[int], tuple[str, str]]:
         return lambda row: (part.names[row], "")
@@ -331,12 +331,12 @@ class PictureInputReader(InputReader[PicturePart], PictureReader):
         return shape
 
     def files(
-        self, data: DataSettings, on_bad_row: Tell | None = None, origin: Origin = FILES
+        self, data: DataSettings, on_bad_row: ProblemCallback | None = None, origin: Origin = FILES
     ) -> PartFiles[PicturePart]:
         if not origin.files:
             return super().files(data, on_bad_row, origin)
         shape = self.learned_shape() if self.model.fitted else None
-        return PictureFiles(data, self.model.model, shape, on_bad_row)
+        return PictureFiles(data, self.model.settings, shape, on_bad_row)
 
     def check_labels(self, part: PicturePart, name: str) -> None:
         if not len(part) or part.labels is None:

@@ -131,7 +131,7 @@ class LearnedText(LearnedInput):
     def encode(self, part: Part, model: ModelView) -> Columns:
         columns = self.inputs.columns(part, model.text)
         linear = model.learned.linear
-        if getattr(model.model, "ngrams", 0) and isinstance(linear, NgramText):
+        if getattr(model.settings, "ngrams", 0) and isinstance(linear, NgramText):
             assert isinstance(linear.model, LinearModel)
             rows = vocabulary_rows(part, linear.words.numbers)
             columns = replace(columns, ngrams=linear.model.ngrams.present(rows))
@@ -142,7 +142,7 @@ class LearnedText(LearnedInput):
         return batch_of(self.encode(part, model), rows)
 
     def encoder(self, model: ModelView) -> TextEncoder:
-        settings = model.model
+        settings = model.settings
         embed = Embed([self.inputs.feature(settings)], settings.dropout_input)
         encoder = encoder_of(settings, embed.width)
         return TextEncoder(
@@ -157,7 +157,7 @@ class LearnedText(LearnedInput):
 
     def side(self, model: ModelView, outputs: int) -> NgramScores | None:
         """The n-grams inside the network; None where they answer next to it, or not at all."""
-        settings, linear = model.model, model.learned.linear
+        settings, linear = model.settings, model.learned.linear
         if not getattr(settings, "ngrams", 0) or settings.ngram_share:
             return None
         if not isinstance(linear, NgramText):
@@ -197,7 +197,7 @@ class LearnedText(LearnedInput):
             regression = Regression(x.shape[1], target.linear_width, target.regression).double()
             regression.solve(x, y.double() if y.is_floating_point() else y, RIDGE)
             return FittedLinear(VectorLinear(regression))
-        if model.model.linear == MIXED:
+        if model.settings.linear == MIXED:
             return self._mixed(train, validation, target)
         counts = token_counts(train)
         least = min(RARE, max(counts.values(), default=1))
@@ -208,7 +208,7 @@ class LearnedText(LearnedInput):
             numbers = target.encode(validation)[:, 0]
             ridge = fit_ridge(rows, values[:, 0], others, numbers, min_rows=RARE)
             return FittedLinear(NgramText(words, ridge))
-        longest = getattr(model.model, "ngrams", 0) or 2
+        longest = getattr(model.settings, "ngrams", 0) or 2
         fitted = fit_linear(rows, values, target.width, longest=longest, min_rows=RARE)
         return FittedLinear(NgramText(words, fitted))
 
@@ -415,13 +415,13 @@ class Text(Input):
 
     def learn(self, train: Part, model: ModelView) -> LearnedText:
         column, base = str(model.roles.get("text", "")), model.beginning
-        inputs = LearnedInputs.learn(train, model.text, model.model, base=base, column=column)
-        return LearnedText(inputs, ColumnsBeside.learn(train, model.model))
+        inputs = LearnedInputs.learn(train, model.text, model.settings, base=base, column=column)
+        return LearnedText(inputs, ColumnsBeside.learn(train, model.settings))
 
     def unpack_linear(
         self, saved: Saved, learned: LearnedText, target: Target, model: ModelView
     ) -> Linear:
-        kind: type[Linear] = MixedText if model.model.linear == MIXED else NgramText
+        kind: type[Linear] = MixedText if model.settings.linear == MIXED else NgramText
         if learned.inputs.scale is not None:
             kind = VectorLinear
         return unpacked(kind, saved, input=learned, target=target)
@@ -461,11 +461,11 @@ class WordTopics:
         """Why a model with these settings cannot; "" where it can."""
         if model.inputs:
             return "expected a model of one text, got several inputs"
-        if model.model.linear == MIXED:
+        if model.settings.linear == MIXED:
             return ""
         return (
             "expected a linear model that is mixed with the network and learns from these texts, "
-            f"model.linear = mixed, got {model.model.linear}"
+            f"model.linear = mixed, got {model.settings.linear}"
         )
 
     def learned(

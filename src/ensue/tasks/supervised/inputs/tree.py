@@ -23,7 +23,7 @@ from ensue.errors import DataError, OptionError
 from ensue.files.opening import TREE_DEPTH, TREE_LENGTH
 from ensue.layers.recursive import PLACES
 from ensue.settings import OFF, Size
-from ensue.tasks.abilities import NOTHING, Asked
+from ensue.tasks.abilities import NOTHING, RequestOptions
 from ensue.tasks.baselines.text_features import Texts
 from ensue.tasks.baselines.text_linear import TextLinear, fit_text_linear, fit_text_ridge
 from ensue.tasks.codec import unpacked
@@ -200,7 +200,7 @@ class LearnedTree(LearnedInput):
     # ------------------------------------------------------------- network and linear model
     def encoder(self, model: ModelView) -> TreeEncoder:
         inner = 0 if self.inner is None else len(self.inner)
-        return TreeEncoder(len(self.words), model.model, inner, units=not self.whole)
+        return TreeEncoder(len(self.words), model.settings, inner, units=not self.whole)
 
     def row_texts(self, part: Part) -> Callable[[int], tuple[str, str]]:
         names = part.numbers.token_names
@@ -258,7 +258,7 @@ class LearnedTree(LearnedInput):
         """One node at a time, from its word and the states of its children to its vector and its
         own state."""
         encoders = tree_encoders(model.encoders)
-        inputs, states = self._node_inputs(encoders, model.model.combine)
+        inputs, states = self._node_inputs(encoders, model.settings.combine)
         outputs = [f"vector_{number}" for number in range(len(encoders))]
         nodes = NodeStates(encoders, [one.name for one in inputs])
         return Graph(NODE, nodes, inputs, (*outputs, *states))
@@ -297,7 +297,7 @@ class LearnedTree(LearnedInput):
         answers = target.answering()
         members = [net for net in model.networks if isinstance(net, SupervisedNetwork)]
         encoders = tree_encoders([network.reader for network in members])
-        inputs, states = self._node_inputs(encoders, model.model.combine)
+        inputs, states = self._node_inputs(encoders, model.settings.combine)
         outputs = (*answers.outputs, *states)
         names = [one.name for one in inputs]
         node = NodeStep(members, names, model.learned.temperature, answers.answers)
@@ -373,7 +373,7 @@ class TreeReader(InputReader[Part]):
         """Words are what stands between brackets and spaces."""
         return Tokenisers(Tokeniser("spaces"))
 
-    def questions(self, inputs: Any, options: Asked = NOTHING) -> Part:
+    def questions(self, inputs: Any, options: RequestOptions = NOTHING) -> Part:
         if isinstance(inputs, str):
             raise OptionError("predict: expected a list of trees, got one text; write [text]")
         whole = self.model.learned.input.whole

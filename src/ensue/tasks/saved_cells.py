@@ -158,7 +158,7 @@ def cell_files(saved: Saved, settings: Table) -> dict[str, CellFile]:
     }
 
 
-def with_kept_cells(settings: S, saved: Saved, trust: Trust) -> S:
+def with_saved_cells(settings: S, saved: Saved, trust: Trust) -> S:
     """The settings of a model folder with its cells: those that were handed over, or those of its
     files, which `trust` allows to run by now."""
     references, files, where = cell_references(settings), cell_files(saved, settings), saved.place

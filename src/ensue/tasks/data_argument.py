@@ -19,6 +19,7 @@ from ensue.data.settings import DataSettings
 from ensue.errors import DataError, OptionError, unknown
 from ensue.files.run_folder import RunFolder
 from ensue.tasks.answers import Answers, answer_frame
+from ensue.tasks.any_model import table_of
 from ensue.tasks.evaluation.openings import Openings
 from ensue.tasks.finite_answers import answers_of
 from ensue.tasks.options import EVALUATE, PREDICT
@@ -45,7 +46,7 @@ SHOWN = 40  # characters of what was given
 
 
 @dataclass(frozen=True)
-class TableGiven:
+class NamedTable:
     """Rows whose columns have names: those of a data frame, or of a file."""
 
     name: str
@@ -53,7 +54,7 @@ class TableGiven:
     frame: Frame | None = None
 
     @classmethod
-    def of(cls, data: Any, task: Task[Any, Any, Any]) -> TableGiven | None:
+    def of(cls, data: Any, task: Task[Any, Any, Any]) -> NamedTable | None:
         """None for rows in memory."""
         roles = reversed([*task.columns.items()])
         keys = {key.partition(".")[2]: role for role, key in roles}  # the first role of each
@@ -87,7 +88,7 @@ def _is_file(text: str) -> bool:
     return exists(text) or all(exists(side.strip()) for side in text.split(","))
 
 
-def _require(source: TableGiven, tables: Tables) -> None:
+def _require(source: NamedTable, tables: Tables) -> None:
     """The columns that were named are there."""
     if source.frame is not None:
         named = [value for table in tables.values() for value in table.values()]
@@ -110,7 +111,7 @@ def fit_parts_of(
     settings that follow from them. say: callback for what was inferred."""
     task = model.task
     refuse_labels(task, data, validation)
-    table = TableGiven.of(data, task)
+    table = NamedTable.of(data, task)
     if table is None:
         _must_be_rows(data, "fit")
         column_roles = named_roles(task, columns)
@@ -126,13 +127,13 @@ def fit_parts_of(
     train = _part(model, data, table, columns, "train", None)
     if validation is None:
         return model.reader.hold_out(train)
-    other = TableGiven.of(validation, task)
+    other = NamedTable.of(validation, task)
     return train, _part(model, validation, other, columns, "validation", train)
 
 
 def _guessed(
     model: AnyModel,
-    source: TableGiven,
+    source: NamedTable,
     columns: Mapping[str, Any],
     say: Callable[[str], None],
 ) -> Tables:
@@ -145,7 +146,7 @@ def _guessed(
         if needs_time and "time" not in roles.get("model", {}):
             roles.setdefault("model", {})["time"] = index
     made = {
-        table: {key: getattr(getattr(model, table), key) for key in keys} | roles.get(table, {})
+        table: {key: getattr(table_of(model, table), key) for key in keys} | roles.get(table, {})
         for table, keys in model.explicit.items()
     }
     sample = Sample(source.settings(roles.get("data", {})), made, source.origin)
@@ -167,7 +168,7 @@ def _guessed(
 def _part(
     model: AnyModel,
     data: Any,
-    table: TableGiven | None,
+    table: NamedTable | None,
     columns: Mapping[str, Any],
     name: str,
     before: Any,
@@ -192,7 +193,7 @@ def evaluated(model: AnyModel, data: Any, options: Mapping[str, Any]) -> Evaluat
 
 def part_to_evaluate(model: AnyModel, data: Any, columns: Mapping[str, Any]) -> Any:
     """Rows with what is to be answered. columns: roles, where they are not those of training."""
-    task, table = model.task, TableGiven.of(data, model.task)
+    task, table = model.task, NamedTable.of(data, model.task)
     if table is None:
         _must_be_rows(data, EVALUATE)
         return model.reader.labelled(data, columns)
@@ -204,12 +205,12 @@ def part_to_evaluate(model: AnyModel, data: Any, columns: Mapping[str, Any]) -> 
     return files.part("test")
 
 
-def _asked_roles(model: AnyModel, table: TableGiven, columns: Mapping[str, Any]) -> dict[str, Any]:
+def _asked_roles(model: AnyModel, table: NamedTable, columns: Mapping[str, Any]) -> dict[str, Any]:
     """The keys of [data]: those given to `fit`, except where this call gives others."""
     roles = named_roles(model.task, columns, table.known)
     _require(table, roles)
     for key, value in roles.get("model", {}).items():
-        if value != (fitted := getattr(model.model, key)):
+        if value != (fitted := getattr(model.settings, key)):
             raise OptionError(
                 f"{key}: this model was fitted with {fitted!r}, got {value!r}; rename the column"
             )
@@ -255,7 +256,7 @@ def _as_file(data: Any) -> str | None:
 def answered(model: AnyModel, inputs: Any, options: Mapping[str, Any]) -> Any:
     """Answers in a list; of a data frame, in one of the same kind. options: roles of columns, and
     the task's own words."""
-    task, table = model.task, TableGiven.of(inputs, model.task)
+    task, table = model.task, NamedTable.of(inputs, model.task)
     columns = {role: value for role, value in options.items() if role in task.columns}
     words = {word: value for word, value in options.items() if word not in columns}
     check_words(task, words, PREDICT)
@@ -280,7 +281,7 @@ def answered(model: AnyModel, inputs: Any, options: Mapping[str, Any]) -> Any:
 
 
 def question_roles(
-    model: AnyModel, table: TableGiven, columns: Mapping[str, Any]
+    model: AnyModel, table: NamedTable, columns: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The columns that inputs are read from: those given to `fit`, or the only one there is."""
     roles = _asked_roles(model, table, columns)
