@@ -141,7 +141,7 @@ def test_two_parallel_files(ensue: Ensue, tmp_path: Path) -> None:
     code, out, err = ensue("data", "check", train, "--validation", held, "--test", test)
     assert code == 0, err
     assert out.startswith("text: source, label: target\n")
-    assert "no problems" in out
+    assert "no faulty rows" in out
     files = (train, "--validation", held, "--test", test)
     code, _, err = ensue("train", *files, "--run", "r", *settings())
     assert code == 0, err

@@ -211,7 +211,7 @@ def test_what_has_no_text_is_a_series_or_a_table() -> None:
     assert (report.ok, report.as_json()["text"], report.as_json()["label"]) == (True, None, None)
     assert report.columns["date"] == "dates"
     told = report.as_text()
-    assert "read as a series\n  date: a series of 28 steps, a step each day" in told
+    assert "read as a series\n  date: a series of 28 steps, one per day" in told
     assert "warning" not in told
     assert "1 empty cell in sales" in told
     shops = "".join(
@@ -250,7 +250,7 @@ def test_the_fields_are_guessed_or_named() -> None:
 def test_a_check_is_a_block_of_a_notebook() -> None:
     table("train.tsv", [(f"<b>text</b> {k}", "good" if k % 3 else "bad") for k in range(12)])
     shown = words(check_page(check({"train": ["train.tsv"]}, ReadOptions())._repr_html_()))
-    assert "no problems" in shown
+    assert "no faulty rows" in shown
     assert "good 8 66.7 %" in shown
 
 

@@ -170,7 +170,7 @@ def test_a_parameter_that_there_is_not_is_told_by_the_class_that_was_named() -> 
 def test_equal_answers_are_called_equal() -> None:
     equal = Difference("b", "accuracy", Interval(0.0, 0.0, 0.0), 20)
     found = Comparison("test", "classify", ("f.csv",), ("a", "b"), (), (equal,))
-    assert found.verdict(equal) == "b and a: the answers are the same, as far as accuracy tells"
+    assert found.verdict(equal) == "b and a: the answers are the same, judged by accuracy"
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_a_baseline_that_is_as_good_is_no_reproach() -> None:
     score = {"accuracy": Interval(0.9, 0.8, 1.0)}
     alone = {"linear n-grams": 0.9, "majority class": 0.5}
     found = Evaluation(20, 20, score, {}, alone, classes=[], confusion=[], worst=[])
-    assert found.beaten_line() == "No better than the linear n-grams, as far as this part can tell."
+    assert found.beaten_line() == "Not clearly better than the linear n-grams on this part."
     assert replace(found, baselines={"majority class": 0.5}).beaten_line() == ""
 
 

@@ -420,7 +420,7 @@ def test_a_verdict_says_which_is_better_and_by_how_much(
         )
         assert 0.3 < low < 0.45 < high < 0.6
     found = compared(monkeypatch, folder, made(names, strong), made(names, strong))
-    assert found.verdicts() == ["b and a: the answers are the same, as far as score tells"]
+    assert found.verdicts() == ["b and a: the answers are the same, judged by score"]
     found = compared(
         monkeypatch, folder, made(names, strong), made(names, weak), made(names, strong)
     )
@@ -449,7 +449,7 @@ def test_a_history_is_replayed_point_by_point(ensue: Ensue, folder: Path) -> Non
     scores = [row for row in history if row["row"] == "evaluation"]
     count = sum(3 if row["row"] == "update" else len(row["scores"]) for row in history)
     assert (code, out) == (0, f"b: {count} points\n")
-    assert err == "next: tensorboard --logdir logs\n"
+    assert err == "Next: tensorboard --logdir logs\n"
     for _ in range(2):  # a second time it is replaced
         found = events.EventAccumulator("logs/b")
         found.Reload()

@@ -299,7 +299,7 @@ def test_a_check_knows_series(tmp_path: Path) -> None:
     found = check({"train": [written(tmp_path / "x.csv", short)]}, ReadOptions())
     assert found.warnings == []
     assert found.as_json()["series"] == [
-        "date: a series of 40 steps, a step each day, from 2021-01-01 to 2021-02-09",
+        "date: a series of 40 steps, one per day, from 2021-01-01 to 2021-02-09",
         "rows sorted by date: 36 out of order",
         "3 steps missing between others (a step is a day): read as missing values",
         "1 empty cell in y",

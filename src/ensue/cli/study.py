@@ -173,7 +173,7 @@ class LabelOptions:
 @studies.command("labels")
 @grouped
 def labels_command(options: LabelOptions) -> None:
-    """Plot the score over the number of labels, with and without a base.
+    """Plot scores by the number of labels, with and without a base.
 
     Trains on 100, 300, 1,000, … and all rows of the training part of RUN; a smaller sample is part
     of a larger one. Each size is trained once from the base, with the settings of RUN, and once
