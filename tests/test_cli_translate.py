@@ -269,7 +269,7 @@ def test_names_of_files(ensue: Ensue, tmp_path: Path) -> None:
 def test_questions_that_a_model_cannot_answer(ensue: Ensue, walked: Path) -> None:
     blind, run = str(walked / "blind"), str(walked / "r")
     without = (
-        "OptionError: this model has no attention, so that nothing shows where its words come "
+        "OptionError: this model has no attention to show where its words come "
         "from; train one with --set model.attention=additive (dot, general, concat), or with "
         "model.family=transformer\n"
     )

@@ -440,7 +440,8 @@ def test_another_delimiter_is_suggested(delimiter: str, name: str, option: str) 
     content = "\n".join(delimiter.join(row.rsplit(",", 1)) for row in rows)
     assert refused("a.csv", content, ReadOptions()) == (
         f"a.csv:1: with a comma as the delimiter there is one column, "
-        f"{f'text{delimiter}label'!r}, with a {name} in it: use {option} (--delimiter ',' if it really is one)"
+        f"{f'text{delimiter}label'!r}, with a {name} in it: use {option} "
+        "(--delimiter ',' if it really is one)"
     )
     bare = content.partition("\n")[2].replace(", ", " ")
     assert f"use {option}" in refused("a.csv", bare, ReadOptions(header=("text", "label")))

@@ -362,7 +362,7 @@ def test_a_file_of_another_program_gets_the_sentence_that_helps(tmp_path: Path, 
     for own, given in {name: "auto", "renamed.csv": "auto", "other.txt": "text"}.items():
         path = written(tmp_path / own, content)
         told = refused(path, format=given)
-        assert told.startswith(f"{path}: this is {what}, which is not read: ")
+        assert told.startswith(f"{path}: this is {what}, which Ensue does not read: ")
         csv = "rows.csv" if own == "renamed.csv" else f"{path.stem}.csv"
         assert advice.format(path).replace("a.csv", csv) in told
 
@@ -370,7 +370,7 @@ def test_a_file_of_another_program_gets_the_sentence_that_helps(tmp_path: Path, 
 def test_names_of_other_programs_with_other_bytes(tmp_path: Path) -> None:
     path = written(tmp_path / "a.xls", "text\tlabel\nx\ty\n")  # as many programs export tables
     assert refused(path) == (
-        f"{path}: the name is that of an Excel workbook, the bytes are not: if it is text, name "
+        f"{path}: the name is that of an Excel workbook, the content is not: if it is text, name "
         "its format with --format, such as csv"
     )
     assert fields_of(path, format="tsv") == [{"text": "x", "label": "y"}]

@@ -44,7 +44,10 @@ def test_texts_alone_do_not_lose_their_first_words(ensue: Ensue, tmp_path: Path)
     assert ensue("train", "train.txt", "--format", "labelled", "--run", "r", *SMALL)[0] == 0
     code, out, err = ensue("predict", "r", "new.txt")
     assert (code, out) == (2, "")
-    assert "no labels of this model: 'the', 'a'" in err
+    assert (
+        "expected a label of this model at the start of each line, as in training, got 'the', 'a'"
+        in err
+    )
     assert "--format text" in err
     code, out, _ = ensue("predict", "r", "new.txt", "--format", "text")
     assert (code, "the film was fine" in out) == (0, True)

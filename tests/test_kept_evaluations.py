@@ -426,7 +426,7 @@ def test_a_verdict_says_which_is_better_and_by_how_much(
     )
     assert [own.run for own in found.differences] == ["b", "c"]
     assert found.verdicts()[0].startswith("b is worse than a: score lower by 0.4500, ")
-    assert found.as_text().endswith("of many comparisons, one in 20 is luck.")
+    assert found.as_text().endswith("one in 20 excludes 0 by chance.")
 
 
 def test_rows_that_only_one_of_them_has_are_named(

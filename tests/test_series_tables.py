@@ -288,7 +288,7 @@ def test_an_empty_time_is_taken_at_its_word(tmp_path: Path) -> None:
     path = written(tmp_path / "x.csv", {"date": days(30), "y": rng.normal(0, 1, 30).round(3)})
     guess = taken_for(path, model={"time": "", "horizon": 2})[1]
     assert "time" not in guess.tables["model"]
-    assert "rows count as steps" in guess.why
+    assert "each row is one step" in guess.why
 
 
 def test_a_check_knows_series(tmp_path: Path) -> None:

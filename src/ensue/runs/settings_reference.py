@@ -58,8 +58,8 @@ RECIPES_HEAD = """
 ## Recipes
 
 `--quick` trains for about a minute, `--best` for hours. Your own settings take precedence. In
-Python: `Classifier(recipe="quick")`. `ensue pretrain` trains a language model that others start from:
-`LanguageModel(recipe="pretrain")`.
+Python: `Classifier(recipe="quick")`. `ensue pretrain` trains a language model that others start
+from: `LanguageModel(recipe="pretrain")`.
 
 """
 COLUMNS = ("key", "default", "expected", "meaning")
