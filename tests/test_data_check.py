@@ -361,7 +361,7 @@ line  x            t    n  v
     )
     Path("e.txt").write_text("")
     assert show("e.txt", ReadOptions()) == (
-        "e.txt: text, no sound row\n\nproblems on the way: 1\n  e.txt:1: the file is empty"
+        "e.txt: text, no valid row\n\nproblems: 1\n  e.txt:1: the file is empty"
     )
 
 
