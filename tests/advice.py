@@ -40,7 +40,7 @@ class Advice:
     the match, {typed} for the first command and FILE as the advice has it; files: written before;
     code: exit code of the first command; slow: not in `make test`."""
 
-    told: str
+    message: str
     typed: str
     take: str
     then: str = "{typed} {0}"
@@ -49,7 +49,7 @@ class Advice:
     slow: bool = False
 
     def __str__(self) -> str:
-        return self.told
+        return self.message
 
 
 def rows(count: int, between: str = ",") -> str:

@@ -24,7 +24,7 @@ class Questions:
 
 
 def _some(random: Generator, words: Sequence[str], most: int) -> list[str]:
-    return [str(own) for own in random.choice(list(words), random.integers(0, most + 1))]
+    return [str(word) for word in random.choice(list(words), random.integers(0, most + 1))]
 
 
 TEXTS = [
@@ -86,16 +86,16 @@ def _sentences() -> list[tuple[list[str], list[str]]]:
     random = np.random.default_rng(1)
     known = {"The": "O", "dog": "B-X", "barks": "O", "USA": "B-Y", "2026": "O", "l’été": "I-Y"}
     known |= {"naïve": "O", "McDonald's": "B-X", "x²": "O", "CAT": "I-X", "A": "O"}
-    found = []
+    sentences = []
     for _ in range(40):
-        words = [str(own) for own in random.choice(list(known), random.integers(1, 7))]
-        labels = [known[own] for own in words]
+        words = [str(word) for word in random.choice(list(known), random.integers(1, 7))]
+        labels = [known[word] for word in words]
         legal = [
-            own if own[0] != "I" or (k and labels[k - 1][1:] == own[1:]) else "B" + own[1:]
-            for k, own in enumerate(labels)
+            label if label[0] != "I" or (k and labels[k - 1][1:] == label[1:]) else "B" + label[1:]
+            for k, label in enumerate(labels)
         ]
-        found.append((words, legal))
-    return found
+        sentences.append((words, legal))
+    return sentences
 
 
 SENTENCES = _sentences()
@@ -124,7 +124,7 @@ def _steps(random: Generator) -> Any:
     return random.normal(size=(random.integers(1, 20), 3)).astype(np.float32)
 
 
-STEPS = Questions([own for own, _ in VECTORS[:5]], _steps)
+STEPS = Questions([word for word, _ in VECTORS[:5]], _steps)
 
 
 def _row(random: Generator) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def _sale(random: Generator) -> dict[str, Any]:
 
 SALE = Questions(
     [
-        *({"area": 60.0, "town": "Gouda", "sold": own} for own in SOLD),
+        *({"area": 60.0, "town": "Gouda", "sold": sold} for sold in SOLD),
         {**TABLE.chosen[1], "sold": ""},
     ],
     _sale,
@@ -181,7 +181,7 @@ def _review(random: Generator) -> dict[str, Any]:
 
 
 REVIEWS = Questions(
-    [{"review": own, "price": 12.5, "country": "nl"} for own in (*TEXTS[:2], "", MARKUP)],
+    [{"review": text, "price": 12.5, "country": "nl"} for text in (*TEXTS[:2], "", MARKUP)],
     _review,
 )
 
@@ -202,7 +202,9 @@ def _picture(random: Generator) -> Any:
     return random.integers(0, random.integers(2, 256), size, np.uint8)
 
 
-SHOWN = Questions([*(own for own, _ in PICTURES[:3]), np.full((3, 13, 9), 77, np.uint8)], _picture)
+SHOWN = Questions(
+    [*(pixels for pixels, _ in PICTURES[:3]), np.full((3, 13, 9), 77, np.uint8)], _picture
+)
 SALES = [10 + 3 * np.sin(t / 3) + 0.05 * t + t * 7919 % 13 / 20 for t in range(150)]
 
 
@@ -270,27 +272,27 @@ def shop(name: str, steps: int, random: Generator, first: int = 0) -> dict[str, 
 
 def shop_rows() -> dict[str, list[Any]]:
     """The panel that is learned from."""
-    random, found = np.random.default_rng(3), dict[str, list[Any]]()
+    random, columns = np.random.default_rng(3), dict[str, list[Any]]()
     for name in SHOPS:
-        own = shop(name, 70, random)
-        for key, value in own.items():
-            found.setdefault(key, []).extend(
+        series = shop(name, 70, random)
+        for key, value in series.items():
+            columns.setdefault(key, []).extend(
                 value[:70] if isinstance(value, list) else [value] * 70
             )
-    return found
+    return columns
 
 
 def _shop(random: Generator) -> dict[str, Any]:
-    own = shop(
+    columns = shop(
         str(random.choice([*SHOPS, "new"])),
         int(random.integers(20, 60)),
         random,
         int(random.integers(0, 300)),
     )
-    own["sales"] = [
-        None if 2 < k < 15 and random.random() < 0.1 else v for k, v in enumerate(own["sales"])
+    columns["sales"] = [
+        None if 2 < k < 15 and random.random() < 0.1 else v for k, v in enumerate(columns["sales"])
     ]
-    return own
+    return columns
 
 
 PANEL = Questions([shop("a", 30, np.random.default_rng(9))], _shop)

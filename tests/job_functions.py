@@ -18,7 +18,7 @@ def squared(tell: ProgressCallback, number: int) -> int:
 
 
 @work
-def told(tell: ProgressCallback, value: Any) -> Any:
+def surroundings(tell: ProgressCallback, value: Any) -> Any:
     """What came, and where."""
     threads = os.environ["OMP_NUM_THREADS"]
     return {"value": value, "pid": os.getpid(), "threads": threads, "rank": os.environ.get("RANK")}

@@ -382,13 +382,13 @@ def test_gathering_is_strict_or_skips(tmp_path: Path) -> None:
     strict = gather([sound, faulty], ReadOptions())
     with pytest.raises(DataError) as error:
         list(strict)
-    told = [
+    messages = [
         f"  {faulty}:{2 * k + 3}: expected 2 columns, found 3 (unquoted comma?)" for k in range(3)
     ]
     assert str(error.value) == "\n".join(
         [
             f"33 problems in {sound}, {faulty}",
-            *told,
+            *messages,
             "    and 30 more like it",
             "Fix the lines, or use --skip-bad to leave them out.",
         ]

@@ -69,7 +69,7 @@ class SearchStep(NamedTuple):
     content: str
     task: str
     columns: dict[str, Any]
-    said: dict[str, Any] = {}  # noqa: RUF012
+    options: dict[str, Any] = {}  # noqa: RUF012
     settings: tuple[str, ...] = ()
 
 
@@ -79,7 +79,7 @@ class Question(NamedTuple):
     name: str
     content: str
     answers: set[str]
-    said: dict[str, Any] = {}  # noqa: RUF012
+    options: dict[str, Any] = {}  # noqa: RUF012
 
 
 def tagged(row: Maker) -> dict[str, list[str]]:
@@ -480,27 +480,27 @@ def roles(config: RunConfig) -> dict[str, Any]:
     return {**config.data.table(), **config.model.table()}
 
 
-@pytest.mark.parametrize("own", TAKEN, ids=lambda own: own.name)
-def test_what_a_file_is_taken_for(own: SearchStep, tmp_path: Path) -> None:
-    path = written(tmp_path, own.name, own.content)
-    config, messages = infer({"train": [path], **own.said}, None, own.settings)
-    assert config.task == own.task
-    found = roles(config)
-    assert {key: found[key] for key in own.columns} == own.columns
-    told = [message.text.partition(":")[0] for message in messages]
-    assert "task" in told, "every decision has a line"
-    for key in {*own.columns} - {"header", "ids"}:
-        assert key in own.said or any(line.endswith(key) for line in told)
-    assert ("header" in own.columns) == any("the first line is a row" in line for line in told)
+@pytest.mark.parametrize("case", TAKEN, ids=lambda case: case.name)
+def test_what_a_file_is_taken_for(case: SearchStep, tmp_path: Path) -> None:
+    path = written(tmp_path, case.name, case.content)
+    config, messages = infer({"train": [path], **case.options}, None, case.settings)
+    assert config.task == case.task
+    roles_inferred = roles(config)
+    assert {key: roles_inferred[key] for key in case.columns} == case.columns
+    keys = [message.text.partition(":")[0] for message in messages]
+    assert "task" in keys, "every decision has a line"
+    for key in {*case.columns} - {"header", "ids"}:
+        assert key in case.options or any(line.endswith(key) for line in keys)
+    assert ("header" in case.columns) == any("the first line is a row" in line for line in keys)
 
 
-@pytest.mark.parametrize("own", ASKED, ids=lambda own: own.name)
-def test_what_columns_do_not_tell_is_asked(own: Question, tmp_path: Path) -> None:
-    path = written(tmp_path, own.name, own.content)
-    with pytest.raises(Undecided) as asked:
-        infer({"train": [path], **own.said}, None, [])
-    assert {*asked.value.choices.values()} == own.answers
-    assert str(asked.value).startswith(f"{path}:2: the columns do not tell what to learn:")
+@pytest.mark.parametrize("case", ASKED, ids=lambda case: case.name)
+def test_what_columns_do_not_tell_is_asked(case: Question, tmp_path: Path) -> None:
+    path = written(tmp_path, case.name, case.content)
+    with pytest.raises(Undecided) as error:
+        infer({"train": [path], **case.options}, None, [])
+    assert {*error.value.choices.values()} == case.answers
+    assert str(error.value).startswith(f"{path}:2: the columns do not tell what to learn:")
 
 
 @pytest.fixture
@@ -510,14 +510,14 @@ def ensue(
     return commands_in(tmp_path, capsys, monkeypatch)
 
 
-@pytest.mark.parametrize("own", ASKED, ids=lambda own: own.name)
-def test_every_answer_can_be_pasted(own: Question, tmp_path: Path, ensue: Ensue) -> None:
-    written(tmp_path, own.name, own.content)
-    said = [word for key, value in own.said.items() for word in (f"--{key}", value)]
-    code, _, err = ensue("train", own.name, *said, "--dry-run")
+@pytest.mark.parametrize("case", ASKED, ids=lambda case: case.name)
+def test_every_answer_can_be_pasted(case: Question, tmp_path: Path, ensue: Ensue) -> None:
+    written(tmp_path, case.name, case.content)
+    options = [word for key, value in case.options.items() for word in (f"--{key}", value)]
+    code, _, err = ensue("train", case.name, *options, "--dry-run")
     assert code == 2
     commands = [line.strip() for line in err.splitlines() if line.startswith("  ensue train ")]
-    assert len(commands) == len(own.answers)
+    assert len(commands) == len(case.answers)
     for command in commands:
         code, out, err = ensue(*shlex.split(command)[1:])
         assert code == 0, err
@@ -529,13 +529,13 @@ def test_what_is_said_of_a_series_is_not_passed_over(tmp_path: Path, ensue: Ensu
     shops = csv("day,shop,sales", lambda m, k: (DAYS[k // 2], "ab"[k % 2], m.number()))
     written(tmp_path, "shops.csv", shops)
     written(tmp_path, "sales.csv", csv("day,sales", lambda m, k: (DAYS[k], m.number())))
-    asked = ("--task", "forecast", "--target", "sales", "--horizon", "3", "--dry-run")
+    options = ("--task", "forecast", "--target", "sales", "--horizon", "3", "--dry-run")
     for words, key, value in (
         (("sales.csv",), "time", "day"),
         (("sales.csv", "--time", ""), "time", ""),
         (("shops.csv", "--group", "shop"), "ids", ["shop"]),
     ):
-        code, out, err = ensue("train", *words, *asked)
+        code, out, err = ensue("train", *words, *options)
         assert code == 0, err
         assert tomllib.loads(out)["model"][key] == value
 
@@ -561,7 +561,7 @@ def test_columns_beside_a_text_are_named(tmp_path: Path, ensue: Ensue) -> None:
     )
     path = written(tmp_path, "reviews.csv", content)
     _, messages = infer({"train": [path]}, None, [])
-    (line,) = [own.text for own in messages if own.text.startswith("not used: ")]
+    (line,) = [message.text for message in messages if message.text.startswith("not used: ")]
     assert line.startswith("not used: id (an identifier), price (")
     assert line.endswith("; learn from them, too, with --columns price,land")
     code, out, err = ensue("train", path, *line.rpartition("with ")[2].split(), "--dry-run")
@@ -570,24 +570,26 @@ def test_columns_beside_a_text_are_named(tmp_path: Path, ensue: Ensue) -> None:
     assert "not used: id (an identifier)\n" in err
 
 
-@pytest.mark.parametrize("said", [[], ["model.horizon=5"]])
-def test_columns_beside_a_series_are_named(said: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("settings", [[], ["model.horizon=5"]])
+def test_columns_beside_a_series_are_named(settings: list[str], tmp_path: Path) -> None:
     """A text next to dates and numbers was silently ignored."""
     content = csv(
         "ticket_id,day,subject,hours",
         lambda m, k: (1000 + k, DAYS[k], m.text(6), m.number()),
     )
     path = written(tmp_path, "tickets.csv", content)
-    inferred = infer({"train": [path], "label": "hours"}, "forecast", said)
-    (line,) = [own.text for own in inferred.messages if own.text.startswith("not used: ")]
+    inferred = infer({"train": [path], "label": "hours"}, "forecast", settings)
+    (line,) = [
+        message.text for message in inferred.messages if message.text.startswith("not used: ")
+    ]
     assert line == "not used: ticket_id (an identifier), subject (texts, 6 words on average)"
     parts = csv("year,month,sales", lambda m, k: (2010 + k // 12, k % 12 + 1, m.number()))
-    _, messages = infer({"train": [written(tmp_path, "sales.csv", parts)]}, None, said)
-    assert not any(own.text.startswith("not used: ") for own in messages)
+    _, messages = infer({"train": [written(tmp_path, "sales.csv", parts)]}, None, settings)
+    assert not any(message.text.startswith("not used: ") for message in messages)
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (
             csv("day,sales", lambda m, k: (DAYS[k % 100], m.draw.randrange(200, 260))),
@@ -600,10 +602,10 @@ def test_columns_beside_a_series_are_named(said: list[str], tmp_path: Path) -> N
     ],
 )
 def test_what_keeps_dates_and_numbers_from_being_a_series_is_said(
-    content: str, told: str, tmp_path: Path
+    content: str, message: str, tmp_path: Path
 ) -> None:
     """The error used to ask for a text, which such a file does not have."""
-    with pytest.raises(DataError, match=told):
+    with pytest.raises(DataError, match=message):
         infer({"train": [written(tmp_path, "sales.csv", content)]}, None, [])
 
 
@@ -611,17 +613,19 @@ def test_what_was_said_is_not_told_as_found_out(tmp_path: Path) -> None:
     """`model.several: true` was reported despite `--set model.several=false`."""
     rows = jsonl(lambda m, k: {"plot": m.text(), "genres": [m.one_of("a", "b"), "c"]})
     path = written(tmp_path, "genres.jsonl", rows)
-    told = [own.text for own in infer({"train": [path]}, None, []).messages]
-    assert "model.several: true" in told
-    told = [own.text for own in infer({"train": [path]}, None, ["model.several=false"]).messages]
-    assert not any("several:" in own for own in told)
+    texts = [message.text for message in infer({"train": [path]}, None, []).messages]
+    assert "model.several: true" in texts
+    texts = [
+        message.text for message in infer({"train": [path]}, None, ["model.several=false"]).messages
+    ]
+    assert not any("several:" in text for text in texts)
 
 
 def test_python_asks_in_the_words_of_python(tmp_path: Path) -> None:
     rows = [{"text": Maker().text(), "topic": "abc"[k % 3], "mood": "xy"[k % 2]} for k in range(60)]
-    with pytest.raises(DataError, match=r"which columns are meant") as asked:
+    with pytest.raises(DataError, match=r"which columns are meant") as error:
         Classifier().fit(pd.DataFrame(rows))
-    assert "fit(…, text='text', label='mood')" in str(asked.value)
+    assert "fit(…, text='text', label='mood')" in str(error.value)
 
 
 def test_nothing_to_learn_from_is_said(tmp_path: Path) -> None:
@@ -635,7 +639,9 @@ def test_nothing_to_learn_from_is_said(tmp_path: Path) -> None:
 
 
 def column(name: str, values: Sequence[Any]) -> Kind:
-    return column_of([Row(Place("f", k), {name: own}) for k, own in enumerate(values)], name).kind
+    return column_of(
+        [Row(Place("f", k), {name: value}) for k, value in enumerate(values)], name
+    ).kind
 
 
 @pytest.mark.parametrize(
