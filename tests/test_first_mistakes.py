@@ -58,7 +58,7 @@ def test_texts_alone_do_not_lose_their_first_words(ensue: Ensue, tmp_path: Path)
 @pytest.mark.parametrize("rates", ["inf", "1e400", "nan", "0", "0.1,-1", ""])
 def test_steps_of_a_descent_are_numbers_above_zero(ensue: Ensue, rates: str) -> None:
     code, _, err = ensue("lab", "--rates", rates)
-    assert (code, "--rates: expected numbers" in err) == (2, True)
+    assert (code, "--rates: expected comma-separated numbers > 0" in err) == (2, True)
 
 
 @pytest.mark.parametrize("indent", [None, 1])
