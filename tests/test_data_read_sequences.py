@@ -90,7 +90,7 @@ def test_a_long_table_gives_sequences_of_vectors(tmp_path: Path) -> None:
             [
                 (
                     7,
-                    "sequence 'a' has begun on line 2 and ended: the lines of a sequence must "
+                    "sequence 'a' began on line 2 and has ended: the lines of a sequence must "
                     "be consecutive",
                     0,
                 ),

@@ -532,8 +532,8 @@ REFUSED = {
     ),
     "context": (
         {"attend_output": "context"},
-        "attend_output: expected 'combined' with attention 'additive'; the context alone knows the "
-        "word before with dot, general, concat only",
+        "attend_output: expected 'combined' with attention 'additive'; only with "
+        "dot, general, concat does the context know the previous word",
     ),
     "sampling": ({"sampling": 1.5}, "model.sampling: expected a number ≤ 1, got 1.5"),
     "smoothing": ({"smoothing": 1.0}, "model.smoothing: expected a number < 1, got 1.0"),

@@ -489,7 +489,7 @@ def test_the_file_of_a_cell_never_runs_unasked(row: Row, tmp_path: Path, warm: W
     digest = sha256(mine.read_bytes()).hexdigest()
     for arguments, file in (
         (["train", "--run", "stopped"], "mine.py"),
-        (["train", "--run", "stopped", "--trust-cell"], "keeps no copy of its own"),
+        (["train", "--run", "stopped", "--trust-cell"], "has no copy"),
         (["evaluate", "run"], "run/model/cell.py"),
         (["predict", "run", questions], "run/model/cell.py"),
     ):
@@ -567,10 +567,10 @@ def test_a_task_goes_as_it_came() -> None:
         TASKS.register(task)
     other = type("Other", (type(task),), {"name": "other"})()
     other.options = (replace(task.options[0], help="Something else."),)
-    with pytest.raises(OptionError, match="other: --at-most means something else to tally"):
+    with pytest.raises(OptionError, match="other: --at-most has another meaning in tally"):
         TASKS.register(other)
     other.options, other.metrics = (), (replace(task.metrics[0], higher_is_better=True),)
-    with pytest.raises(OptionError, match="other: its metric mae is better the other way round"):
+    with pytest.raises(OptionError, match="other: its metric mae has the opposite direction"):
         TASKS.register(other)
     assert "within_one" in METRICS
     TASKS.unregister("tally")

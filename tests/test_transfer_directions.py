@@ -89,7 +89,7 @@ def test_a_backward_model_learns_what_stands_before() -> None:
 
 def test_a_backward_model_does_not_write_and_is_not_exported(ways: tuple[Path, Path]) -> None:
     back = load(ways[1])
-    with pytest.raises(OptionError, match=r"cannot go on from a prompt: .*direction = forward"):
+    with pytest.raises(OptionError, match=r"cannot continue a prompt: .*direction = forward"):
         back.task.generates.writer(back, "the fine")
     with pytest.raises(OptionError, match=r"reads from the right .*cannot be exported; train with"):
         back.task.exported(back)

@@ -400,8 +400,8 @@ def test_a_run_keeps_its_files_and_comes_out_the_same(ensue: Ensue, tmp_path: Pa
         ),
         (
             ("table.csv", "--unlabelled", "more.csv"),
-            "--unlabelled: an option of classify alone, so these files were read for that task; "
-            "without it the task is inferred",
+            "--unlabelled: only classify has this option, so the task is classify; "
+            "leave it out to infer the task",
         ),
     ],
 )
@@ -419,7 +419,9 @@ def test_what_cannot_be_learned_from_is_refused(
 
 
 def test_python_refuses_it_too() -> None:
-    with pytest.raises(OptionError, match="unlabelled=: a regress model learns from rows with"):
+    with pytest.raises(
+        OptionError, match="unlabelled=: a regress model learns only from rows with"
+    ):
         Regressor(**SMALL).fit([("a", 1.0), ("b", 2.0)] * 6, unlabelled=["c"])
     refused = {
         "a text": r"or a file that is there, got 'a text'; one text alone is \[text\]",
