@@ -1,4 +1,4 @@
-"""`Target`: one kind of thing that is predicted, whatever it is predicted from."""
+"""`Target`: one kind of target, for any input."""
 
 from __future__ import annotations
 
@@ -29,14 +29,13 @@ from ensue.tasks.targets.exported import Answering
 
 @runtime_checkable
 class Readable(Protocol):
-    """An input that is no text but can be shown as one, such as the row of a table."""
+    """An input that is not a text but can be shown as one, such as the row of a table."""
 
     def as_text(self) -> str: ...
 
 
 def shown_texts(inputs: object) -> list[str]:
-    """What is shown of an input, each of its texts on one line; "" where it is neither a text nor
-    readable."""
+    """The displayed texts of an input, each on one line; "" for inputs that are not readable."""
     if isinstance(inputs, str):
         return [" ".join(inputs.split())]
     if isinstance(inputs, tuple):
@@ -46,8 +45,8 @@ def shown_texts(inputs: object) -> list[str]:
 
 @dataclass(frozen=True)
 class Classified(Answer):
-    """label: the most probable class ("" where several labels may be there); labels: all that
-    are there; probabilities: by class, the most probable first.
+    """label: the most probable class ("" for multi-label answers); labels: all predicted labels;
+    probabilities: by class, most probable first.
 
     >>> Classified("good", ("good",), {"good": 0.75, "bad": 0.25}).as_line("a fine film")
     'good\\t0.7500\\ta fine film'
@@ -58,9 +57,9 @@ class Classified(Answer):
     probabilities: Mapping[str, float]
 
     def as_line(self, inputs: object) -> str:
-        """label, probability and input, with tabs between; the white space of the input is one
-        space each, so that an answer is a line. Several labels stand with commas between, and
-        the probability is that of the least probable of them."""
+        """label, probability and input, separated by tabs. White space of the input becomes single
+        spaces, so an answer is one line. Several labels are separated by commas, with the
+        probability of the least probable one."""
         chosen = ",".join(self.labels)
         probability = f"{self.probability:.4f}" if self.labels else ""
         return tabbed(chosen, probability, *shown_texts(inputs)).rstrip("\t")
