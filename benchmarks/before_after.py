@@ -37,10 +37,10 @@ DIGITS, PANEL = 10_000, 125
 
 
 class Answers(NamedTuple):
-    """rows: what each row adds to the score, and its count; said: the answers, as JSON."""
+    """rows: what each row adds to the score, and its count; answers: the answers, as JSON."""
 
     rows: np.ndarray
-    said: list[Any]
+    answers: list[Any]
     seconds: float
 
 
@@ -71,15 +71,15 @@ def _counted(each: Sequence[float]) -> np.ndarray:
 
 
 def _same(key: str) -> Callable[[list[Any], Path], np.ndarray]:
-    def score(said: list[Any], folder: Path) -> np.ndarray:
-        pairs = zip(said, _truth(folder), strict=True)
+    def score(replies: list[Any], folder: Path) -> np.ndarray:
+        pairs = zip(replies, _truth(folder), strict=True)
         return _counted([float(answer[key] == gold) for answer, gold in pairs])
 
     return score
 
 
-def _squares(said: list[Any], folder: Path) -> np.ndarray:
-    pairs = zip(said, _truth(folder), strict=True)
+def _squares(replies: list[Any], folder: Path) -> np.ndarray:
+    pairs = zip(replies, _truth(folder), strict=True)
     return _counted([(answer["value"] - gold) ** 2 for answer, gold in pairs])
 
 
@@ -116,8 +116,8 @@ def _tags(folder: Path) -> tuple[Sequence[object], Sequence[object]]:
     return ("learned.conll", "--test", "scored.conll"), ("scored.conll",)
 
 
-def _tag_score(said: list[Any], folder: Path) -> np.ndarray:
-    return default_labels.right(_truth(folder), [answer["labels"] for answer in said])
+def _tag_score(replies: list[Any], folder: Path) -> np.ndarray:
+    return default_labels.right(_truth(folder), [answer["labels"] for answer in replies])
 
 
 def _dates(folder: Path) -> tuple[Sequence[object], Sequence[object]]:
@@ -150,10 +150,10 @@ def _panel(folder: Path) -> tuple[Sequence[object], Sequence[object]]:
     default_panels.written(values, folder / "whole.csv")
     lines = (folder / "whole.csv").read_text().splitlines()
     steps = default_panels.STEPS
-    kept = [lines[0]]
+    panel_lines = [lines[0]]
     for k in range(PANEL):
-        kept += lines[1 + k * steps : 1 + (k + 1) * steps - ahead]
-    (folder / "panel.csv").write_text("\n".join(kept) + "\n")
+        panel_lines += lines[1 + k * steps : 1 + (k + 1) * steps - ahead]
+    (folder / "panel.csv").write_text("\n".join(panel_lines) + "\n")
     unit = values[:, :-ahead].std(1)
     truth = [(values[k, -ahead:] / unit[k]).tolist() for k in range(len(shops))]
     (folder / "truth.json").write_text(json.dumps(truth))
@@ -161,15 +161,15 @@ def _panel(folder: Path) -> tuple[Sequence[object], Sequence[object]]:
     return ("panel.csv",), ("panel.csv",)
 
 
-def _steps(said: list[Any], folder: Path) -> np.ndarray:
+def _steps(replies: list[Any], folder: Path) -> np.ndarray:
     """Absolute errors of the first steps ahead, as many as both the answers and the truth have; of
     a panel in units of each series, added up by series."""
     truth, units = _truth(folder), folder / "unit.json"
     unit = json.loads(units.read_text()) if units.exists() else [1.0] * len(truth)
-    ahead = len(said) // len(truth)
+    ahead = len(replies) // len(truth)
     rows = []
     for k, gold in enumerate(truth):
-        steps = said[k * ahead : (k + 1) * ahead][: len(gold)]
+        steps = replies[k * ahead : (k + 1) * ahead][: len(gold)]
         values = [next(iter(step["expected"].values()))["value"] / unit[k] for step in steps]
         rows.append([abs(value - y) for value, y in zip(values, gold, strict=False)])
     if len(rows) == 1:
@@ -230,11 +230,11 @@ def run(root: Path, core: int, folder: Path, name: str, words: Sequence[object])
 
 def answers(root: Path, core: int, one: Set) -> Answers:
     with scratch() as folder:
-        train, asked = one.write(folder)
+        train, words = one.write(folder)
         seconds = run(root, core, folder, "log", ["train", *train, "--run", "run", "--quiet"])
-        run(root, core, folder, "said.jsonl", ["predict", "run", *asked, "--json"])
-        said = [json.loads(line) for line in (folder / "said.jsonl").read_text().splitlines()]
-        return Answers(one.score(said, folder), said, seconds)
+        run(root, core, folder, "said.jsonl", ["predict", "run", *words, "--json"])
+        rows = [json.loads(line) for line in (folder / "said.jsonl").read_text().splitlines()]
+        return Answers(one.score(rows, folder), rows, seconds)
 
 
 def measured(name: str, before: Path) -> None:
@@ -242,7 +242,7 @@ def measured(name: str, before: Path) -> None:
     with ThreadPoolExecutor(2) as pool:
         old, new = pool.map(answers, (before, HERE), (0, 1), (one, one))
     off, low, high = paired(new.rows, old.rows, mean)
-    same = "the same answers" if old.said == new.said else "other answers"
+    same = "the same answers" if old.answers == new.answers else "other answers"
     scores = f"{mean(old.rows.sum(0)):.5g} → {mean(new.rows.sum(0)):.5g}"
     better = "more is better" if one.better > 0 else "less is better"
     took = f"{old.seconds:.1f} → {new.seconds:.1f} s ({old.seconds / new.seconds:.2f} ×)"
@@ -254,9 +254,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Two checkouts on the same files.")
     parser.add_argument("--before", type=Path, required=True, help="the other checkout")
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(SETS))
-    asked = parser.parse_args()
-    for name in asked.names or SETS:
-        measured(name, asked.before.resolve())
+    arguments = parser.parse_args()
+    for name in arguments.names or SETS:
+        measured(name, arguments.before.resolve())
 
 
 if __name__ == "__main__":

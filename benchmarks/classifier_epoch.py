@@ -108,15 +108,15 @@ def main() -> None:
     options = argparse.ArgumentParser()
     options.add_argument("--batches", type=int, default=60)
     options.add_argument("--threads", type=int, default=torch.get_num_threads())
-    given = options.parse_args()
+    arguments = options.parse_args()
     folder = os.environ.get("ENSUE_DATA")
     if not folder:
         sys.exit("ENSUE_DATA: expected the folder of the data sets, got nothing")
-    torch.set_num_threads(given.threads)
+    torch.set_num_threads(arguments.threads)
     torch.manual_seed(1)
     columns, words = read_columns(Path(folder))
     source = SequenceSource(columns, None, seed=1, budget=ROWS * LONGEST, most_rows=ROWS)
-    near = source.batches(0)[: given.batches]
+    near = source.batches(0)[: arguments.batches]
     shuffled = np.array_split(
         np.random.default_rng(1).permutation(len(columns)), len(columns) // ROWS
     )
@@ -129,7 +129,7 @@ def main() -> None:
     }
     steps = {name: stepper(model) for name, model in models.items()}
     seconds: dict[str, list[float]] = {name: [] for name in models}
-    for k in range(given.batches):
+    for k in range(arguments.batches):
         for name, step in steps.items():
             rows = shuffled[k] if "shuffled" in name else near[k]
             began = time.perf_counter()
@@ -140,14 +140,17 @@ def main() -> None:
     loose = np.mean(
         [columns.lengths[r].sum() / (len(r) * columns.lengths[r].max()) for r in shuffled]
     )
-    print(f"IMDB, {given.batches - 1} batches of up to {ROWS} reviews, {given.threads} threads")
+    print(
+        f"IMDB, {arguments.batches - 1} batches of up to {ROWS} reviews, "
+        f"{arguments.threads} threads"
+    )
     print(f"real tokens in a padded batch: {share:.1%} bucketed, {loose:.1%} shuffled")
     print(f"{'':18}ms a batch  an epoch    times ensue's")
-    for name, own in seconds.items():
-        total = sum(own)
-        epoch = total / len(own) * len(source.batches(0))
+    for name, times in seconds.items():
+        total = sum(times)
+        epoch = total / len(times) * len(source.batches(0))
         ratio = total / sum(seconds["ensue"])
-        print(f"{name:18}{total / len(own) * 1e3:9.1f}{epoch:9.0f} s{ratio:12.2f}×")
+        print(f"{name:18}{total / len(times) * 1e3:9.1f}{epoch:9.0f} s{ratio:12.2f}×")
 
 
 if __name__ == "__main__":

@@ -57,16 +57,16 @@ def treebank(part: str = "train") -> Iterator[list[list[str]]]:
 
 
 def tags(part: str = "train") -> list[Sentence]:
-    return [([w[1] for w in own], [w[3] for w in own]) for own in treebank(part)]
+    return [([w[1] for w in words], [w[3] for w in words]) for words in treebank(part)]
 
 
 def spans() -> list[Sentence]:
     """Runs of proper nouns: as B- and I- with what the first is in its sentence."""
-    draw, found = random.Random(3), []
-    for own in treebank():
-        tokens = [w[1].lower() if draw.random() < SMALL else w[1] for w in own]
+    draw, sentences_with_spans = random.Random(3), []
+    for sentence in treebank():
+        tokens = [w[1].lower() if draw.random() < SMALL else w[1] for w in sentence]
         labels, kind = [], ""
-        for word in own:
+        for word in sentence:
             if word[3] != "PROPN":
                 kind = ""
                 labels.append("O")
@@ -74,8 +74,8 @@ def spans() -> list[Sentence]:
             begins = not kind
             kind = kind or _kind(word[7])
             labels.append(f"{'B' if begins else 'I'}-{kind}")
-        found.append((tokens, labels))
-    return found
+        sentences_with_spans.append((tokens, labels))
+    return sentences_with_spans
 
 
 def _kind(relation: str) -> str:
@@ -102,28 +102,28 @@ OFFICIAL: dict[str, tuple[Callable[[], Split], bool]] = {  # opened where they a
 # --- scores --------------------------------------------------------------------------------------
 
 
-def right(gold: list[list[str]], said: list[list[str]]) -> np.ndarray:
-    pairs = list(zip(gold, said, strict=True))
+def right(gold: list[list[str]], predicted: list[list[str]]) -> np.ndarray:
+    pairs = list(zip(gold, predicted, strict=True))
     same = [sum(a == b for a, b in zip(*pair, strict=True)) for pair in pairs]
     return np.array([[s, len(g)] for s, (g, _) in zip(same, pairs, strict=True)], float)
 
 
 def found_spans(labels: list[str]) -> set[tuple[int, int, str]]:
     """First and last step and kind; an I- that follows nothing of its kind begins a span."""
-    found, begin, kind = set(), 0, ""
+    span_set, begin, kind = set(), 0, ""
     for at, label in enumerate([*labels, "O"]):
-        head, _, own = label.partition("-")
-        if kind and (head != "I" or own != kind):
-            found.add((begin, at - 1, kind))
+        head, _, name = label.partition("-")
+        if kind and (head != "I" or name != kind):
+            span_set.add((begin, at - 1, kind))
             kind = ""
-        if own and not kind:
-            begin, kind = at, own
-    return found
+        if name and not kind:
+            begin, kind = at, name
+    return span_set
 
 
-def span_counts(gold: list[list[str]], said: list[list[str]]) -> np.ndarray:
+def span_counts(gold: list[list[str]], predicted: list[list[str]]) -> np.ndarray:
     """Spans that are right, and those of both together."""
-    both = [(found_spans(g), found_spans(s)) for g, s in zip(gold, said, strict=True)]
+    both = [(found_spans(g), found_spans(s)) for g, s in zip(gold, predicted, strict=True)]
     return np.array([[len(g & s), len(g) + len(s)] for g, s in both], float)
 
 
@@ -137,16 +137,16 @@ def f1(sums: np.ndarray) -> float:
 def features(tokens: list[str], at: int) -> list[str]:
     """The usual ones of python-crfsuite's own example, without part-of-speech tags."""
     word = tokens[at]
-    found = ["bias", f"w={word.lower()}", f"s3={word[-3:]}", f"s2={word[-2:]}"]
-    found += [f"upper={word.isupper()}", f"title={word.istitle()}", f"digit={word.isdigit()}"]
+    names = ["bias", f"w={word.lower()}", f"s3={word[-3:]}", f"s2={word[-2:]}"]
+    names += [f"upper={word.isupper()}", f"title={word.istitle()}", f"digit={word.isdigit()}"]
     for off, name in ((-1, "before"), (1, "after")):
         if 0 <= at + off < len(tokens):
             near = tokens[at + off]
-            found += [f"{name}:w={near.lower()}", f"{name}:title={near.istitle()}"]
-            found.append(f"{name}:upper={near.isupper()}")
+            names += [f"{name}:w={near.lower()}", f"{name}:title={near.istitle()}"]
+            names.append(f"{name}:upper={near.isupper()}")
         else:
-            found.append(f"{name}:none")
-    return found
+            names.append(f"{name}:none")
+    return names
 
 
 def crfsuite(name: str, settings: dict[str, float], split: Split, scored: Callable) -> Peer:
@@ -161,8 +161,8 @@ def crfsuite(name: str, settings: dict[str, float], split: Split, scored: Callab
         trainer.train(str(folder / "model"))
         tagger = pycrfsuite.Tagger()
         tagger.open(str(folder / "model"))
-        said = [tagger.tag([features(t, k) for k in range(len(t))]) for t, _ in outer]
-    return Peer(name, scored([labels for _, labels in outer], said), seconds[0])
+        predicted = [tagger.tag([features(t, k) for k in range(len(t))]) for t, _ in outer]
+    return Peer(name, scored([labels for _, labels in outer], predicted), seconds[0])
 
 
 PEERS = {
@@ -177,11 +177,11 @@ def default(split: Split, scored: Callable) -> Default:
             text = "\n\n".join("\n".join(map("\t".join, zip(*r, strict=True))) for r in rows)
             Path(folder / f"{name}.conll").write_text(text + "\n")
         seconds = trained(folder, "learned.conll", "--test", "scored.conll")
-        found = evaluated(folder)
-        said = ensue("predict", "run", "scored.conll", "--json", folder=folder)
-        answers = [json.loads(line)["labels"] for line in said.splitlines() if line.strip()]
+        evaluation = evaluated(folder)
+        output = ensue("predict", "run", "scored.conll", "--json", folder=folder)
+        answers = [json.loads(line)["labels"] for line in output.splitlines() if line.strip()]
         rows = scored([labels for _, labels in split[1]], answers)
-        return Default(rows, seconds, found["baselines"], described(folder))
+        return Default(rows, seconds, evaluation["baselines"], described(folder))
 
 
 def main() -> None:
@@ -190,7 +190,7 @@ def main() -> None:
         split = make()
         scored = span_counts if is_spans else right
         score: Score = f1 if is_spans else mean
-        peers = [crfsuite(key, own, split, scored) for key, own in PEERS.items()]
+        peers = [crfsuite(key, peer, split, scored) for key, peer in PEERS.items()]
         what = f"{name}, {'span F1' if is_spans else 'accuracy'}"
         report(what, default(split, scored), peers, score)
 

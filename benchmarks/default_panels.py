@@ -40,8 +40,8 @@ def panel(count: int, seed: int = 4) -> np.ndarray:
         drift[:, k] = 0.95 * drift[:, k - 1] - 0.3 * np.tanh(drift[:, k - 1]) ** 3
         drift[:, k] += 0.3 * draw.normal(size=count)
     wave = np.sin(2 * np.pi * t / 31 + phase)
-    found = week[t % WEEK] + wave + drift + 0.2 * draw.normal(size=(count, STEPS))
-    return np.round(level * (1 + size * found), 3)
+    shares = week[t % WEEK] + wave + drift + 0.2 * draw.normal(size=(count, STEPS))
+    return np.round(level * (1 + size * shares), 3)
 
 
 def written(values: np.ndarray, path: Path) -> None:
@@ -50,7 +50,9 @@ def written(values: np.ndarray, path: Path) -> None:
         out = csv.writer(file)
         out.writerow(("day", "shop", "sales"))
         for k, series in enumerate(values):
-            out.writerows((day, f"shop{k:03}", own) for day, own in zip(days, series, strict=True))
+            out.writerows(
+                (day, f"shop{k:03}", values) for day, values in zip(days, series, strict=True)
+            )
 
 
 def columns(values: np.ndarray) -> dict[str, list[object]]:
@@ -67,7 +69,7 @@ def seasonal_naive(values: np.ndarray, origins: range, horizon: int) -> np.ndarr
 
 def each_linear(values: np.ndarray, origins: range, horizon: int) -> np.ndarray:
     begin = origins[0]
-    found = []
+    forecasts = []
     for series in values:
         middle, spread = series[:begin].mean(), series[:begin].std()
         z = (series - middle) / spread
@@ -75,16 +77,18 @@ def each_linear(values: np.ndarray, origins: range, horizon: int) -> np.ndarray:
         x = np.stack([z[k - BACK : k] for k in rows])
         y = np.stack([z[k : k + horizon] for k in rows])
         w = np.linalg.solve(x.T @ x + RIDGE * np.eye(BACK), x.T @ y)
-        said = np.stack([z[k - BACK : k] for k in origins]) @ w
-        found.append(said * spread + middle)
-    return np.stack(found)
+        standard = np.stack([z[k - BACK : k] for k in origins]) @ w
+        forecasts.append(standard * spread + middle)
+    return np.stack(forecasts)
 
 
-def errors(said: np.ndarray, values: np.ndarray, origins: range, unit: np.ndarray) -> np.ndarray:
+def errors(
+    forecasts: np.ndarray, values: np.ndarray, origins: range, unit: np.ndarray
+) -> np.ndarray:
     """What each series adds to the mean, and how many numbers."""
-    horizon = said.shape[2]
+    horizon = forecasts.shape[2]
     truth = np.stack([values[:, k : k + horizon] for k in origins], 1)
-    off = np.abs(said - truth) / unit[:, None, None]
+    off = np.abs(forecasts - truth) / unit[:, None, None]
     return np.stack([off.sum((1, 2)), np.full(len(values), off[0].size)], 1)
 
 
@@ -111,20 +115,23 @@ def main() -> None:
             horizon, parts = model.settings.horizon, model.settings.split
             begin = int(parts[0] + parts[1])
             origins = range(begin, STEPS - horizon + 1)
-            told = model.backtest(columns(values))
-            shaped = np.moveaxis(told.point, 0, 1)[..., 0].reshape(count, -1, horizon)
-            said = shaped[:, -len(origins) :]
+            backtest = model.backtest(columns(values))
+            shaped = np.moveaxis(backtest.point, 0, 1)[..., 0].reshape(count, -1, horizon)
+            forecasts = shaped[:, -len(origins) :]
         unit = values[:, :begin].std(1)
-        own = errors(said, values, origins, unit)
+        default_errors = errors(forecasts, values, origins, unit)
         peers = []
         for name, forecast in (("seasonal naive", seasonal_naive), ("linear each", each_linear)):
             with clocked() as clock:
                 rows = errors(forecast(values, origins, horizon), values, origins, unit)
             peers.append(Peer(name, rows, clock[0]))
-        print(f"{count} series: default {mean(own.sum(0)):.4f} ({seconds:.0f} s, {peak:.0f} MB)")
+        print(
+            f"{count} series: default {mean(default_errors.sum(0)):.4f} "
+            f"({seconds:.0f} s, {peak:.0f} MB)"
+        )
         print(f"    parts: {printed}; network's share {model.learned.mixture.share:.2f}")
         for peer in peers:
-            off, low, high = paired(own, peer.rows, mean)
+            off, low, high = paired(default_errors, peer.rows, mean)
             about = f"{off:+.4f} [{low:+.4f}, {high:+.4f}]"
             print(f"    {peer.name} {mean(peer.rows.sum(0)):.4f}: {about}", flush=True)
 

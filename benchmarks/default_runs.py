@@ -75,24 +75,24 @@ def trained(folder: Path, *words: object) -> float:
 
 
 def evaluated(folder: Path, *words: object) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(ensue("evaluate", "run", *words, "--json", folder=folder))
-    return found
+    scores: dict[str, Any] = json.loads(ensue("evaluate", "run", *words, "--json", folder=folder))
+    return scores
 
 
 def described(folder: Path) -> str:
     """The weights of the mixture, as `ensue runs` has them."""
     text = (folder / "run" / "card.md").read_text() if (folder / "run" / "card.md").exists() else ""
-    found = re.search(r"weights ([\d.]+) and ([\d.]+)", text)
-    return "" if found is None else f"{found[1]}/{found[2]}"
+    match = re.search(r"weights ([\d.]+) and ([\d.]+)", text)
+    return "" if match is None else f"{match[1]}/{match[2]}"
 
 
 @contextmanager
 def clocked() -> Iterator[list[float]]:
     """Processor seconds of what is inside."""
-    found: list[float] = []
+    times: list[float] = []
     begin = time.process_time()
-    yield found
-    found.append(time.process_time() - begin)
+    yield times
+    times.append(time.process_time() - begin)
 
 
 def mean(sums: np.ndarray) -> float:
@@ -122,16 +122,18 @@ def report(
 ) -> None:
     """One block of the table: the default, its parts, each peer, and the difference to the best of
     them. better: 1 where more is better, −1 where less is."""
-    own = scale * score(default.rows.sum(0))
-    parts = ", ".join(f"{key} {scale * own:.2f}" for key, own in default.baselines.items())
-    print(f"{name}: default {own:.2f} ({default.seconds:.0f} s) {default.model}", flush=True)
+    default_score = scale * score(default.rows.sum(0))
+    parts = ", ".join(f"{key} {scale * score:.2f}" for key, score in default.baselines.items())
+    print(
+        f"{name}: default {default_score:.2f} ({default.seconds:.0f} s) {default.model}", flush=True
+    )
     print(f"    parts: {parts}")
     best = max(peers, key=lambda peer: better * score(peer.rows.sum(0)))
     for peer in peers:
         mark = "*" if peer is best else " "
         value = scale * score(peer.rows.sum(0))
         print(f"  {mark} {peer.name}: {value:.2f} ({peer.seconds:.0f} s)")
-    off, low, high = (scale * own for own in paired(default.rows, best.rows, score))
+    off, low, high = (scale * bound for bound in paired(default.rows, best.rows, score))
     worse = (high < 0) if better > 0 else (low > 0)
-    said = "WORSE" if worse else "not worse"
-    print(f"    default − best peer: {off:+.2f} [{low:+.2f}, {high:+.2f}] {said}", flush=True)
+    verdict = "WORSE" if worse else "not worse"
+    print(f"    default − best peer: {off:+.2f} [{low:+.2f}, {high:+.2f}] {verdict}", flush=True)

@@ -77,13 +77,13 @@ def holt_winters(form: str) -> Forecast:
     def one(series: Array, split: Split) -> Array:
         from statsmodels.tsa.holtwinters import ExponentialSmoothing
 
-        found = []
+        forecasts = []
         for origin in split.origins:
             model = ExponentialSmoothing(
                 series[:origin], trend="add", seasonal=form, seasonal_periods=split.season
             )
-            found.append(model.fit().forecast(split.horizon))
-        return np.stack(found)
+            forecasts.append(model.fit().forecast(split.horizon))
+        return np.stack(forecasts)
 
     return lambda split: _each(split, one)
 
@@ -95,8 +95,8 @@ def sarima(order: Sequence[int], seasonal: Sequence[int], log: bool) -> Forecast
         y = np.log(series) if log else series
         parts = {"order": order, "seasonal_order": (*seasonal, split.season)}
         model = SARIMAX(y[: split.begin], **parts).fit(disp=False)
-        said = [model.apply(y[:k]).forecast(split.horizon) for k in split.origins]
-        return np.exp(np.stack(said)) if log else np.stack(said)
+        forecasts = [model.apply(y[:k]).forecast(split.horizon) for k in split.origins]
+        return np.exp(np.stack(forecasts)) if log else np.stack(forecasts)
 
     return lambda split: _each(split, one)
 
@@ -111,14 +111,14 @@ def autoregression(lags: int) -> Forecast:
         rows = np.stack([series[k - lags : k][::-1] for k in range(lags, split.begin)])
         x = np.concatenate([rows, waves[lags : split.begin]], 1)
         w = np.linalg.lstsq(x, series[lags : split.begin], rcond=None)[0]
-        found = []
+        windows = []
         for origin in split.origins:
             window = list(series[origin - lags : origin])
             for h in range(split.horizon):
-                seen = [*window[: -lags - 1 : -1], *waves[origin + h]]
-                window.append(float(np.dot(seen, w)))
-            found.append(window[lags:])
-        return np.array(found)
+                inputs = [*window[: -lags - 1 : -1], *waves[origin + h]]
+                window.append(float(np.dot(inputs, w)))
+            windows.append(window[lags:])
+        return np.array(windows)
 
     return lambda split: _each(split, one)
 
@@ -126,7 +126,7 @@ def autoregression(lags: int) -> Forecast:
 def linear(look_back: int, ridge: float = 1e-3) -> Forecast:
     """All steps at once from those before, off the last one; all targets share their weights."""
 
-    def said(split: Split) -> Array:
+    def forecast(split: Split) -> Array:
         middle, spread = split.values[: split.begin].mean(0), split.values[: split.begin].std(0)
         z = (split.values - middle) / spread
         last = range(look_back, split.begin - split.horizon + 1)
@@ -141,7 +141,7 @@ def linear(look_back: int, ridge: float = 1e-3) -> Forecast:
         each = out.reshape(z.shape[1], len(split.origins), split.horizon).transpose(1, 2, 0)
         return each * spread + middle
 
-    return said
+    return forecast
 
 
 def _windows(z: Array, origins: range, begin: int, end: int) -> Array:
@@ -209,13 +209,13 @@ def temperatures(steps: int, column: str = "TEMP") -> Callable[[], Table]:
         for row in rows:
             day = f"{row[1]}-{int(row[2]):02}-{int(row[3]):02}"
             days.setdefault(day, []).append(float(row[header.index(column)]))
-        found = [[day, f"{sum(own) / len(own):.2f}"] for day, own in days.items()]
+        lines = [[day, f"{sum(amounts) / len(amounts):.2f}"] for day, amounts in days.items()]
         peers = {
             "naive": seasonal_naive,
             "AR(14) + year": autoregression(14),
             "linear, 28": linear(28),
         }
-        return Table(["day", column], found[:steps], ("--horizon", 7), [column], 1, peers, 365.25)
+        return Table(["day", column], lines[:steps], ("--horizon", 7), [column], 1, peers, 365.25)
 
     return made
 
@@ -225,7 +225,7 @@ def hourly(column: str, steps: int) -> Callable[[], Table]:
 
     def made() -> Table:
         header, rows = _pollution()
-        kept = [
+        kept_rows = [
             [f"{r[1]}-{int(r[2]):02}-{int(r[3]):02} {int(r[4]):02}:00", r[header.index(column)]]
             for r in rows[:steps]
         ]
@@ -234,7 +234,7 @@ def hourly(column: str, steps: int) -> Callable[[], Table]:
             "AR(48)": autoregression(48),
             "linear, 168": linear(168),
         }
-        return Table(["time", column], kept, ("--horizon", 24), [column], 24, peers)
+        return Table(["time", column], kept_rows, ("--horizon", 24), [column], 24, peers)
 
     return made
 
@@ -285,35 +285,36 @@ def _measured(name: str, table: Table) -> None:
         with (folder / "series.csv").open("w", newline="") as file:
             csv.writer(file).writerows([table.header, *table.rows])
         seconds = trained(folder, "series.csv", *table.words)
-        found = evaluated(folder)
+        evaluation = evaluated(folder)
         model = package.load(folder / "run")
         columns = dict(zip(table.header, zip(*table.rows, strict=True), strict=True))
-        values = np.stack([np.array(columns[own], float) for own in table.targets], 1)
+        values = np.stack([np.array(columns[target], float) for target in table.targets], 1)
         horizon = model.settings.horizon
         begin = _begin(len(values), model.settings.split)
-        given = {own: list(column) for own, column in columns.items()}
-        for own in table.targets:
-            given[own] = [float(cell) for cell in given[own]]
-        told = model.backtest(given)  # with all steps before each origin, as `evaluate` has them
+        numbers = {name: list(column) for name, column in columns.items()}
+        for target in table.targets:
+            numbers[target] = [float(cell) for cell in numbers[target]]
+        # with all steps before each origin, as `evaluate` has them
+        backtest = model.backtest(numbers)
     split = Split(values, begin, horizon, table.season, table.year)
     unit = values[: table.scaled or begin].std(0) if values.shape[1] > 1 else np.ones(1)
     last = -len(split.origins)
-    every = (told.point, told.low, told.high, told.truth)
-    point, low, high, truth = (np.moveaxis(own, 0, 1)[last:] for own in every)
+    every = (backtest.point, backtest.low, backtest.high, backtest.truth)
+    point, low, high, truth = (np.moveaxis(part, 0, 1)[last:] for part in every)
     _same("the truth of the test part", truth, split.truth)
-    printed = found["scores"]["mae"]["value"]
+    printed = evaluation["scores"]["mae"]["value"]
     _same("the error that `evaluate` prints", np.abs(point - truth).mean(), printed)
-    held = float(((low <= split.truth) & (split.truth <= high)).mean())
-    default = Default(_blocks(point, split, unit), seconds, found["baselines"], "")
+    coverage = float(((low <= split.truth) & (split.truth <= high)).mean())
+    default = Default(_blocks(point, split, unit), seconds, evaluation["baselines"], "")
     peers, square = [], {"default": float((((point - split.truth) / unit) ** 2).mean())}
     for key, forecast in table.peers.items():
-        with clocked() as own:
-            said = forecast(split)
-        square[key] = float((((said - split.truth) / unit) ** 2).mean())
-        peers.append(Peer(key, _blocks(said, split, unit), own[0]))
+        with clocked() as target:
+            forecasts = forecast(split)
+        square[key] = float((((forecasts - split.truth) / unit) ** 2).mean())
+        peers.append(Peer(key, _blocks(forecasts, split, unit), target[0]))
     report(f"{name}, {horizon} ahead", default, peers, mean, 1.0, -1)
-    shares = ", ".join(f"{key} {own:.4g}" for key, own in square.items())
-    print(f"    90 % intervals hold {held:.1%}; squared errors: {shares}")
+    shares = ", ".join(f"{key} {error:.4g}" for key, error in square.items())
+    print(f"    90 % intervals hold {coverage:.1%}; squared errors: {shares}")
     print(f"    {model.task.describe(model)}", flush=True)
     mixture = model.learned.mixture
     for weight, member in zip(mixture.weights, mixture.members, strict=True):
@@ -333,9 +334,9 @@ def _begin(steps: int, split: Sequence[float]) -> int:
     return steps - round(steps * split[2])
 
 
-def _blocks(said: Array, split: Split, unit: Array) -> Array:
+def _blocks(forecasts: Array, split: Split, unit: Array) -> Array:
     """Errors and their number, for each horizon of origins; of a short part for each origin."""
-    off = (np.abs(said - split.truth) / unit).sum((1, 2))
+    off = (np.abs(forecasts - split.truth) / unit).sum((1, 2))
     size = split.horizon if len(off) >= FEW * split.horizon else 1
     block = np.arange(len(off)) // size
     count = np.full(len(off), float(split.horizon * split.values.shape[1]))

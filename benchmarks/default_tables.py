@@ -60,12 +60,12 @@ PEERS: dict[bool, dict[str, Callable[[], Any]]] = {
 def table(name: str) -> tuple[list[Row], list[Row]]:
     """Rows to learn from, and to be scored on."""
     made, number = SETS[name]
-    found = made()
-    names = [str(own).replace(" ", "_") for own in found.feature_names]
-    targets = found.target if number else [f"class {own}" for own in found.target]
+    bunch = made()
+    names = [str(name).replace(" ", "_") for name in bunch.feature_names]
+    targets = bunch.target if number else [f"class {name}" for name in bunch.target]
     rows = [
         {**dict(zip(names, map(float, x), strict=True)), "target": y}
-        for x, y in zip(found.data, targets, strict=True)
+        for x, y in zip(bunch.data, targets, strict=True)
     ]
     random.Random(SEED).shuffle(rows)
     scored = round(SHARE * len(rows))
@@ -85,9 +85,9 @@ def root(sums: np.ndarray) -> float:
 
 
 def peer(name: str, learned: list[Row], scored: list[Row], number: bool) -> Peer:
-    x, z = ([[v for k, v in row.items() if k != "target"] for row in own]
-            for own in (learned, scored))  # fmt: skip
-    y, gold = ([row["target"] for row in own] for own in (learned, scored))
+    x, z = ([[v for k, v in row.items() if k != "target"] for row in part]
+            for part in (learned, scored))  # fmt: skip
+    y, gold = ([row["target"] for row in part] for part in (learned, scored))
     with clocked() as seconds:
         guess = PEERS[number][name]().fit(x, y).predict(z)
     return Peer(name, errors(guess, gold, number), seconds[0])
@@ -101,25 +101,27 @@ def default(learned: list[Row], scored: list[Row], number: bool) -> Default:
                 out.writeheader()
                 out.writerows(rows)
         seconds = trained(folder, "learned.csv", "--test", "scored.csv")
-        found = evaluated(folder)
+        evaluation = evaluated(folder)
         ensue("predict", "run", "scored.csv", "--out", "said.csv", folder=folder)
         with (folder / "said.csv").open(newline="") as file:
-            said = list(csv.DictReader(file))
-        column = next(own for own in ("label", "value", "prediction") if own in said[0])
-        rows_found = errors([own[column] for own in said], [r["target"] for r in scored], number)
-        return Default(rows_found, seconds, found["baselines"], described(folder))
+            answers = list(csv.DictReader(file))
+        column = next(name for name in ("label", "value", "prediction") if name in answers[0])
+        rows_found = errors([row[column] for row in answers], [r["target"] for r in scored], number)
+        return Default(rows_found, seconds, evaluation["baselines"], described(folder))
 
 
 def main() -> None:
     for name in sys.argv[1:] or list(SETS):
         number = SETS[name][1]
         learned, scored = table(name)
-        peers = [peer(own, learned, scored, number) for own in PEERS[number]]
-        own = default(learned, scored, number)
+        peers = [peer(peer_of, learned, scored, number) for peer_of in PEERS[number]]
+        result = default(learned, scored, number)
         if number:
-            report(f"{name}, {len(learned)} rows, root mean squared error", own, peers, root, 1, -1)
+            report(
+                f"{name}, {len(learned)} rows, root mean squared error", result, peers, root, 1, -1
+            )
         else:
-            report(f"{name}, {len(learned)} rows", own, peers, mean)
+            report(f"{name}, {len(learned)} rows", result, peers, mean)
 
 
 if __name__ == "__main__":

@@ -82,13 +82,13 @@ def treebank() -> list[str]:
 
 def genres() -> Rows:
     """A sentence of the treebank, and where it comes from."""
-    found, genre = [], ""
+    sentences_of_genres, genre = [], ""
     for line in treebank():
         if line.startswith("# sent_id = "):
             genre = line.removeprefix("# sent_id = ").split("-")[0]
         elif line.startswith("# text = "):
-            found.append((line.removeprefix("# text = "), genre))
-    return found
+            sentences_of_genres.append((line.removeprefix("# text = "), genre))
+    return sentences_of_genres
 
 
 def word_tags() -> Rows:
@@ -98,22 +98,22 @@ def word_tags() -> Rows:
         cells = line.split("\t")
         if len(cells) == 10 and cells[0].isdigit() and cells[1].isalpha():
             counts.setdefault(cells[1], Counter())[cells[4]] += 1
-    frequent = Counter(own.most_common(1)[0][0] for own in counts.values())
-    kept = {tag for tag, _ in frequent.most_common(18)}
-    both = [(word, own.most_common(1)[0][0]) for word, own in counts.items()]
-    return [(word, tag) for word, tag in both if tag in kept]
+    frequent = Counter(tags.most_common(1)[0][0] for tags in counts.values())
+    tags = {tag for tag, _ in frequent.most_common(18)}
+    both = [(word, tags.most_common(1)[0][0]) for word, tags in counts.items()]
+    return [(word, tag) for word, tag in both if tag in tags]
 
 
 def speakers() -> Rows:
     """A line of a play, and who says it, of the ten that say most."""
-    found, who = [], ""
+    said_lines, who = [], ""
     for line in opened(DATA / "tinyshakespeare" / "input.txt.gz"):
         if line.endswith(":"):
             who = line[:-1]
         elif line:
-            found.append((line, who))
-    often = {name for name, _ in Counter(own for _, own in found).most_common(10)}
-    return [row for row in found if row[1] in often]
+            said_lines.append((line, who))
+    often = {name for name, _ in Counter(speaker for _, speaker in said_lines).most_common(10)}
+    return [row for row in said_lines if row[1] in often]
 
 
 SETS: dict[str, Callable[[], Split]] = {
@@ -175,21 +175,23 @@ def default(learned: Rows, scored: Rows) -> Default:
             with (folder / f"{name}.csv").open("w", newline="") as file:
                 csv.writer(file).writerows([("text", "label"), *rows])
         seconds = trained(folder, "learned.csv", "--test", "scored.csv")
-        found = evaluated(folder)
+        evaluation = evaluated(folder)
         ensue("predict", "run", "scored.csv", "--out", "said.csv", folder=folder)
         with (folder / "said.csv").open(newline="") as file:
-            said = list(csv.DictReader(file))
-        column = next(own for own in ("label_predicted", "prediction", "label") if own in said[0])
-        guess = [row[column] for row in said]
+            answers = list(csv.DictReader(file))
+        column = next(
+            name for name in ("label_predicted", "prediction", "label") if name in answers[0]
+        )
+        guess = [row[column] for row in answers]
         rows = right(guess, [label for _, label in scored])
-        return Default(rows, seconds, found["baselines"], described(folder))
+        return Default(rows, seconds, evaluation["baselines"], described(folder))
 
 
 def main() -> None:
     for name in sys.argv[1:] or list(SETS):
         learned, scored = {**SETS, **OFFICIAL}[name]()
-        tried = [own for own in PEERS if name in SETS or "letters" not in own]
-        peers = [peer(own, learned, scored) for own in tried]
+        tried = [peer_name for peer_name in PEERS if name in SETS or "letters" not in peer_name]
+        peers = [peer(peer_of, learned, scored) for peer_of in tried]
         report(f"{name}, {len(learned):,} rows", default(learned, scored), peers)
 
 

@@ -29,7 +29,12 @@ def training(cell: str, hidden: int) -> tuple[Callable[[], object], float]:
     layer = Recurrent(cell, hidden, hidden)
     x = torch.randn(STEPS, BATCH, hidden, requires_grad=True)
     d, over = torch.randn(STEPS, BATCH, hidden), [x, *layer.parameters()]
-    flops = 6 * STEPS * BATCH * sum(own.numel() for own in layer.parameters() if own.dim() > 1)
+    flops = (
+        6
+        * STEPS
+        * BATCH
+        * sum(parameter.numel() for parameter in layer.parameters() if parameter.dim() > 1)
+    )
     return lambda: torch.autograd.grad(layer(x)[0], over, d), flops
 
 
@@ -41,21 +46,23 @@ def products(hidden: int) -> tuple[Callable[[], object], float]:
 
 
 def main() -> None:
-    found = argparse.ArgumentParser()
-    found.add_argument("--hidden", type=int, default=256)
-    found.add_argument("--runs", type=int, default=11)
-    given = found.parse_args()
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--hidden", type=int, default=256)
+    parser.add_argument("--runs", type=int, default=11)
+    arguments = parser.parse_args()
     torch.set_num_threads(1)
-    work = {"torch.mm": products(given.hidden)} | {k: training(k, given.hidden) for k in CELLS}
+    work = {"torch.mm": products(arguments.hidden)} | {
+        k: training(k, arguments.hidden) for k in CELLS
+    }
     seconds: dict[str, list[float]] = {name: [] for name in work}
-    for _ in range(given.runs + WARM_UP):
+    for _ in range(arguments.runs + WARM_UP):
         for name, (call, _) in work.items():
             began = time.process_time()
             call()
             seconds[name].append(time.process_time() - began)
-    medians = {name: float(np.median(own[WARM_UP:])) for name, own in seconds.items()}
+    medians = {name: float(np.median(times[WARM_UP:])) for name, times in seconds.items()}
     limit = work["torch.mm"][1] / medians["torch.mm"]
-    print(f"T {STEPS}, B {BATCH}, H {given.hidden}; torch.mm {limit / 1e9:.0f} GF/s")
+    print(f"T {STEPS}, B {BATCH}, H {arguments.hidden}; torch.mm {limit / 1e9:.0f} GF/s")
     for name in CELLS:
         rate = work[name][1] / medians[name]
         ratio = np.median(np.divide(seconds["LSTM"], seconds[name])[WARM_UP:])

@@ -80,8 +80,10 @@ def ask_table(model: Any, rows: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
     gold = [row["target"] for row in rows]
     if hasattr(answers[0], "probabilities"):
         return _of_classes(answers, gold)
-    found = np.array([(own.value - float(y)) ** 2 for own, y in zip(answers, gold, strict=True)])
-    return found, found
+    losses = np.array(
+        [(answer.value - float(y)) ** 2 for answer, y in zip(answers, gold, strict=True)]
+    )
+    return losses, losses
 
 
 def ask_texts(model: Any, rows: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
@@ -91,17 +93,17 @@ def ask_texts(model: Any, rows: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
 def ask_labels(model: Any, rows: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
     """The share of the tokens of a sentence that are wrong, twice."""
     answers = model.predict([tokens for tokens, _ in rows])
-    found = np.array([
-        float(np.mean([one != other for one, other in zip(own.labels, gold, strict=True)]))
-        for own, (_, gold) in zip(answers, rows, strict=True)
+    losses = np.array([
+        float(np.mean([one != other for one, other in zip(answer.labels, gold, strict=True)]))
+        for answer, (_, gold) in zip(answers, rows, strict=True)
     ])  # fmt: skip
-    return found, found
+    return losses, losses
 
 
 def _of_classes(answers: Sequence[Any], gold: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     pairs = list(zip(answers, gold, strict=True))
-    costs = [-np.log(max(own.probabilities.get(label, 0.0), FLOOR)) for own, label in pairs]
-    return np.array(costs), np.array([float(own.label != label) for own, label in pairs])
+    costs = [-np.log(max(answer.probabilities.get(label, 0.0), FLOOR)) for answer, label in pairs]
+    return np.array(costs), np.array([float(answer.label != label) for answer, label in pairs])
 
 
 STUDIES: dict[str, Study] = {
@@ -176,12 +178,12 @@ def place_of(task: str, name: str) -> Path:
 
 def selected(study: Study, task: str, name: str) -> Selection:
     """The selection on a data set, gone on with where an earlier call was stopped."""
-    own, folder = study.sets[name](), place_of(task, name)
+    sets, folder = study.sets[name](), place_of(task, name)
     folder.mkdir(parents=True, exist_ok=True)
     files = {part: folder / f"{part}.{study.ending}" for part in ("train", "validation")}
     for part, path in files.items():
         if not path.exists():
-            study.write(path, getattr(own, part))
+            study.write(path, getattr(sets, part))
     config, _ = infer({part: [str(path)] for part, path in files.items()}, task, [])
 
     def say(message: Message) -> None:
@@ -191,19 +193,19 @@ def selected(study: Study, task: str, name: str) -> Selection:
     return select_among(config, study.models, folder / "selection", say)
 
 
-def runs_of(found: Selection, place: Path) -> dict[str, Path]:
+def runs_of(selection: Selection, place: Path) -> dict[str, Path]:
     """The run folder of each candidate of a selection."""
-    return {row.name: place / "selection" / row.folder for row in found.rows}
+    return {row.name: place / "selection" / row.folder for row in selection.rows}
 
 
-def gains(found: Selection, study: Study) -> list[float]:
+def gains(selection: Selection, study: Study) -> list[float]:
     """Of each candidate, in units of this data set; what failed is the worst of all."""
-    sign = 1 if found.higher_is_better else -1
-    scores = {row.name: sign * row.score for row in found.rows if row.score is not None}
+    sign = 1 if selection.higher_is_better else -1
+    scores = {row.name: sign * row.score for row in selection.rows if row.score is not None}
     worst = min(scores.values())
     every = np.array([scores.get(name, worst) for name in (study.default, *study.candidates)])
     unit = float(np.median(np.abs(every - np.median(every)))) or 1.0
-    return [float(own) for own in (every[1:] - every[0]) / unit]
+    return [float(gain) for gain in (every[1:] - every[0]) / unit]
 
 
 # --- over data sets ------------------------------------------------------------------------------
@@ -229,18 +231,20 @@ def covering(table: np.ndarray) -> list[int]:
     """Of candidates that are better on half of the sets, those that most raise the best gain of a
     set over the default and each other, one after another."""
     often = [k for k in range(table.shape[1]) if (table[:, k] > 0).mean() >= 0.5]
-    best, found = np.zeros(len(table)), list[int]()
-    while len(found) < FAVOURITES and (left := [k for k in often if k not in found]):
+    best, chosen = np.zeros(len(table)), list[int]()
+    while len(chosen) < FAVOURITES and (left := [k for k in often if k not in chosen]):
         k = max(left, key=lambda k: float(np.maximum(best, table[:, k]).mean()))
         best = np.maximum(best, table[:, k])
-        found.append(k)
-    return found
+        chosen.append(k)
+    return chosen
 
 
 def proposed(table: np.ndarray) -> int | None:
     """The candidate that may become the default, by the rule at the top of this file."""
     k = int(table.mean(0).argmax())
-    sure = all(interval(own)[0] > 0 for own in (table[:, k], *left_out(table[:, k])))
+    sure = all(
+        interval(gains_of_rows)[0] > 0 for gains_of_rows in (table[:, k], *left_out(table[:, k]))
+    )
     return k if sure and chosen_without(table).mean() > 0 else None
 
 
@@ -248,14 +252,16 @@ def confirmed(study: Study, name: str, folders: Mapping[str, Mapping[str, Path]]
     """The candidate against the default on outer rows; prints each set. folders: of the runs, by
     set and candidate."""
     losses, errors = list[float](), list[float]()
-    for own, runs in folders.items():
-        outer = study.sets[own]().outer
+    for set_name, runs in folders.items():
+        outer = study.sets[set_name]().outer
         both = [study.ask(ensue.load(runs[n]), outer) for n in (study.default, name)]
         off = both[0][0] - both[1][0]
         losses.append(float(off.mean() / (off.std(ddof=1) / len(off) ** 0.5 or 1.0)))
-        was, now = (own[1].mean() for own in both)
+        was, now = (pair[1].mean() for pair in both)
         errors.append(float((was - now) / (was or 1.0)))
-        print(f"  {own}, {len(outer)} rows: gain {losses[-1]:+.2f}, error {was:.4f} → {now:.4f}")
+        print(
+            f"  {set_name}, {len(outer)} rows: gain {losses[-1]:+.2f}, error {was:.4f} → {now:.4f}"
+        )
     low, high = interval(np.array(losses))
     print(f"  mean gain {np.mean(losses):+.2f} ({low:+.2f} … {high:+.2f}) standard errors;"
           f" errors {-100 * np.mean(errors):+.1f} %")  # fmt: skip
@@ -267,12 +273,12 @@ def report(study: Study, names: Sequence[str], table: np.ndarray) -> None:
     candidates)"""
     print("| candidate | mean gain | better, worse | one set left out |", *names, sep=" | ")
     for k in np.argsort(-table.mean(0)):
-        own = table[:, k]
-        low, high = interval(own)
-        better, worse = int((own > 0).sum()), int((own < 0).sum())
-        least = min(float(others.mean()) for others in left_out(own))
-        each = " | ".join(f"{gain:+.1f}" for gain in own)
-        mean = f"{own.mean():+.2f} ({low:+.2f} … {high:+.2f})"
+        changes = table[:, k]
+        low, high = interval(changes)
+        better, worse = int((changes > 0).sum()), int((changes < 0).sum())
+        least = min(float(others.mean()) for others in left_out(changes))
+        each = " | ".join(f"{gain:+.1f}" for gain in changes)
+        mean = f"{changes.mean():+.2f} ({low:+.2f} … {high:+.2f})"
         print(f"| {study.candidates[k]} | {mean} | {better}, {worse} | {least:+.2f} | {each} |")
     low, high = interval(without := chosen_without(table))
     print(f"chosen without a set, on that set: {without.mean():+.2f} ({low:+.2f} … {high:+.2f})")
@@ -283,17 +289,19 @@ def main() -> None:
     task = sys.argv[1]
     study = STUDIES[task]
     torch.set_num_threads(1)
-    found = {name: selected(study, task, name) for name in sys.argv[2:] or study.sets}
-    if len(found) < FEWEST:
+    selections = {name: selected(study, task, name) for name in sys.argv[2:] or study.sets}
+    if len(selections) < FEWEST:
         return
-    table = np.array([gains(own, study) for own in found.values()])
-    report(study, list(found), table)
+    table = np.array([gains(selection, study) for selection in selections.values()])
+    report(study, list(selections), table)
     k = proposed(table)
     if k is None:
         print("nothing is surely better than the default, which stays")
         return
     print(f"{study.candidates[k]}, on outer rows:")
-    folders = {name: runs_of(own, place_of(task, name)) for name, own in found.items()}
+    folders = {
+        name: runs_of(selection, place_of(task, name)) for name, selection in selections.items()
+    }
     sure = confirmed(study, study.candidates[k], folders)
     print("  surely better there, too" if sure else "  not surely better there: the default stays")
 

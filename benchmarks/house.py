@@ -94,18 +94,18 @@ def uses_of_any(trees: dict[str, ast.Module]) -> int:
 
 def loaded_imports(tree: ast.Module, modules: set[str]) -> set[str]:
     """The modules of the package that a module imports as it is loaded."""
-    found: set[str] = set()
+    imports: set[str] = set()
     waiting: list[ast.AST] = [*tree.body]
     for node in waiting:
         if isinstance(node, ast.ImportFrom) and node.module:
             names = [f"{node.module}.{alias.name}" for alias in node.names]
-            found |= {name if name in modules else node.module for name in names}
+            imports |= {name if name in modules else node.module for name in names}
         elif isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            imports |= {alias.name for alias in node.names}
         typing_only = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
         if not typing_only and not isinstance(node, FUNCTIONS):
             waiting += ast.iter_child_nodes(node)
-    return found & modules
+    return imports & modules
 
 
 def longest_chain(trees: dict[str, ast.Module]) -> list[str]:

@@ -69,13 +69,13 @@ class Torch(nn.Module):
 @torch.no_grad()
 def copy_weights(ours: RecurrentLanguage, other: Torch) -> None:
     """torch's second bias is zero and stays so: two that learn are one that learns twice."""
-    own = ours.state_dict()
-    other.table.weight.copy_(own["table.weight"])
-    other.output.weight.copy_(own["output.weight"])
-    other.output.bias.copy_(own["output.bias"])
+    weights = ours.state_dict()
+    other.table.weight.copy_(weights["table.weight"])
+    other.output.weight.copy_(weights["output.weight"])
+    other.output.bias.copy_(weights["output.bias"])
     for k in range(LAYERS):
         for name, letter in (("weight_ih", "W"), ("weight_hh", "U"), ("bias_ih", "b")):
-            getattr(other.lstm, f"{name}_l{k}").copy_(own[f"recurrent.forwards.{k}.{letter}"])
+            getattr(other.lstm, f"{name}_l{k}").copy_(weights[f"recurrent.forwards.{k}.{letter}"])
         getattr(other.lstm, f"bias_hh_l{k}").zero_().requires_grad_(False)
 
 
@@ -138,13 +138,13 @@ def products(words: int, low: bool) -> dict[str, float]:
 
 
 def median_seconds(call: Callable[[], object], times: int = 15) -> float:
-    found = []
+    seconds = []
     for k in range(times + 2):
         began = time.process_time()
         call()
         if k > 1:
-            found.append(time.process_time() - began)
-    return float(np.median(found))
+            seconds.append(time.process_time() - began)
+    return float(np.median(seconds))
 
 
 def read_text() -> tuple[str, NDArray[np.int32], int]:
@@ -175,28 +175,28 @@ def cpu() -> tuple[str, set[str]]:
 
 
 def options() -> argparse.Namespace:
-    found = argparse.ArgumentParser()
-    found.add_argument("--batches", type=int, default=100)
-    found.add_argument("--threads", type=int, default=torch.get_num_threads())
-    found.add_argument("--tied", action="store_true")
-    found.add_argument("--dropout", action="store_true")
-    found.add_argument("--bfloat16", action="store_true")
-    return found.parse_args()
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--batches", type=int, default=100)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--tied", action="store_true")
+    parser.add_argument("--dropout", action="store_true")
+    parser.add_argument("--bfloat16", action="store_true")
+    return parser.parse_args()
 
 
 def measure(steps: dict[str, Callable[[], float]], batches: int) -> dict[str, NDArray[np.float64]]:
     """Seconds by the clock, seconds of computing and cost of each batch (batches, 3), except for
     the first ones, which warm up."""
-    found: dict[str, list[tuple[float, float, float]]] = {name: [] for name in steps}
+    measured: dict[str, list[tuple[float, float, float]]] = {name: [] for name in steps}
     for k in range(batches + WARM_UP):
         # who comes first has the caches of the other: in turn
         for name in list(steps) if k % 2 else reversed(list(steps)):
             began, computed = time.perf_counter(), time.process_time()
             cost = steps[name]()
             if k >= WARM_UP:
-                own = (time.perf_counter() - began, time.process_time() - computed, cost)
-                found[name].append(own)
-    return {name: np.array(own) for name, own in found.items()}
+                sample = (time.perf_counter() - began, time.process_time() - computed, cost)
+                measured[name].append(sample)
+    return {name: np.array(samples) for name, samples in measured.items()}
 
 
 def report(
@@ -204,12 +204,12 @@ def report(
 ) -> None:
     """epoch: its batches."""
     print(f"{'':10}  ms a batch  quartiles       computing   tokens/s   an epoch  mean cost")
-    for name, own in measured.items():
-        low, middle, high = np.percentile(own[:, 0], (25, 50, 75))
+    for name, samples in measured.items():
+        low, middle, high = np.percentile(samples[:, 0], (25, 50, 75))
         print(
             f"{name:10}{middle * 1e3:12.1f}  {low * 1e3:5.1f} … {high * 1e3:5.1f}"
-            f"{np.median(own[:, 1]) * 1e3:10.1f} ms{COLUMNS * STEPS / middle:11,.0f}"
-            f"{middle * epoch:9.0f} s{own[:, 2].mean():11.4f}"
+            f"{np.median(samples[:, 1]) * 1e3:10.1f} ms{COLUMNS * STEPS / middle:11,.0f}"
+            f"{middle * epoch:9.0f} s{samples[:, 2].mean():11.4f}"
         )
     ratios = measured["torch.nn"][:, :2] / measured["ensue"][:, :2]
     low, middle, high = np.percentile(ratios[:, 0], (25, 50, 75))
@@ -218,43 +218,44 @@ def report(
         f"of computing alone, whatever else the machine did, {np.median(ratios[:, 1]):.2f}"
     )
     theirs = float(np.median(measured["torch.nn"][:, 1]))
-    for name, own in ceilings.items():
+    for name, ceiling in ceilings.items():
         print(
-            f"ceiling: the products of {name} alone are {own * 1e3:.1f} ms of computing, "
-            f"{own / theirs:.0%} of torch.nn's batch: at most {theirs / own:.2f} times as fast"
+            f"ceiling: the products of {name} alone are {ceiling * 1e3:.1f} ms of computing, "
+            f"{ceiling / theirs:.0%} of torch.nn's batch: "
+            f"at most {theirs / ceiling:.2f} times as fast"
         )
 
 
 def main() -> None:
-    given = options()
+    arguments = options()
     processor, flags = cpu()
-    if given.bfloat16 and not flags & set(LOW_FLAGS):
+    if arguments.bfloat16 and not flags & set(LOW_FLAGS):
         sys.exit(
             f"skipped: {processor} has no instructions for bfloat16 ({', '.join(LOW_FLAGS)}), and "
             "products in it are slower than in float32"
         )
-    torch.set_num_threads(given.threads)
+    torch.set_num_threads(arguments.threads)
     torch.manual_seed(1)
     text, tokens, words = read_text()
-    rate = DROPOUT if given.dropout else 0.0
+    rate = DROPOUT if arguments.dropout else 0.0
     ours = RecurrentLanguage(
-        words, Recurrent("LSTM", HIDDEN, HIDDEN, LAYERS, dropout=rate), tied=given.tied,
+        words, Recurrent("LSTM", HIDDEN, HIDDEN, LAYERS, dropout=rate), tied=arguments.tied,
         rates=DropoutRates(input=rate, output=rate),
     )  # fmt: skip
-    other = Torch(words, given.tied, rate)
+    other = Torch(words, arguments.tied, rate)
     copy_weights(ours, other)
     steps = {
-        "ensue": ensue_steps(ours, tokens, given.bfloat16),
-        "torch.nn": torch_steps(other, tokens, given.bfloat16),
+        "ensue": ensue_steps(ours, tokens, arguments.bfloat16),
+        "torch.nn": torch_steps(other, tokens, arguments.bfloat16),
     }
-    measured = measure(steps, given.batches)
+    measured = measure(steps, arguments.batches)
     epoch = -(-((len(tokens) - 1) // COLUMNS) // STEPS)
-    kind = "bfloat16 products" if given.bfloat16 else "float32"
-    shape = f"{'tied' if given.tied else 'untied'}, dropout {rate:g}, {kind}"
+    kind = "bfloat16 products" if arguments.bfloat16 else "float32"
+    shape = f"{'tied' if arguments.tied else 'untied'}, dropout {rate:g}, {kind}"
     print(f"{text}, {words:,} words, LSTM {LAYERS}×{HIDDEN}, {shape}")
-    print(f"{given.batches} of {epoch:,} batches of {COLUMNS}×{STEPS}; {processor}, "
-          f"{given.threads} threads, torch {torch.__version__}")  # fmt: skip
-    report(measured, epoch, products(words, given.bfloat16))
+    print(f"{arguments.batches} of {epoch:,} batches of {COLUMNS}×{STEPS}; {processor}, "
+          f"{arguments.threads} threads, torch {torch.__version__}")  # fmt: skip
+    report(measured, epoch, products(words, arguments.bfloat16))
 
 
 if __name__ == "__main__":

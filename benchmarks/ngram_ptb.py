@@ -122,10 +122,13 @@ def synthetic(tokens: int, order: int, words: int = 50_000, length: int = 20) ->
     before = peak()
     counts, seconds = timed(lambda: NgramCounts.of(rows, NgramSymbols(words, words, 0), order))
     used = peak() - before
-    kept = sum(array.nbytes for array in (*counts.index.keys, *counts.counts))
+    size_of_counts = sum(array.nbytes for array in (*counts.index.keys, *counts.counts))
     print(f"{tokens:,} tokens, {sum(counts.sizes):,} different n-grams of 1 … {order}")
     print(f"counting: {seconds:.1f} s, at most {used / tokens:.1f} bytes a token, of them ", end="")
-    print(f"{kept / tokens:.1f} for the counts, {kept / sum(counts.sizes):.1f} an n-gram")
+    print(
+        f"{size_of_counts / tokens:.1f} for the counts, "
+        f"{size_of_counts / sum(counts.sizes):.1f} an n-gram"
+    )
     model, seconds = timed(lambda: NgramModel.smoothed(counts))
     used = peak() - before
     print(f"smoothing: {seconds:.1f} s, at most {used / tokens:.1f} bytes a token with the counts;")
@@ -141,14 +144,14 @@ def main() -> None:
     options = argparse.ArgumentParser()
     options.add_argument("--orders", type=int, default=5)
     options.add_argument("--synthetic", type=int, default=0)
-    given = options.parse_args()
-    if given.synthetic:
-        synthetic(given.synthetic, given.orders)
+    arguments = options.parse_args()
+    if arguments.synthetic:
+        synthetic(arguments.synthetic, arguments.orders)
         return
     folder = os.environ.get("ENSUE_DATA")
     if not folder:
         sys.exit("ENSUE_DATA: expected the folder of the data sets, got nothing")
-    treebank(Path(folder), given.orders)
+    treebank(Path(folder), arguments.orders)
 
 
 if __name__ == "__main__":

@@ -33,14 +33,14 @@ def hello(request):
     threads = request["threads"]
     if hasattr(os, "sched_setaffinity"):  # the only number of threads that XLA respects
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
-    found = {}
+    version_of = {}
     for who, modules in {"jax": ["jax"], "onnx": ["onnxruntime", "onnx"]}.items():
         try:
             versions = [importlib.import_module(name).__version__ for name in modules]
         except ImportError:
             continue
-        found[who] = versions[0]
-    return found
+        version_of[who] = versions[0]
+    return version_of
 
 
 def arrays(request):
@@ -80,24 +80,24 @@ def jax_function(request):
         y, back = jax.vjp(forward, x, parameters)
         return y, back(d_y)
 
-    given = jax.device_put((x, tuple(parameters.values()), d_y))
+    arguments = jax.device_put((x, tuple(parameters.values()), d_y))
     if request["mode"] == "infer":
-        return jax.jit(forward), given[:2]
-    return jax.jit(train), given
+        return jax.jit(forward), arguments[:2]
+    return jax.jit(train), arguments
 
 
 def prepare_jax(request):
     import jax
 
-    function, given = jax_function(request)
-    return lambda: jax.block_until_ready(function(*given))
+    function, arguments = jax_function(request)
+    return lambda: jax.block_until_ready(function(*arguments))
 
 
 def compute_jax(request):
-    function, given = jax_function(request)
+    function, arguments = jax_function(request)
     if request["mode"] == "infer":
-        return {"y": numpy.asarray(function(*given)).ravel().tolist()}
-    y, (d_x, d_parameters) = function(*given)
+        return {"y": numpy.asarray(function(*arguments)).ravel().tolist()}
+    y, (d_x, d_parameters) = function(*arguments)
     gradients = [numpy.asarray(g).ravel().tolist() for g in (d_x, *d_parameters)]
     return {"y": numpy.asarray(y).ravel().tolist(), "gradients": gradients}
 
@@ -189,10 +189,10 @@ def main():
     os.dup2(2, 1)  # what libraries print must not stand among the answers
     for line in sys.stdin:
         try:
-            found = answer(json.loads(line))
+            reply = answer(json.loads(line))
         except Exception as problem:
-            found = {"error": f"{type(problem).__name__}: {problem}".splitlines()[0]}
-        print(json.dumps(found), file=out, flush=True)
+            reply = {"error": f"{type(problem).__name__}: {problem}".splitlines()[0]}
+        print(json.dumps(reply), file=out, flush=True)
 
 
 if __name__ == "__main__":

@@ -37,10 +37,10 @@ class Cut:
 
 
 def cut(rows: Iterable[Any], learned: int = LEARNED) -> Cut:
-    own = list(rows)
-    random.Random(SEED).shuffle(own)
+    shuffled = list(rows)
+    random.Random(SEED).shuffle(shuffled)
     first, second = OUTER, OUTER + RANKED
-    return Cut(own[second : second + learned], own[first:second], own[:first])
+    return Cut(shuffled[second : second + learned], shuffled[first:second], shuffled[:first])
 
 
 # --- tables --------------------------------------------------------------------------------------
@@ -55,7 +55,7 @@ def bundled(name: str) -> Cut:
 
 def numbered(x: np.ndarray, y: np.ndarray, classes: bool) -> list[Row]:
     """Rows of columns x0, x1, … and their target."""
-    targets = [f"class {own}" for own in y] if classes else [float(own) for own in y]
+    targets = [f"class {label}" for label in y] if classes else [float(number) for number in y]
     return [
         {**{f"x{k}": round(float(v), 6) for k, v in enumerate(row)}, "target": target}
         for row, target in zip(x, targets, strict=True)
@@ -66,9 +66,9 @@ def pollution() -> list[Row]:
     """Fine dust of an hour, as a logarithm, from the weather."""
     with gzip.open(DATA / "timeseries-small" / "pollution.csv.gz", "rt") as file:
         read = [row for row in csv.DictReader(file) if row["pm2.5"] not in ("NA", "0")]
-    kept = ("month", "hour", "DEWP", "TEMP", "PRES", "cbwd", "Iws")
+    names = ("month", "hour", "DEWP", "TEMP", "PRES", "cbwd", "Iws")
     return [
-        {**{k: row[k] for k in kept}, "target": round(float(np.log(float(row["pm2.5"]))), 4)}
+        {**{k: row[k] for k in names}, "target": round(float(np.log(float(row["pm2.5"]))), 4)}
         for row in read
     ]
 
@@ -93,16 +93,16 @@ def handwriting() -> list[Row]:
 
 def words() -> list[Row]:
     """The tag of a word from its ends, its shape and the tag before: mostly categories."""
-    found = []
+    rows = []
     for sentence in islice(default_labels.treebank(), 0, None, 40):
         before = "begin"
         for cells in sentence:
             word, tag = cells[1], cells[3]
             shape = {"length": len(word), "capital": "yes" if word[:1].isupper() else "no"}
             ends = {"last": word[-1:].lower(), "ending": word[-2:].lower(), "before": before}
-            found.append({**shape, **ends, "target": tag})
+            rows.append({**shape, **ends, "target": tag})
             before = tag
-    return found
+    return rows
 
 
 def rare() -> list[Row]:
@@ -113,8 +113,8 @@ def rare() -> list[Row]:
     return numbered(x, (draw.random(len(x)) < 1 / (1 + np.exp(-z))).astype(int), True)
 
 
-def drawn(make: Callable[..., Any], classes: bool, **given: Any) -> list[Row]:
-    x, y = make(n_samples=LEARNED + RANKED + OUTER, random_state=SEED, **given)
+def drawn(make: Callable[..., Any], classes: bool, **options: Any) -> list[Row]:
+    x, y = make(n_samples=LEARNED + RANKED + OUTER, random_state=SEED, **options)
     return numbered(x, y.astype(int) if classes else y / y.std(), classes)
 
 
@@ -145,8 +145,8 @@ def named(rows: default_texts.Rows) -> list[Row]:
 
 def languages() -> list[Row]:
     """A date as it is written, and the language it is written in."""
-    found = dates(SEED, "train", LEARNED + RANKED + OUTER)
-    return [{"text": own.text, "label": FORMATS[own.format].language} for own in found]
+    strings = dates(SEED, "train", LEARNED + RANKED + OUTER)
+    return [{"text": date.text, "label": FORMATS[date.format].language} for date in strings]
 
 
 TEXTS: dict[str, Callable[[], Cut]] = {
@@ -164,8 +164,8 @@ TEXTS: dict[str, Callable[[], Cut]] = {
 
 def parts_of_dates() -> list[default_labels.Sentence]:
     """The words of a date, and which of them are day, month and year."""
-    found = dates(SEED, "train", LEARNED + RANKED + OUTER)
-    return [([*own.tokens], [*own.tags]) for own in found]
+    strings = dates(SEED, "train", LEARNED + RANKED + OUTER)
+    return [([*date.tokens], [*date.tags]) for date in strings]
 
 
 LABELS: dict[str, Callable[[], Cut]] = {

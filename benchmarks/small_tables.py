@@ -68,8 +68,8 @@ def main() -> None:
     print(f"{'':14}{'rows':>5}   {'linear':>22}   {'Ensue':>22}")
     for name, (load, folds, linear, table) in SETS.items():
         X, y = load(return_X_y=True)
-        found = [scored(make, folds, X, y) for make in (linear, table)]
-        print(f"{name:14}{len(y):>5}   {found[0]:>22}   {found[1]:>22}", flush=True)
+        cells = [scored(make, folds, X, y) for make in (linear, table)]
+        print(f"{name:14}{len(y):>5}   {cells[0]:>22}   {cells[1]:>22}", flush=True)
 
 
 if __name__ == "__main__":

@@ -47,9 +47,9 @@ def texts() -> list[str]:
     """The training texts, in an order that is always the same."""
     path = Path(os.environ["ENSUE_DATA"]) / "imdb" / "imdb.train.tsv.gz"
     with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
-        found = [line.rstrip("\n").split("\t")[3].replace("<br />", " ") for line in file]
-    random.Random(1).shuffle(found)
-    return found
+        reviews = [line.rstrip("\n").split("\t")[3].replace("<br />", " ") for line in file]
+    random.Random(1).shuffle(reviews)
+    return reviews
 
 
 def streams() -> tuple[Tokens, Tokens, Tokens, int]:
@@ -61,23 +61,25 @@ def streams() -> tuple[Tokens, Tokens, Tokens, int]:
     tenth = len(rows) // 10
     part = Ragged(rows.values[: rows.starts[tenth]], rows.starts[: tenth + 1])
     held_out = encode_texts(read[:HELD_OUT], tokeniser, vocabulary)
-    found = (stream_of(own, END_NUMBER) for own in (rows, part, held_out))
-    return (*found, len(vocabulary))
+    streams_of_parts = (stream_of(part_rows, END_NUMBER) for part_rows in (rows, part, held_out))
+    return (*streams_of_parts, len(vocabulary))
 
 
-def network(words: int, softmax: Softmax, given: argparse.Namespace) -> RecurrentLanguage:
+def network(words: int, softmax: Softmax, arguments: argparse.Namespace) -> RecurrentLanguage:
     torch.manual_seed(1)
-    rate = given.dropout
+    rate = arguments.dropout
     return RecurrentLanguage(
         words, Recurrent("LSTM", HIDDEN, HIDDEN, LAYERS, dropout=rate), softmax=softmax,
         rates=DropoutRates(input=rate, output=rate),
     )  # fmt: skip
 
 
-def updates(model: RecurrentLanguage, tokens: Tokens, given: argparse.Namespace) -> Iterator[None]:
+def updates(
+    model: RecurrentLanguage, tokens: Tokens, arguments: argparse.Namespace
+) -> Iterator[None]:
     """Each of them one update, epoch after epoch."""
-    source = StreamSource(tokens, "texts", columns=given.columns, steps=given.steps)
-    settings = TrainSettings(rate=given.rate, clip=given.clip, epochs=1000)
+    source = StreamSource(tokens, "texts", columns=arguments.columns, steps=arguments.steps)
+    settings = TrainSettings(rate=arguments.rate, clip=arguments.clip, epochs=1000)
     for row in train(model, source, None, settings):
         if isinstance(row, Update):
             yield
@@ -91,20 +93,23 @@ def seconds(call: Callable[[], object]) -> float:
 
 
 def speed(
-    softmaxes: dict[str, Softmax], tokens: Tokens, words: int, given: argparse.Namespace
+    softmaxes: dict[str, Softmax], tokens: Tokens, words: int, arguments: argparse.Namespace
 ) -> None:
-    size = given.columns * given.steps
-    steps = {k: updates(network(words, own, given), tokens, given) for k, own in softmaxes.items()}
+    size = arguments.columns * arguments.steps
+    steps = {
+        k: updates(network(words, softmax, arguments), tokens, arguments)
+        for k, softmax in softmaxes.items()
+    }
     for _ in range(WARM_UP):
-        for own in steps.values():
-            next(own)
-    found = {k: [] for k in steps}
-    for k in range(given.batches):
+        for step in steps.values():
+            next(step)
+    times = {k: [] for k in steps}
+    for k in range(arguments.batches):
         for name in list(steps) if k % 2 else reversed(list(steps)):
-            found[name].append(seconds(lambda name=name: next(steps[name])))
-    for name, own in found.items():
-        print(f"{name:10}{size / np.median(own):10,.0f} tokens for each second of computing")
-    ratios = np.array(found["full"]) / np.array(found["adaptive"])
+            times[name].append(seconds(lambda name=name: next(steps[name])))
+    for name, step in times.items():
+        print(f"{name:10}{size / np.median(step):10,.0f} tokens for each second of computing")
+    ratios = np.array(times["full"]) / np.array(times["adaptive"])
     low, middle, high = np.percentile(ratios, (25, 50, 75))
     print(f"adaptive / full: {middle:.2f} times as fast, quartiles {low:.2f} … {high:.2f}")
 
@@ -114,56 +119,58 @@ def quality(
     part: Tokens,
     held_out: Tokens,
     words: int,
-    given: argparse.Namespace,
+    arguments: argparse.Namespace,
 ) -> None:
     """Perplexity on what is held out, after each epoch."""
-    models = {name: network(words, own, given) for name, own in softmaxes.items()}
-    steps = {name: updates(own, part, given) for name, own in models.items()}
-    count = -(-((len(part) - 1) // given.columns) // given.steps)
-    for epoch in range(1, given.tenth + 1):
-        found = {}
-        for name, own in steps.items():
+    models = {name: network(words, softmax, arguments) for name, softmax in softmaxes.items()}
+    steps = {name: updates(model, part, arguments) for name, model in models.items()}
+    count = -(-((len(part) - 1) // arguments.columns) // arguments.steps)
+    for epoch in range(1, arguments.tenth + 1):
+        perplexities = {}
+        for name, step in steps.items():
             for _ in range(count):
-                next(own)
+                next(step)
             models[name].eval()
-            found[name] = float(np.exp(-models[name].score_stream(held_out).mean()))
+            perplexities[name] = float(np.exp(-models[name].score_stream(held_out).mean()))
             models[name].train()
-        told = ", ".join(f"{name} {value:.1f}" for name, value in found.items())
-        change = found["adaptive"] / found["full"] - 1 if "full" in found else 0
+        scores = ", ".join(f"{name} {value:.1f}" for name, value in perplexities.items())
+        change = (
+            perplexities["adaptive"] / perplexities["full"] - 1 if "full" in perplexities else 0
+        )
         print(
-            f"epoch {epoch}, {epoch * len(part):,} tokens: perplexity {told} ({change:+.1%})",
+            f"epoch {epoch}, {epoch * len(part):,} tokens: perplexity {scores} ({change:+.1%})",
             flush=True,
         )
 
 
 def options() -> argparse.Namespace:
-    found = argparse.ArgumentParser()
-    found.add_argument("--batches", type=int, default=30)
-    found.add_argument("--columns", type=int, default=20)
-    found.add_argument("--steps", type=int, default=35)
-    found.add_argument("--cuts", default="")
-    found.add_argument("--tenth", type=int, default=0, metavar="EPOCHS")
-    found.add_argument("--rate", type=float, default=2e-3)
-    found.add_argument("--clip", type=float, default=1.0)
-    found.add_argument("--dropout", type=float, default=0.0)
-    found.add_argument("--threads", type=int, default=1)
-    return found.parse_args()
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--batches", type=int, default=30)
+    parser.add_argument("--columns", type=int, default=20)
+    parser.add_argument("--steps", type=int, default=35)
+    parser.add_argument("--cuts", default="")
+    parser.add_argument("--tenth", type=int, default=0, metavar="EPOCHS")
+    parser.add_argument("--rate", type=float, default=2e-3)
+    parser.add_argument("--clip", type=float, default=1.0)
+    parser.add_argument("--dropout", type=float, default=0.0)
+    parser.add_argument("--threads", type=int, default=1)
+    return parser.parse_args()
 
 
 def main() -> None:
-    given = options()
-    torch.set_num_threads(given.threads)
+    arguments = options()
+    torch.set_num_threads(arguments.threads)
     whole, part, held_out, words = streams()
-    cuts = tuple(map(int, filter(None, given.cuts.split(",")))) or default_cuts(words)
+    cuts = tuple(map(int, filter(None, arguments.cuts.split(",")))) or default_cuts(words)
     softmaxes = {"full": FULL, "adaptive": AdaptiveSoftmax(cuts)}
     print(
-        f"IMDB, {words:,} words, LSTM {LAYERS}×{HIDDEN}, tied, dropout {given.dropout:g}, "
-        f"batches of {given.columns}×{given.steps}, Adam; cuts {cuts}"
+        f"IMDB, {words:,} words, LSTM {LAYERS}×{HIDDEN}, tied, dropout {arguments.dropout:g}, "
+        f"batches of {arguments.columns}×{arguments.steps}, Adam; cuts {cuts}"
     )
-    if given.batches:
-        speed(softmaxes, whole, words, given)
-    if given.tenth:
-        quality(softmaxes, part, held_out, words, given)
+    if arguments.batches:
+        speed(softmaxes, whole, words, arguments)
+    if arguments.tenth:
+        quality(softmaxes, part, held_out, words, arguments)
 
 
 if __name__ == "__main__":

@@ -37,18 +37,18 @@ from ensue.training import RunFolder
 class Plain(nn.Module):
     """The same model of torch.nn's parts."""
 
-    def __init__(self, own: RecurrentPairs) -> None:
+    def __init__(self, model: RecurrentPairs) -> None:
         super().__init__()
-        decoder, score = own.decoder, own.decoder.attention.score
+        decoder, score = model.decoder, model.decoder.attention.score
         hidden = decoder.recurrent.hidden_size
-        self.source, self.target = own.table, decoder.table
-        self.encoder = nn.GRU(own.table.embedding_dim, hidden, bidirectional=True)
+        self.source, self.target = model.table, decoder.table
+        self.encoder = nn.GRU(model.table.embedding_dim, hidden, bidirectional=True)
         self.cell = nn.GRUCell(decoder.recurrent.input_size, hidden)
-        ways = own.encoder.ways
+        ways = model.encoder.ways
         for suffix, way in (("", ways[0]), ("_reverse", ways[1])):
             _copy(self.encoder, f"_l0{suffix}", way.way().parameters)
         _copy(self.cell, "", decoder.recurrent.ways[0].way().parameters)
-        self.bridge = own.bridge.maps[0]
+        self.bridge = model.bridge.maps[0]
         self.of_query, self.of_memory, self.v = score.of_query, score.of_memory, score.v
         self.readout, self.output = decoder.readout, nn.Linear(1, 1)
         self.output.weight, self.output.bias = decoder.output.weight, decoder.output.bias
@@ -75,12 +75,12 @@ class Plain(nn.Module):
 
 
 @torch.no_grad()
-def _copy(module: nn.Module, suffix: str, given: dict[str, Tensor]) -> None:
-    hidden = len(given["d"])
-    getattr(module, f"weight_ih{suffix}").copy_(given["W"])
-    getattr(module, f"weight_hh{suffix}").copy_(given["U"])
-    getattr(module, f"bias_ih{suffix}").copy_(given["b"])
-    getattr(module, f"bias_hh{suffix}").zero_()[2 * hidden :] = given["d"]
+def _copy(module: nn.Module, suffix: str, weights: dict[str, Tensor]) -> None:
+    hidden = len(weights["d"])
+    getattr(module, f"weight_ih{suffix}").copy_(weights["W"])
+    getattr(module, f"weight_hh{suffix}").copy_(weights["U"])
+    getattr(module, f"bias_ih{suffix}").copy_(weights["b"])
+    getattr(module, f"bias_hh{suffix}").zero_()[2 * hidden :] = weights["d"]
 
 
 @torch.no_grad()
@@ -88,15 +88,15 @@ def plain_beam(model: Plain, source: Tensor, lengths: Tensor, how: Search) -> li
     """The best translation of each column of source (time, rows)."""
     rows, width = len(lengths), how.width
     memory, real, h = model.encode(source, lengths)
-    memory, real, h = (own.repeat_interleave(width, 0) for own in (memory, real, h))
+    memory, real, h = (tensor.repeat_interleave(width, 0) for tensor in (memory, real, h))
     keys = model.of_memory(memory)
     limits = how.most_steps(lengths)
     tokens = torch.full((rows * width,), START_NUMBER)
     scores = torch.full((rows, width), -torch.inf, dtype=torch.float64)
     scores[:, 0] = 0
-    said = torch.zeros(rows, width, 0, dtype=torch.int64)
+    prefixes = torch.zeros(rows, width, 0, dtype=torch.int64)
     best = torch.full((rows,), -torch.inf, dtype=torch.float64)
-    found: list[list[int]] = [[] for _ in range(rows)]
+    hypotheses: list[list[int]] = [[] for _ in range(rows)]
     for number in range(1, int(limits.max()) + 1):
         logs, h = model.step(tokens, h, memory, keys, real)
         totals = (scores[:, :, None] + logs.double().view(rows, width, -1)).flatten(1)
@@ -108,19 +108,22 @@ def plain_beam(model: Plain, source: Tensor, lengths: Tensor, how: Search) -> li
         value, place = ranked[:, :width].max(1)
         for row in ((value > best) & (number <= limits)).nonzero()[:, 0].tolist():
             parent, word = parents[row, place[row]], int(chosen[row, place[row]])
-            found[row] = [*said[row, parent].tolist(), *([word] if word != END_NUMBER else [])]
+            hypotheses[row] = [
+                *prefixes[row, parent].tolist(),
+                *([word] if word != END_NUMBER else []),
+            ]
         best = torch.maximum(best, value.masked_fill(number > limits, -torch.inf))
         going = over.to(torch.uint8).sort(dim=1, stable=True).indices[:, :width]
         scores = totals.masked_fill(over, -torch.inf).gather(1, going)
         parents, chosen = parents.gather(1, going), chosen.gather(1, going)
-        said = said.gather(1, parents[..., None].expand(-1, -1, number - 1))
-        said = torch.cat([said, chosen[..., None]], 2)
+        prefixes = prefixes.gather(1, parents[..., None].expand(-1, -1, number - 1))
+        prefixes = torch.cat([prefixes, chosen[..., None]], 2)
         at = (parents + width * torch.arange(rows)[:, None]).flatten()
         tokens, h = chosen.flatten(), h[at]
         bound = scores.amax(1) / how_long(limits.double(), how.alpha)
         if not bool((best < bound).any()):
             break
-    return found
+    return hypotheses
 
 
 def how_long(words: Tensor | int, alpha: float) -> Tensor | float:
@@ -143,13 +146,13 @@ def network_of(model: Translator) -> RecurrentPairs:
 
 
 def main() -> None:
-    found = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    found.add_argument("run", type=Path)
-    found.add_argument("source", type=Path)
-    found.add_argument("--sentences", type=int, default=1000)
-    found.add_argument("--beam", type=int, default=5)
-    found.add_argument("--threads", type=int, default=torch.get_num_threads())
-    options = found.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("run", type=Path)
+    parser.add_argument("source", type=Path)
+    parser.add_argument("--sentences", type=int, default=1000)
+    parser.add_argument("--beam", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    options = parser.parse_args()
     torch.set_num_threads(options.threads)
     model = load_run(RunFolder(options.run))[1]
     assert isinstance(model, Translator)
@@ -162,14 +165,14 @@ def main() -> None:
     )
     seconds: dict[str, list[float]] = {"ensue": [], "torch": []}
     equal = 0
-    for number, own in enumerate([batches[0], *batches]):  # the first one warms up
-        lengths = torch.from_numpy(rows.lengths[own])
-        source = torch.from_numpy(rows.padded(own).astype(np.int64))
+    for number, indices in enumerate([batches[0], *batches]):  # the first one warms up
+        lengths = torch.from_numpy(rows.lengths[indices])
+        source = torch.from_numpy(rows.padded(indices).astype(np.int64))
         answers = {}
         for name in ("ensue", "torch") if number % 2 else ("torch", "ensue"):
             began = time.perf_counter()
             if name == "ensue":
-                some = Ragged.of([rows.row(int(k)) for k in own], np.int32)
+                some = Ragged.of([rows.row(int(k)) for k in indices], np.int32)
                 answers[name] = [list(h[0].content) for h in searched([network], some, how)]
             else:
                 answers[name] = plain_beam(plain, source, lengths, how)

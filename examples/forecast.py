@@ -37,8 +37,9 @@ past, ahead = days(0, 393), {"promotion": shop["promotion"][393:]}
 steps = model.predict(past, future=ahead)
 print("\nday  forecast    interval       came")
 for step, came in zip(steps, shop["sales"][393:], strict=True):
-    own = step.expected["sales"]
-    print(f"{step.time:>3}  {own.value:8.2f}  {own.low:5.2f} to {own.high:5.2f}  {came:5.2f}")
+    sales = step.expected["sales"]
+    interval = f"{sales.low:5.2f} to {sales.high:5.2f}"
+    print(f"{step.time:>3}  {sales.value:8.2f}  {interval}  {came:5.2f}")
 
 model.save("example-models/forecast")
 Path("example-models/forecast.svg").write_text(model.picture(test, held_out=True), "utf-8")

@@ -43,10 +43,10 @@ print(f"{model}\n")
 # For comparison: a linear model of the pixels, which fails because the sign moves.
 print(model.evaluate(test).as_text())
 
-asked = picture("plus")
-answer = model.predict([asked])[0]
+plus = picture("plus")
+answer = model.predict([plus])[0]
 print("\na plus:", ", ".join(f"{name} {p:.3f}" for name, p in answer.probabilities.items()))
 
 model.save("example-models/image")
 again = load("example-models/image")
-print("the same answer after loading:", again.predict([asked])[0] == answer)
+print("the same answer after loading:", again.predict([plus])[0] == answer)

@@ -90,8 +90,8 @@ task = adding(STEPS)
 
 def batch_of(part, first, count):
     """x (time, batch, 2): numbers and marks; the sums (batch)."""
-    found = task.batch(seed=1, first=first, count=count, part=part)
-    return torch.from_numpy(found.x), torch.from_numpy(found.targets)
+    batch = task.batch(seed=1, first=first, count=count, part=part)
+    return torch.from_numpy(batch.x), torch.from_numpy(batch.targets)
 
 
 # %% [markdown]
@@ -140,9 +140,9 @@ def train(model):
 # %%
 layers = {"Keep": Recurrent(Keep(), 2, HIDDEN), "torch.nn.GRU": nn.GRU(2, HIDDEN)}
 models, errors = {}, {}
-for name, own in layers.items():
+for name, cell_layer in layers.items():
     print(name)
-    models[name] = Adder(own)
+    models[name] = Adder(cell_layer)
     errors[name] = train(models[name])
 
 # %% [markdown]

@@ -16,7 +16,8 @@ VERBS = ["saw", "bought", "lost", "drew", "sold", "had"]
 THINGS = ["dog", "cat", "car", "hat", "boat", "cup", "door", "bird"]
 rows = []
 for verb, thing, word in product(VERBS, THINGS, SAME):
-    first, other = f"we {verb} a {word} {thing}", draw.choice([own for own in SAME if own != word])
+    first = f"we {verb} a {word} {thing}"
+    other = draw.choice([synonym for synonym in SAME if synonym != word])
     rows.append(((first, f"the {thing} was {SAME[word]}"), "follows"))
     rows.append(((first, f"the {thing} was {SAME[other]}"), "open"))
 draw.shuffle(rows)
@@ -35,8 +36,8 @@ print(f"\n{model}\n")
 # For comparison: a linear model of the overlap between the words of the two texts.
 print(model.evaluate(test).as_text())
 
-for said in ("fast", "light"):
-    pair = "we saw a quick hat", f"the hat was {said}"
+for adjective in ("fast", "light"):
+    pair = "we saw a quick hat", f"the hat was {adjective}"
     answer = model.predict([pair])[0]
     print(f"\n{pair}: {answer.label}, p = {answer.probabilities[answer.label]:.3f}", end="")
 

@@ -40,7 +40,7 @@ class Advice:
     the match, {typed} for the first command and FILE as the advice has it; files: written before;
     code: exit code of the first command; slow: not in `make test`."""
 
-    told: str
+    message: str
     typed: str
     take: str
     then: str = "{typed} {0}"
@@ -49,7 +49,7 @@ class Advice:
     slow: bool = False
 
     def __str__(self) -> str:
-        return self.told
+        return self.message
 
 
 def rows(count: int, between: str = ",") -> str:
@@ -127,7 +127,7 @@ TABLE = [
            }, code=0),
     Advice("the file has a header line already", f"train films.csv {DRY} --header review,stars",
            r"leave (--header) out", f"train films.csv {DRY}"),
-    Advice("if it is one)", f"train semi.csv {DRY} --text review --label stars",
+    Advice("really is one)", f"train semi.csv {DRY} --text review --label stars",
            r"use (--delimiter \S+)", files={"semi.csv": "review;stars\n" + rows(12, ";")}),
     Advice("if quotes have no meaning in this file, use", f"train quotes.csv {DRY}",
            r"use (--no-quote)",

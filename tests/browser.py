@@ -22,7 +22,7 @@ class Browser:
     def __init__(self, to: int, back: int) -> None:
         self.to, self.back = to, back
         self.rest, self.sent, self.session = b"", 0, ""
-        self.said: list[dict[str, Any]] = []
+        self.messages: list[dict[str, Any]] = []
         self.requests: list[str] = []
 
     def _message(self) -> dict[str, Any]:
@@ -30,25 +30,25 @@ class Browser:
             more = os.read(self.back, 1 << 16)
             assert more, "Chromium has ended"
             self.rest += more
-        own, _, self.rest = self.rest.partition(b"\0")
-        found: dict[str, Any] = json.loads(own)
-        if found.get("method") in TOLD:
-            self.said.append(found["params"])
-        if found.get("method") == "Network.requestWillBeSent":
-            self.requests.append(found["params"]["request"]["url"])
-        return found
+        packet, _, self.rest = self.rest.partition(b"\0")
+        message: dict[str, Any] = json.loads(packet)
+        if message.get("method") in TOLD:
+            self.messages.append(message["params"])
+        if message.get("method") == "Network.requestWillBeSent":
+            self.requests.append(message["params"]["request"]["url"])
+        return message
 
-    def call(self, method: str, **given: Any) -> dict[str, Any]:
+    def call(self, method: str, **parameters: Any) -> dict[str, Any]:
         self.sent += 1
-        message: dict[str, Any] = {"id": self.sent, "method": method, "params": given}
+        message: dict[str, Any] = {"id": self.sent, "method": method, "params": parameters}
         if self.session:
             message["sessionId"] = self.session
         os.write(self.to, json.dumps(message).encode() + b"\0")
         while True:
-            found = self._message()
-            if found.get("id") == self.sent:
-                assert "error" not in found, found
-                result: dict[str, Any] = found["result"]
+            answer = self._message()
+            if answer.get("id") == self.sent:
+                assert "error" not in answer, answer
+                result: dict[str, Any] = answer["result"]
                 return result
 
     def open(self, page: Path) -> None:
@@ -63,11 +63,11 @@ class Browser:
 
     def value(self, script: str) -> Any:
         """Of a script that is run in the page; waited for where it is a promise."""
-        found = self.call(
+        reply = self.call(
             "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True
         )
-        assert "exceptionDetails" not in found, found
-        return found["result"].get("value")
+        assert "exceptionDetails" not in reply, reply
+        return reply["result"].get("value")
 
 
 @contextmanager
@@ -83,10 +83,10 @@ def browser(profile: Path) -> Iterator[Browser]:
     os.close(read_to)
     os.close(write_back)
     try:
-        own = Browser(to, back)
-        yield own
-        own.session = ""
-        own.call("Browser.close")
+        opened = Browser(to, back)
+        yield opened
+        opened.session = ""
+        opened.call("Browser.close")
         process.wait(timeout=60)
     finally:
         process.kill()

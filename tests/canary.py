@@ -62,12 +62,12 @@ class Place(NamedTuple):
 
 def strings_in(folder: Path) -> list[Place]:
     """Every string of every JSON and TOML file below a folder; of a list of strings the first."""
-    found = []
+    strings = []
     for path in sorted(folder.rglob("*")):
         if path.suffix in KINDS and path.is_file() and path.name != MANIFEST:
             name = str(path.relative_to(folder))
-            found += [Place(name, way) for way in _strings(_read(path))]
-    return found
+            strings += [Place(name, way) for way in _strings(_read(path))]
+    return strings
 
 
 def _strings(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -92,7 +92,10 @@ def plant(folder: Path, place: Place, reference: str) -> None:
         return  # a digest of the file itself: any other value is refused unread
     inside[place.way[-1]] = reference
     data = _written(value, path.suffix)
-    copies = [path, *(own for own in folder.glob(f"**/{path.name}") if own.parent != path.parent)]
+    copies = [
+        path,
+        *(match for match in folder.glob(f"**/{path.name}") if match.parent != path.parent),
+    ]
     for copy in copies if path.parent == folder else [path]:
         _put(copy, data)
 
@@ -106,7 +109,7 @@ def _written(value: Any, suffix: str) -> bytes:
     if suffix == ".toml":
         return tomli_w.dumps(value).encode()
     if isinstance(value, dict) and "sha256" in value:
-        return sealed({key: own for key, own in value.items() if key != "sha256"}, sort=False)
+        return sealed({key: entry for key, entry in value.items() if key != "sha256"}, sort=False)
     return json.dumps(value).encode()
 
 
@@ -114,6 +117,6 @@ def _put(path: Path, data: bytes) -> None:
     """The file, and the manifest of its folder where there is one."""
     path.write_bytes(data)
     if (path.parent / MANIFEST).exists():
-        files = {own.name: own.read_bytes() for own in path.parent.iterdir() if own.is_file()}
+        files = {file.name: file.read_bytes() for file in path.parent.iterdir() if file.is_file()}
         for name, content in resealed(files).items():
             (path.parent / name).write_bytes(content)

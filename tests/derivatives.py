@@ -59,9 +59,9 @@ class OneStep:
 
     def values(self) -> list[Tensor]:
         """(output, *new state) by the interpreter."""
-        found = evaluate(self.equations.roots, self.leaves(), self.blocks())
+        evaluated = evaluate(self.equations.roots, self.leaves(), self.blocks())
         batch = self.data.x.shape[0]
-        return [found[r].expand(batch, r.width) for r in self.equations.roots]
+        return [evaluated[r].expand(batch, r.width) for r in self.equations.roots]
 
     # --- parameters, block by block -----------------------------------------------------
     def refs(self, name: str) -> list[MatrixRef | VectorRef]:
@@ -79,11 +79,11 @@ class OneStep:
         self,
         leaves: Mapping[Node, Node],
         matrices: Mapping[MatrixRef, Node],
-        given: Mapping[Node, Tensor],
+        overrides: Mapping[Node, Tensor],
         blocks: Blocks,
     ) -> list[Tensor]:
         """Derivatives of x, state and parameters as tensors; zeros where one is missing."""
-        batch, values = self.data.x.shape[0], {**self.leaves(), **given}
+        batch, values = self.data.x.shape[0], {**self.leaves(), **overrides}
 
         def value(node: Node) -> Tensor:
             return evaluate([node], values, blocks)[node].expand(batch, node.width)
@@ -95,29 +95,31 @@ class OneStep:
             if isinstance(ref, VectorRef):
                 return of_leaf(self.vector(ref)).sum(0)
             graph = self.equations.graph
-            found = torch.zeros(graph.width(ref.rows), graph.width(ref.columns))
+            product = torch.zeros(graph.width(ref.rows), graph.width(ref.columns))
             if ref in matrices:
                 node = matrices[ref]
                 for outer in node.args if node.op == "add" else (node,):
                     a, v = outer.args
-                    found = found + value(a).T @ value(v)
-            return found
+                    product = product + value(a).T @ value(v)
+            return product
 
-        found = [of_leaf(leaf) for leaf in (self.equations.x, *self.equations.old.values())]
+        blocks_of_name = [
+            of_leaf(leaf) for leaf in (self.equations.x, *self.equations.old.values())
+        ]
         for name in self.data.parameters:
-            found.append(torch.cat([of_block(ref) for ref in self.refs(name)]))
-        return [f.double() for f in found]
+            blocks_of_name.append(torch.cat([of_block(ref) for ref in self.refs(name)]))
+        return [f.double() for f in blocks_of_name]
 
 
 def first(step: OneStep, seeds: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
     """(graph's, torch's) derivatives for seeds of output and new state."""
     derivative = step.equations.derivative
-    given = dict(zip(derivative.seeds, seeds, strict=True))
+    seed_values = dict(zip(derivative.seeds, seeds, strict=True))
     leaves = {step.equations.old[p]: n for p, n in derivative.state.items() if n is not None}
     if derivative.x is not None:
         leaves[step.equations.x] = derivative.x
     leaves |= {step.vector(ref): n for ref, n in derivative.vectors.items()}
-    ours = step.gathered(leaves, derivative.matrices, given, step.blocks())
+    ours = step.gathered(leaves, derivative.matrices, seed_values, step.blocks())
     inputs = step.data.leaves()
     return ours, _grad(list(step.eager(*inputs)), inputs, seeds)
 
@@ -130,13 +132,13 @@ def second(step: OneStep, seeds: list[Tensor]) -> tuple[list[Tensor], list[Tenso
     directions = [torch.randn_like(v) for v in inputs]
     by_name = dict(zip(step.names, directions, strict=True))
     derivative, blocks = equations.derivative, step.blocks()
-    given = dict(zip(derivative.seeds, seeds, strict=True))
+    seed_values = dict(zip(derivative.seeds, seeds, strict=True))
     again: list[tuple[Node, Node | MatrixRef]] = []
 
     def along(node: Node | None, name: str, direction: Tensor) -> None:
         if node is not None:
             leaf = graph.leaf("given", f"along {name}", node.size)
-            given[leaf] = direction
+            seed_values[leaf] = direction
             again.append((node, leaf))
 
     along(derivative.x, "x", by_name["x"])
@@ -152,12 +154,14 @@ def second(step: OneStep, seeds: list[Tensor]) -> tuple[list[Tensor], list[Tenso
                 blocks.matrices[moved.name, moved.gate] = direction
                 again.append((derivative.matrices[ref], moved))
     back = reverse(again)
-    ours = step.gathered(back.leaves, back.matrices, given, blocks)
+    ours = step.gathered(back.leaves, back.matrices, seed_values, blocks)
     seeds = [s.requires_grad_() for s in seeds]
     once = _grad(list(step.eager(*inputs)), inputs, seeds, create_graph=True)
     theirs = _grad(once, [*inputs, *seeds], directions)
     for seed in derivative.seeds:
-        ours.append(_value(back.leaves.get(seed), {**step.leaves(), **given}, blocks, seeds[0]))
+        ours.append(
+            _value(back.leaves.get(seed), {**step.leaves(), **seed_values}, blocks, seeds[0])
+        )
         ours[-1] = ours[-1].expand(theirs[len(ours) - 1].shape)
     return ours, theirs
 
@@ -174,10 +178,10 @@ def _grad(
     if not pairs:
         return [torch.zeros_like(v) for v in inputs]
     reached, adjoints = zip(*pairs, strict=True)
-    found = torch.autograd.grad(
+    gradients = torch.autograd.grad(
         reached, inputs, adjoints, create_graph=create_graph, allow_unused=True
     )
-    return [torch.zeros_like(v) if g is None else g for g, v in zip(found, inputs, strict=True)]
+    return [torch.zeros_like(v) if g is None else g for g, v in zip(gradients, inputs, strict=True)]
 
 
 def tangent(step: OneStep, directions: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:

@@ -11,7 +11,7 @@ from numpy.random import Generator
 
 
 @dataclass(frozen=True)
-class Asked:
+class Questions:
     """chosen: questions of many kinds; drawn: another one by chance."""
 
     chosen: Sequence[Any]
@@ -24,7 +24,7 @@ class Asked:
 
 
 def _some(random: Generator, words: Sequence[str], most: int) -> list[str]:
-    return [str(own) for own in random.choice(list(words), random.integers(0, most + 1))]
+    return [str(word) for word in random.choice(list(words), random.integers(0, most + 1))]
 
 
 TEXTS = [
@@ -53,14 +53,14 @@ def _text(random: Generator) -> str:
     return " ".join(_some(random, known, 25))
 
 
-WORDS = Asked([*TEXTS, *STRANGE], _text)
+WORDS = Questions([*TEXTS, *STRANGE], _text)
 
 PAIRS = [
     (f"{a} {b} {c}", f"{c.upper()} {a.upper()}") for a in "xyz" for b in "pq" for c in "klm"
 ] * 2
 SIDES = [(("it rains", "it is wet"), "yes"), (("it rains now", "it is dry"), "no")] * 10
 LINES = [f"the {who} {does}" for who in ("cat", "dog", "old cat") for does in ("sees", "runs")]
-SAID = Asked(
+SAID = Questions(
     [*(source for source, _ in PAIRS[:8]), "", "x", "k k k k unknown q", MARKUP],
     lambda random: " ".join(_some(random, [*"xyzpqklm", "unknown"], 6)),
 )
@@ -71,10 +71,10 @@ def _two_texts(random: Generator) -> tuple[str, str]:
     return " ".join(_some(random, known, 8)), " ".join(_some(random, known, 8))
 
 
-MATCHED = Asked(
+MATCHED = Questions(
     [("it rains", "is it dry?"), ("", "rains"), ("wet it is", ""), (MARKUP, MARKUP)], _two_texts
 )
-SPOKEN = Asked(
+SPOKEN = Questions(
     ["the dog runs", "", "cat the old unknown", MARKUP],
     lambda random: " ".join(
         _some(random, ["the", "cat", "dog", "old", "sees", "runs", "unknown"], 15)
@@ -86,16 +86,16 @@ def _sentences() -> list[tuple[list[str], list[str]]]:
     random = np.random.default_rng(1)
     known = {"The": "O", "dog": "B-X", "barks": "O", "USA": "B-Y", "2026": "O", "l’été": "I-Y"}
     known |= {"naïve": "O", "McDonald's": "B-X", "x²": "O", "CAT": "I-X", "A": "O"}
-    found = []
+    sentences = []
     for _ in range(40):
-        words = [str(own) for own in random.choice(list(known), random.integers(1, 7))]
-        labels = [known[own] for own in words]
+        words = [str(word) for word in random.choice(list(known), random.integers(1, 7))]
+        labels = [known[word] for word in words]
         legal = [
-            own if own[0] != "I" or (k and labels[k - 1][1:] == own[1:]) else "B" + own[1:]
-            for k, own in enumerate(labels)
+            label if label[0] != "I" or (k and labels[k - 1][1:] == label[1:]) else "B" + label[1:]
+            for k, label in enumerate(labels)
         ]
-        found.append((words, legal))
-    return found
+        sentences.append((words, legal))
+    return sentences
 
 
 SENTENCES = _sentences()
@@ -106,7 +106,7 @@ def _sentence(random: Generator) -> list[str]:
     return _some(random, [*(word for words, _ in SENTENCES for word in words), *STRANGE_WORDS], 30)
 
 
-ASKED = Asked([*(words for words, _ in SENTENCES[:12]), [], STRANGE_WORDS], _sentence)
+ASKED = Questions([*(words for words, _ in SENTENCES[:12]), [], STRANGE_WORDS], _sentence)
 
 
 def _vectors() -> list[tuple[Any, str]]:
@@ -124,7 +124,7 @@ def _steps(random: Generator) -> Any:
     return random.normal(size=(random.integers(1, 20), 3)).astype(np.float32)
 
 
-STEPS = Asked([own for own, _ in VECTORS[:5]], _steps)
+STEPS = Questions([word for word, _ in VECTORS[:5]], _steps)
 
 
 def _row(random: Generator) -> dict[str, Any]:
@@ -132,7 +132,7 @@ def _row(random: Generator) -> dict[str, Any]:
     return {"area": "" if random.random() < 0.1 else float(area), "town": str(town)}
 
 
-TABLE = Asked(
+TABLE = Questions(
     [
         {"area": 50.0, "town": "Delft"},
         {"area": "", "town": "Rome"},
@@ -153,7 +153,7 @@ def _brackets(random: Generator, depth: int = 4) -> str:
     return f"({random.choice(['', '0 ', '1 '])}{' '.join(below)})"
 
 
-FOREST = Asked(
+FOREST = Questions(
     [*TREES, "((not) (bad))", "(good)", "((0 not (1 (0 so) bad)))", "(0 <b> (1 <script>))"],
     lambda random: f"(1 {_brackets(random)} {_brackets(random)})",
 )
@@ -165,9 +165,9 @@ def _sale(random: Generator) -> dict[str, Any]:
     return {**_row(random), "sold": "" if random.random() < 0.1 else str(day)}
 
 
-SALE = Asked(
+SALE = Questions(
     [
-        *({"area": 60.0, "town": "Gouda", "sold": own} for own in SOLD),
+        *({"area": 60.0, "town": "Gouda", "sold": sold} for sold in SOLD),
         {**TABLE.chosen[1], "sold": ""},
     ],
     _sale,
@@ -180,8 +180,8 @@ def _review(random: Generator) -> dict[str, Any]:
     return {"review": _text(random), "price": price, "country": country}
 
 
-REVIEWS = Asked(
-    [{"review": own, "price": 12.5, "country": "nl"} for own in (*TEXTS[:2], "", MARKUP)],
+REVIEWS = Questions(
+    [{"review": text, "price": 12.5, "country": "nl"} for text in (*TEXTS[:2], "", MARKUP)],
     _review,
 )
 
@@ -202,7 +202,9 @@ def _picture(random: Generator) -> Any:
     return random.integers(0, random.integers(2, 256), size, np.uint8)
 
 
-SHOWN = Asked([*(own for own, _ in PICTURES[:3]), np.full((3, 13, 9), 77, np.uint8)], _picture)
+SHOWN = Questions(
+    [*(pixels for pixels, _ in PICTURES[:3]), np.full((3, 13, 9), 77, np.uint8)], _picture
+)
 SALES = [10 + 3 * np.sin(t / 3) + 0.05 * t + t * 7919 % 13 / 20 for t in range(150)]
 
 
@@ -212,7 +214,7 @@ def _series(random: Generator) -> dict[str, list[float]]:
     return {"sales": [float(v) for v in wave + random.normal(0, 0.5, steps)]}
 
 
-SERIES = Asked([{"sales": [float(v) for v in SALES[:n]]} for n in (40, 150)], _series)
+SERIES = Questions([{"sales": [float(v) for v in SALES[:n]]} for n in (40, 150)], _series)
 
 
 # --- series with times, and a panel --------------------------------------------------------------
@@ -237,7 +239,7 @@ def dated(values: Sequence[Any], random: Generator | None = None) -> dict[str, l
     }
 
 
-DATED = Asked(
+DATED = Questions(
     [dated(SALES[:n]) for n in (150, 40, 3, 2)],
     lambda random: dated(_series(random)["sales"], random),
 )
@@ -270,27 +272,27 @@ def shop(name: str, steps: int, random: Generator, first: int = 0) -> dict[str, 
 
 def shop_rows() -> dict[str, list[Any]]:
     """The panel that is learned from."""
-    random, found = np.random.default_rng(3), dict[str, list[Any]]()
+    random, columns = np.random.default_rng(3), dict[str, list[Any]]()
     for name in SHOPS:
-        own = shop(name, 70, random)
-        for key, value in own.items():
-            found.setdefault(key, []).extend(
+        series = shop(name, 70, random)
+        for key, value in series.items():
+            columns.setdefault(key, []).extend(
                 value[:70] if isinstance(value, list) else [value] * 70
             )
-    return found
+    return columns
 
 
 def _shop(random: Generator) -> dict[str, Any]:
-    own = shop(
+    columns = shop(
         str(random.choice([*SHOPS, "new"])),
         int(random.integers(20, 60)),
         random,
         int(random.integers(0, 300)),
     )
-    own["sales"] = [
-        None if 2 < k < 15 and random.random() < 0.1 else v for k, v in enumerate(own["sales"])
+    columns["sales"] = [
+        None if 2 < k < 15 and random.random() < 0.1 else v for k, v in enumerate(columns["sales"])
     ]
-    return own
+    return columns
 
 
-PANEL = Asked([shop("a", 30, np.random.default_rng(9))], _shop)
+PANEL = Questions([shop("a", 30, np.random.default_rng(9))], _shop)

@@ -37,7 +37,7 @@ from export_questions import (
     TREES,
     VECTORS,
     WORDS,
-    Asked,
+    Questions,
     dated,
     shop_rows,
 )
@@ -78,29 +78,29 @@ class Row:
     one by one."""
 
     make: Callable[[], Any]
-    asked: Asked
+    question_set: Questions
     answered: Callable[[Any], dict[str, Any]]
     slow: bool = True
     ask: Callable[[Any, Any], list[Any]] = lambda model, questions: model.predict(list(questions))
 
     @property
     def questions(self) -> Sequence[Any]:
-        return self.asked.chosen
+        return self.question_set.chosen
 
-    def wanted(self, model: Any, questions: Sequence[Any]) -> list[dict[str, Any]]:
+    def expected_answers(self, model: Any, questions: Sequence[Any]) -> list[dict[str, Any]]:
         """What Python answers."""
-        return [self.answered(own) for own in self.ask(model, questions)]
+        return [self.answered(answer) for answer in self.ask(model, questions)]
 
 
 def classifier(**model: Any) -> Any:
     members = model.pop("members", 1)
-    own = ensue.Classifier(model={**SMALL, **model}, train=QUICK, members=members)
-    return own.fit(LABELLED)
+    model_of_texts = ensue.Classifier(model={**SMALL, **model}, train=QUICK, members=members)
+    return model_of_texts.fit(LABELLED)
 
 
 def labeller(members: int = 1, **model: Any) -> Any:
-    own = ensue.Labeller(model={**SMALL, **model}, train=QUICK, members=members)
-    return own.fit(SENTENCES)
+    model_of_words = ensue.Labeller(model={**SMALL, **model}, train=QUICK, members=members)
+    return model_of_words.fit(SENTENCES)
 
 
 def _reviewed(kind: Any) -> Any:
@@ -114,8 +114,8 @@ def _reviewed(kind: Any) -> Any:
         }
         for k in range(60)
     ]
-    own = kind(model=SMALL, train=QUICK)
-    return own.fit(rows, text="review", label="stars", columns=["price", "country"])
+    estimator = kind(model=SMALL, train=QUICK)
+    return estimator.fit(rows, text="review", label="stars", columns=["price", "country"])
 
 
 def _sold() -> Any:
@@ -134,16 +134,16 @@ def _sold() -> Any:
 
 def subwords(kind: Any, *rows: Any) -> Any:
     text = {"level": "subwords", "subword_count": 60}
-    own = {**SMALL, **({"family": "recurrent"} if kind is ensue.LanguageModel else {})}
-    return kind(model=own, text=text, train=QUICK).fit(*rows)
+    model = {**SMALL, **({"family": "recurrent"} if kind is ensue.LanguageModel else {})}
+    return kind(model=model, text=text, train=QUICK).fit(*rows)
 
 
 def _trees(members: int = 1, whole: bool = False, **model: Any) -> Any:
     rows: list[Any] = TREES * 8
     if whole:
         rows = [(tree, "yes" if tree.startswith("(1") else "no") for tree in rows]
-    own = {"hidden_size": 6, "embedding_size": 5, **model}
-    return ensue.TreeClassifier(model=own, train=QUICK, members=members).fit(rows)
+    settings = {"hidden_size": 6, "embedding_size": 5, **model}
+    return ensue.TreeClassifier(model=settings, train=QUICK, members=members).fit(rows)
 
 
 def in_tree(answer: Any) -> dict[str, Any]:
@@ -164,9 +164,11 @@ def _table(target: str) -> Any:
         }
         for area in range(40, 100)
     ]
-    kept = [{k: v for k, v in row.items() if k in ("area", "town", target)} for row in rows]
+    columns_of_rows = [
+        {k: v for k, v in row.items() if k in ("area", "town", target)} for row in rows
+    ]
     model = ensue.TableModel(model={"missing": "indicator"}, train={"epochs": 3})
-    return model.fit(kept, target=target)
+    return model.fit(columns_of_rows, target=target)
 
 
 def _image() -> Any:
@@ -179,18 +181,18 @@ def _captioner() -> Any:
 
 
 def translator(members: int = 1, **model: Any) -> Any:
-    own = {"hidden_size": 12, "embedding_size": 8, **model}
+    settings = {"hidden_size": 12, "embedding_size": 8, **model}
     train = {"epochs": 8, "rate": 0.02}
-    return ensue.Translator(model=own, train=train, members=members).fit(PAIRS, PAIRS)
+    return ensue.Translator(model=settings, train=train, members=members).fit(PAIRS, PAIRS)
 
 
 def _language(**model: Any) -> Any:
-    own = {"hidden_size": 8, "embedding_size": 6, "family": "recurrent", **model}
-    return ensue.LanguageModel(model=own, train=QUICK).fit(LINES, LINES)
+    settings = {"hidden_size": 8, "embedding_size": 6, "family": "recurrent", **model}
+    return ensue.LanguageModel(model=settings, train=QUICK).fit(LINES, LINES)
 
 
 def _regressor(**model: Any) -> Any:
-    rows = [(own, float(k)) for k, own in enumerate(TEXTS * 6)]
+    rows = [(phrase, float(k)) for k, phrase in enumerate(TEXTS * 6)]
     return ensue.Regressor(model={**SMALL, **model}, train=QUICK).fit(rows)
 
 
@@ -204,8 +206,8 @@ def _several() -> Any:
 
 
 def _characters() -> Any:
-    own = ensue.Classifier(model=SMALL, text={"level": "characters"}, train=QUICK)
-    return own.fit(LABELLED)
+    character_classifier = ensue.Classifier(model=SMALL, text={"level": "characters"}, train=QUICK)
+    return character_classifier.fit(LABELLED)
 
 
 def _of_vectors() -> Any:
@@ -213,8 +215,8 @@ def _of_vectors() -> Any:
 
 
 def _forecaster(**model: Any) -> Any:
-    own = {"family": "direct", "horizon": 5, "look_back": 12, "hidden_size": 8, **model}
-    made = ensue.Forecaster(model={"output": "squared", **own}, train=QUICK)
+    settings = {"family": "direct", "horizon": 5, "look_back": 12, "hidden_size": 8, **model}
+    made = ensue.Forecaster(model={"output": "squared", **settings}, train=QUICK)
     return made.fit({"sales": SALES}, target="sales")
 
 
@@ -233,23 +235,29 @@ def _mixed(kind: str) -> Any:
 
 
 def _dated(**model: Any) -> Any:
-    own = {"time": "month", "horizon": 5, "hidden_size": 8, **model}
-    return ensue.Forecaster(model=own, train={"epochs": 1}).fit(
+    settings = {"time": "month", "horizon": 5, "hidden_size": 8, **model}
+    return ensue.Forecaster(model=settings, train={"epochs": 1}).fit(
         dated(_noisy("season")), target="sales"
     )
 
 
 def _panel(**model: Any) -> Any:
     columns = {"time": "day", "ids": ["shop"], "known": ["offer"], "covariates": ["visits"]}
-    own = {**columns, "static": ["region", "size"], "horizon": AHEAD, "hidden_size": 8, **model}
-    made = ensue.Forecaster(model=own, train={"epochs": 1})
+    settings = {
+        **columns,
+        "static": ["region", "size"],
+        "horizon": AHEAD,
+        "hidden_size": 8,
+        **model,
+    }
+    made = ensue.Forecaster(model=settings, train={"epochs": 1})
     return made.fit(shop_rows(), target="sales")
 
 
 def steps(answer: Any) -> dict[str, Any]:
     every = [step.expected["sales"] for step in answer]
     return {
-        key: {"sales": [getattr(own, key) for own in every]} for key in ("value", "low", "high")
+        key: {"sales": [getattr(step, key) for step in every]} for key in ("value", "low", "high")
     }
 
 
@@ -259,21 +267,21 @@ def values_alone(answer: Any) -> dict[str, Any]:
 
 def each_as_table(model: Any, questions: Any) -> list[Any]:
     """Columns of one length: what is known ahead is longer, a constant is one value."""
-    found = []
-    for own in questions:
-        count = max(len(value) for value in own.values() if isinstance(value, list))
+    frames = []
+    for question in questions:
+        count = max(len(value) for value in question.values() if isinstance(value, list))
         rows = {
             name: [*value, *[None] * (count - len(value))]
             if isinstance(value, list)
             else [value] * count
-            for name, value in own.items()
+            for name, value in question.items()
         }
-        found.append(model.predict(rows))
-    return found
+        frames.append(model.predict(rows))
+    return frames
 
 
 def each(model: Any, questions: Any) -> list[Any]:
-    return [model.predict(own) for own in questions]
+    return [model.predict(question) for question in questions]
 
 
 ROWS: dict[str, Row] = {
@@ -374,15 +382,15 @@ class Made:
 
     model: Any
     traced: TracedModel
-    wanted: list[dict[str, Any]] = field(default_factory=list)
+    expected: list[dict[str, Any]] = field(default_factory=list)
 
 
 @cache
 def made(name: str) -> Made:
     row = ROWS[name]
     model = row.make()
-    wanted = row.wanted(model, row.questions)
-    return Made(model, TracedModel(model.task.exported(model)), wanted)
+    expected = row.expected_answers(model, row.questions)
+    return Made(model, TracedModel(model.task.exported(model)), expected)
 
 
 # --- asked in other processes --------------------------------------------------------------------
@@ -393,34 +401,35 @@ import sys
 sys.modules["torch"] = sys.modules["ensue"] = None
 sys.path.insert(0, sys.argv[1])
 import json, numpy, predict
-def question(own):
-    return numpy.array(own["data"]).reshape(own["shape"]) if "shape" in own else own
-asked = [question(own) if isinstance(own, dict) else own for own in json.load(sys.stdin)]
-print(json.dumps(predict.answers(sys.argv[2], asked)))
+def question(row):
+    return numpy.array(row["data"]).reshape(row["shape"]) if "shape" in row else row
+questions = [question(row) if isinstance(row, dict) else row for row in json.load(sys.stdin)]
+print(json.dumps(predict.answers(sys.argv[2], questions)))
 """
 ANSWERS = """
 import { readFileSync } from "node:fs";
 const { answer, MODEL } = await import(process.argv[2]);
 const [{ step, labels }] = MODEL.after;
-const found = JSON.parse(readFileSync(0, "utf8")).map((question) => {
-    const { values, seen, ...own } = answer(question);
-    const p = own.probabilities;
-    if (step === "labels") own.probabilities = Object.fromEntries(labels.map((n, k) => [n, p[k]]));
-    return { ...own, cut: values.tokens };
+const answers = JSON.parse(readFileSync(0, "utf8")).map((question) => {
+    const { values, seen, ...outputs } = answer(question);
+    const p = outputs.probabilities;
+    if (step === "labels")
+        outputs.probabilities = Object.fromEntries(labels.map((n, k) => [n, p[k]]));
+    return { ...outputs, cut: values.tokens };
 });
-process.stdout.write(JSON.stringify(found));
+process.stdout.write(JSON.stringify(answers));
 """
 
 
 def as_json(questions: Sequence[Any]) -> str:
-    def plain(own: Any) -> Any:
-        if not isinstance(own, np.ndarray):
-            return own
-        if own.dtype == np.uint8:
-            return {"shape": list(own.shape), "data": own.ravel().tolist()}
-        return own.tolist()
+    def plain(value: Any) -> Any:
+        if not isinstance(value, np.ndarray):
+            return value
+        if value.dtype == np.uint8:
+            return {"shape": list(value.shape), "data": value.ravel().tolist()}
+        return value.tolist()
 
-    return json.dumps([plain(own) for own in questions])
+    return json.dumps([plain(question) for question in questions])
 
 
 def in_onnx(folder: Path, questions: Sequence[Any]) -> list[dict[str, Any]]:
@@ -431,8 +440,8 @@ def in_onnx(folder: Path, questions: Sequence[Any]) -> list[dict[str, Any]]:
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    found: list[dict[str, Any]] = json.loads(done.stdout)
-    return found
+    answers: list[dict[str, Any]] = json.loads(done.stdout)
+    return answers
 
 
 def in_node(folder: Path, questions: Sequence[Any]) -> list[dict[str, Any]]:
@@ -445,21 +454,21 @@ def in_node(folder: Path, questions: Sequence[Any]) -> list[dict[str, Any]]:
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    found: list[dict[str, Any]] = json.loads(done.stdout)
-    return found
+    answers: list[dict[str, Any]] = json.loads(done.stdout)
+    return answers
 
 
-def check_answer(got: Any, wanted: Any) -> float:
+def check_answer(got: Any, expected: Any) -> float:
     """The same label or text; numbers within 1e-4, of their size where they are larger than 1.
     Gives the largest difference."""
-    if isinstance(wanted, dict):
-        return max((check_answer(got[key], value) for key, value in wanted.items()), default=0.0)
-    if isinstance(wanted, list):
-        assert len(got) == len(wanted)
-        return max((check_answer(*both) for both in zip(got, wanted, strict=True)), default=0.0)
-    if not isinstance(wanted, float):
-        assert got == wanted
+    if isinstance(expected, dict):
+        return max((check_answer(got[key], value) for key, value in expected.items()), default=0.0)
+    if isinstance(expected, list):
+        assert len(got) == len(expected)
+        return max((check_answer(*both) for both in zip(got, expected, strict=True)), default=0.0)
+    if not isinstance(expected, float):
+        assert got == expected
         return 0.0
-    difference = abs(got - wanted) / max(1.0, abs(wanted))
+    difference = abs(got - expected) / max(1.0, abs(expected))
     assert difference <= 1e-4
     return difference

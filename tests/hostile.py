@@ -26,9 +26,9 @@ VALUES: tuple[Any, ...] = (
 def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """The way to every value inside, by keys and numbers."""
     if isinstance(value, dict):
-        for key, own in value.items():
+        for key, entry in value.items():
             yield (*at, key)
-            yield from places(own, (*at, key))
+            yield from places(entry, (*at, key))
     elif isinstance(value, list):
         for k in {0, len(value) // 2, len(value) - 1} if value else ():
             yield (*at, k)
@@ -60,16 +60,18 @@ def changed_arrays(data: bytes, draw: random.Random) -> tuple[bytes, str]:
     if not arrays:
         return safetensors.numpy.save({"x": np.zeros(3)}), "an array more"
     name = draw.choice(sorted(arrays))
-    own = arrays.pop(name)
+    array = arrays.pop(name)
     how = draw.choice(("removed", "empty", "longer", "integers", "not finite", "flat", "large"))
     if how != "removed":
         arrays[name] = {
-            "empty": own[:0] if own.ndim else np.zeros(0, own.dtype),
-            "longer": np.concatenate([own.reshape(-1), own.reshape(-1)[:1], np.ones(3, own.dtype)]),
-            "integers": np.zeros(own.shape, np.int64),
-            "not finite": np.full(own.shape, np.nan, np.float32),
-            "flat": own.reshape(-1),
-            "large": np.full(own.shape, 10**6 if own.dtype.itemsize > 2 else 120, own.dtype),
+            "empty": array[:0] if array.ndim else np.zeros(0, array.dtype),
+            "longer": np.concatenate(
+                [array.reshape(-1), array.reshape(-1)[:1], np.ones(3, array.dtype)]
+            ),
+            "integers": np.zeros(array.shape, np.int64),
+            "not finite": np.full(array.shape, np.nan, np.float32),
+            "flat": array.reshape(-1),
+            "large": np.full(array.shape, 10**6 if array.dtype.itemsize > 2 else 120, array.dtype),
         }[how]
     return safetensors.numpy.save(arrays), f"{name} {how}"
 
@@ -84,9 +86,9 @@ def changed_tables(data: bytes, draw: random.Random) -> tuple[bytes, str]:
 def _without_null(value: Any) -> Any:
     """As TOML can hold it."""
     if isinstance(value, dict):
-        return {key: _without_null(own) for key, own in value.items() if own is not None}
+        return {key: _without_null(entry) for key, entry in value.items() if entry is not None}
     if isinstance(value, list):
-        return [_without_null(own) for own in value if own is not None]
+        return [_without_null(entry) for entry in value if entry is not None]
     return value
 
 
@@ -95,10 +97,10 @@ CHANGES = {".json": changed_json, ".safetensors": changed_arrays, ".toml": chang
 
 def resealed(files: dict[str, bytes]) -> dict[str, bytes]:
     """The files of a folder, whose manifest is made to fit them."""
-    own = dict(files)
-    manifest = json.loads(own.pop(MANIFEST))
+    content = dict(files)
+    manifest = json.loads(content.pop(MANIFEST))
     facts = {key: value for key, value in manifest.items() if key not in ("files", "sha256")}
-    return with_manifest(own, facts)
+    return with_manifest(content, facts)
 
 
 def hostile_files(model: Path, draw: random.Random) -> tuple[dict[str, bytes], str]:

@@ -7,42 +7,42 @@ from pathlib import Path
 from typing import Any
 
 from ensue.errors import DataError, Undecided
-from ensue.jobs import Tell, work
+from ensue.jobs import ProgressCallback, work
 from ensue.signals import Signals, Stopped
 
 
 @work
-def squared(tell: Tell, number: int) -> int:
+def squared(tell: ProgressCallback, number: int) -> int:
     tell({"seen": number})
     return number**2
 
 
 @work
-def told(tell: Tell, value: Any) -> Any:
+def surroundings(tell: ProgressCallback, value: Any) -> Any:
     """What came, and where."""
     threads = os.environ["OMP_NUM_THREADS"]
     return {"value": value, "pid": os.getpid(), "threads": threads, "rank": os.environ.get("RANK")}
 
 
 @work
-def refused(tell: Tell, place: str) -> None:
+def refused(tell: ProgressCallback, place: str) -> None:
     problem = DataError(f"{place}: expected a number, got 'x'")
     problem.add_note("Look at it.")
     raise problem
 
 
 @work
-def undecided(tell: Tell) -> None:
+def undecided(tell: ProgressCallback) -> None:
     raise Undecided("which of them?", {"a table": "--task table"})
 
 
 @work
-def mistaken(tell: Tell) -> float:
+def mistaken(tell: ProgressCallback) -> float:
     return 1 / 0
 
 
 @work
-def killed(tell: Tell, place: str, times: int) -> int:
+def killed(tell: ProgressCallback, place: str, times: int) -> int:
     """Its process is killed the first times; counts the starts in a file."""
     starts = Path(place)
     number = int(starts.read_text()) + 1 if starts.exists() else 1
@@ -53,7 +53,7 @@ def killed(tell: Tell, place: str, times: int) -> int:
 
 
 @work
-def stopped_in_time(tell: Tell, place: str) -> None:
+def stopped_in_time(tell: ProgressCallback, place: str) -> None:
     """Works until a stop is requested, and notes the stop in a file."""
     with Signals() as signals:
         Path(place).write_text(f"began {os.getpid()}")
@@ -63,5 +63,5 @@ def stopped_in_time(tell: Tell, place: str) -> None:
     raise Stopped(signals.number, 1)
 
 
-def unmarked(tell: Tell) -> None:
+def unmarked(tell: ProgressCallback) -> None:
     """Nothing that a worker calls."""

@@ -197,7 +197,7 @@ class Row:
     build: Callable[[], Cell | nn.Module]
     input_size: int = INPUT
     hidden_size: int = HIDDEN
-    given: bool = True  # runs from an initial state that is given, else from its own
+    with_state: bool = True  # runs from an initial state that is given, else from its own
     masked: bool = True  # masks are given, as in training, else their expectations used
     engines: tuple[str, ...] = GENERAL
     exempt: Mapping[str, str] = field(default_factory=dict)
@@ -213,7 +213,7 @@ class Row:
     def data(self, time: int = TIME, batch: int = BATCH) -> Data:
         key = (time, batch)
         if key not in self.drawn:
-            self.drawn[key] = self.subject().data(time, batch, self.given, self.masked)
+            self.drawn[key] = self.subject().data(time, batch, self.with_state, self.masked)
         return replace(self.drawn[key], x=self.drawn[key].x.clone())  # which laws change
 
 
@@ -327,7 +327,7 @@ LAYER_ROWS = [
     Row(
         "Recurrent with learned start",
         lambda: Recurrent(LSTM(), INPUT, HIDDEN, 2, initial="learned"),
-        given=False,
+        with_state=False,
     ),
     Row(
         "Recurrent padded to max_length",
@@ -366,7 +366,7 @@ LAYER_ROWS = [
         Row(
             f"Recursive {combine}",
             lambda combine=combine: Recursive(LSTM(), INPUT, HIDDEN, combine=combine),
-            given=False,
+            with_state=False,
             engines=("eager",),
             exempt={WHOLE: TREE, RTRL: TREE, TRUNCATED: TREE},
         )

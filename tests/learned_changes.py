@@ -51,48 +51,48 @@ def of_value(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 WAYS: dict[str, Callable[[Array], Array]] = {
-    "empty": lambda own: own[:0] if own.ndim else np.zeros(0, own.dtype),
-    "cut": lambda own: own[:-1] if own.ndim else own,
-    "cut at its last axis": lambda own: own[..., :-1] if own.ndim else own,
-    "longer": lambda own: np.concatenate([own, own[-1:]]) if own.ndim else own,
-    "transposed": lambda own: np.ascontiguousarray(own.T),
-    "flat": lambda own: own.reshape(-1),
-    "nested": lambda own: own[None],
-    "one number": lambda own: own.reshape(-1)[:1].reshape(()) if own.size else own,
-    "turned round": lambda own: np.ascontiguousarray(own[::-1]) if own.ndim else own,
-    "whole numbers": lambda own: np.ones(own.shape, np.int64),
-    "bytes": lambda own: np.zeros(own.shape, np.uint8),
-    "halves": lambda own: np.zeros(own.shape, np.float16),
-    "doubles": lambda own: np.ones(own.shape, np.float64),
-    "flags": lambda own: np.ones(own.shape, np.bool_),
-    "negative": lambda own: (-own.astype(np.float64) - 1).astype(_signed(own)),
-    "zeros": lambda own: np.zeros_like(own),
-    "large": lambda own: np.full(own.shape, _largest(own), own.dtype),
-    "a large one": lambda own: _with_last(own, _largest(own)),
-    "NaN": lambda own: np.full(own.shape, np.nan, _floats(own)),
-    "one NaN": lambda own: _with_last(own.astype(_floats(own)), np.nan),
-    "infinite": lambda own: np.full(own.shape, np.inf, _floats(own)),
+    "empty": lambda array: array[:0] if array.ndim else np.zeros(0, array.dtype),
+    "cut": lambda array: array[:-1] if array.ndim else array,
+    "cut at its last axis": lambda array: array[..., :-1] if array.ndim else array,
+    "longer": lambda array: np.concatenate([array, array[-1:]]) if array.ndim else array,
+    "transposed": lambda array: np.ascontiguousarray(array.T),
+    "flat": lambda array: array.reshape(-1),
+    "nested": lambda array: array[None],
+    "one number": lambda array: array.reshape(-1)[:1].reshape(()) if array.size else array,
+    "turned round": lambda array: np.ascontiguousarray(array[::-1]) if array.ndim else array,
+    "whole numbers": lambda array: np.ones(array.shape, np.int64),
+    "bytes": lambda array: np.zeros(array.shape, np.uint8),
+    "halves": lambda array: np.zeros(array.shape, np.float16),
+    "doubles": lambda array: np.ones(array.shape, np.float64),
+    "flags": lambda array: np.ones(array.shape, np.bool_),
+    "negative": lambda array: (-array.astype(np.float64) - 1).astype(_signed(array)),
+    "zeros": lambda array: np.zeros_like(array),
+    "large": lambda array: np.full(array.shape, _largest(array), array.dtype),
+    "a large one": lambda array: _with_last(array, _largest(array)),
+    "NaN": lambda array: np.full(array.shape, np.nan, _floats(array)),
+    "one NaN": lambda array: _with_last(array.astype(_floats(array)), np.nan),
+    "infinite": lambda array: np.full(array.shape, np.inf, _floats(array)),
 }  # fmt: skip
 
 
-def _signed(own: Array) -> Any:
-    return np.int64 if own.dtype.kind in "bu" else own.dtype
+def _signed(array: Array) -> Any:
+    return np.int64 if array.dtype.kind in "bu" else array.dtype
 
 
-def _floats(own: Array) -> Any:
-    return own.dtype if own.dtype.kind == "f" else np.float32
+def _floats(array: Array) -> Any:
+    return array.dtype if array.dtype.kind == "f" else np.float32
 
 
-def _largest(own: Array) -> Any:
-    if own.dtype.kind == "b":
+def _largest(array: Array) -> Any:
+    if array.dtype.kind == "b":
         return True
-    return np.finfo(own.dtype).max if own.dtype.kind == "f" else np.iinfo(own.dtype).max
+    return np.finfo(array.dtype).max if array.dtype.kind == "f" else np.iinfo(array.dtype).max
 
 
-def _with_last(own: Array, value: Any) -> Array:
-    found = own.copy()
-    found.reshape(-1)[-1:] = value
-    return found
+def _with_last(array: Array, value: Any) -> Array:
+    copied = array.copy()
+    copied.reshape(-1)[-1:] = value
+    return copied
 
 
 class Change(NamedTuple):
@@ -112,16 +112,16 @@ class Change(NamedTuple):
 
 
 def _with(value: Any, way: tuple[Any, ...], other: Any) -> bytes:
-    found = copy.deepcopy(value)
+    copied = copy.deepcopy(value)
     *before, last = way
-    inside = found
+    inside = copied
     for key in before:
         inside = inside[key]
     if other is Removed:
         del inside[last]
     else:
         inside[last] = other
-    return json.dumps(found).encode()
+    return json.dumps(copied).encode()
 
 
 def _json_changes(file: str, data: bytes) -> Iterator[Change]:
@@ -139,14 +139,16 @@ def _array_changes(file: str, data: bytes) -> Iterator[Change]:
     arrays = safetensors.numpy.load(data)
 
     def saved(change: Mapping[str, Array], without: str = "") -> bytes:
-        kept = {name: own for name, own in {**arrays, **change}.items() if name != without}
-        return safetensors.numpy.save({n: np.ascontiguousarray(v) for n, v in kept.items()})
+        arrays_left = {
+            name: array for name, array in {**arrays, **change}.items() if name != without
+        }
+        return safetensors.numpy.save({n: np.ascontiguousarray(v) for n, v in arrays_left.items()})
 
     yield Change(file, "another", "added", lambda: saved({"another": np.zeros(3)}))
-    for name, own in arrays.items():
+    for name, array in arrays.items():
         yield Change(file, name, "removed", lambda n=name: saved({}, n))
         for how, way in WAYS.items():
-            yield Change(file, name, how, lambda n=name, w=way, o=own: saved({n: w(o)}))
+            yield Change(file, name, how, lambda n=name, w=way, o=array: saved({n: w(o)}))
 
 
 KINDS = {".json": _json_changes, ".safetensors": _array_changes}

@@ -91,8 +91,8 @@ def run(words: tuple[str, ...], stream: int | None = None, way: str = "closed") 
     if not child:
         os.dup2(os.open("typed.txt", os.O_RDONLY), STREAMS["stdin"])
         os.dup2(os.open(os.devnull, os.O_WRONLY), STREAMS["stdout"])
-        said = os.open("said.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        os.dup2(said, STREAMS["stderr"])
+        file = os.open("said.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(file, STREAMS["stderr"])
         code = 1
         try:
             if stream is not None:
@@ -101,7 +101,7 @@ def run(words: tuple[str, ...], stream: int | None = None, way: str = "closed") 
         except SystemExit as ending:
             code = int(ending.code or 0)
         except BaseException as problem:
-            os.write(said, f"Traceback: {problem!r}".encode())
+            os.write(file, f"Traceback: {problem!r}".encode())
         finally:
             os._exit(code)
     _, status = os.waitpid(child, 0)
@@ -117,15 +117,15 @@ def main(folder: str) -> None:
     Path("lines.txt").write_text("the dog runs\nthe cat sleeps\n" * 20)
     Path("typed.txt").write_text("a good film\na bad film\n")
     for words in MODELS.values():
-        code, said = run(words)
-        assert code == 0, said
-    found = []
+        code, output = run(words)
+        assert code == 0, output
+    results = []
     for verb, words in {**REPORTING, **ANSWERING, **TYPED, **FAILING}.items():
         for name, way in EVERY if verb in THOROUGH else SOME:
             filled = tuple(word.replace("{}", f"{name}-{way}") for word in words)
-            code, said = run(filled, STREAMS[name], way)
-            found.append([verb, name, way, code, said])
-    print(json.dumps(found))
+            code, output = run(filled, STREAMS[name], way)
+            results.append([verb, name, way, code, output])
+    print(json.dumps(results))
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ def turned(v: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Given:
+class KernelInputs:
     """What a cell runs on: float64 tensors, x (time, batch, input)."""
 
     cell: Cell
@@ -53,11 +53,13 @@ class Given:
     layout: Callable[[Tensor], Tensor] = field(default=as_it_is)
 
     @staticmethod
-    def of(cell: Cell, input_size: int, hidden: int, time: int, batch: int, seed: int = 1) -> Given:
+    def of(
+        cell: Cell, input_size: int, hidden: int, time: int, batch: int, seed: int = 1
+    ) -> KernelInputs:
         data = random_data(cell, input_size, hidden, time, batch, seed)
         parameters = {name: p.detach() for name, p in data.parameters.items()}
         state = tuple(s.detach() for s in data.state)
-        return Given(cell, parameters, data.x.detach(), state, data.masks or None)
+        return KernelInputs(cell, parameters, data.x.detach(), state, data.masks or None)
 
     def outcome(
         self, engine: str, dtype: torch.dtype = torch.float64, ask: Iterable[str] | None = None
@@ -69,8 +71,10 @@ class Given:
         masks = None
         if self.masks is not None:
             masks = {name: self.layout(m.to(dtype)) for name, m in self.masks.items()}
-        own = {name: ready[name] for name in self.parameters}
-        y, final = run(self.cell, own, ready["x"], state, self.lengths, masks, engine, self.reverse)
+        parameters = {name: ready[name] for name in self.parameters}
+        y, final = run(
+            self.cell, parameters, ready["x"], state, self.lengths, masks, engine, self.reverse
+        )
         values = {"y": y, **{f"final {k}": part for k, part in enumerate(final)}}
         assert all(v.dtype == dtype for v in values.values())
         return {
@@ -80,11 +84,11 @@ class Given:
 
     def leaves(self, dtype: torch.dtype, ask: Iterable[str] | None = None) -> dict[str, Tensor]:
         """x, the state and the parameters, of this type and layout, those asked for as leaves."""
-        given = {"x": self.x, **{f"state {k}": s for k, s in enumerate(self.state)}}
-        given |= self.parameters
-        asked = given.keys() if ask is None else set(ask)
-        ready = {name: self.layout(v.to(dtype)).detach() for name, v in given.items()}
-        return {name: v.requires_grad_(name in asked) for name, v in ready.items()}
+        tensors = {"x": self.x, **{f"state {k}": s for k, s in enumerate(self.state)}}
+        tensors |= self.parameters
+        names = tensors.keys() if ask is None else set(ask)
+        ready = {name: self.layout(v.to(dtype)).detach() for name, v in tensors.items()}
+        return {name: v.requires_grad_(name in names) for name, v in ready.items()}
 
     def _gradients(self, ready: dict[str, Tensor], values: dict[str, Tensor]) -> dict[str, Tensor]:
         by = {name: v for name, v in ready.items() if v.requires_grad}
@@ -100,47 +104,47 @@ class Given:
         if not by or not pulled:
             return {name: torch.zeros_like(v).double() for name, v in by.items()}
         outputs, seeds = zip(*pulled, strict=True)
-        found = torch.autograd.grad(
+        gradients = torch.autograd.grad(
             outputs, list(by.values()), seeds, allow_unused=True, materialize_grads=True
         )
-        assert all(g.dtype == v.dtype for g, v in zip(found, by.values(), strict=True))
-        return {name: g.double() for name, g in zip(by, found, strict=True)}
+        assert all(g.dtype == v.dtype for g, v in zip(gradients, by.values(), strict=True))
+        return {name: g.double() for name, g in zip(by, gradients, strict=True)}
 
 
-def distance(found: Tensor, exact: Tensor, dtype: torch.dtype) -> float:
+def distance(computed: Tensor, exact: Tensor, dtype: torch.dtype) -> float:
     """In ulps of the type: the norm of the difference, relative to the norm of what is exact.
     Numbers below the smallest normal one may be flushed to zero."""
     info = torch.finfo(dtype)
     ulp = exact.norm() * info.eps + info.tiny * exact.numel() ** 0.5
-    return float((found - exact).norm() / ulp) if exact.numel() else 0.0
+    return float((computed - exact).norm() / ulp) if exact.numel() else 0.0
 
 
-def distances(draw: Given, dtype: torch.dtype) -> dict[str, tuple[float, float]]:
+def distances(draw: KernelInputs, dtype: torch.dtype) -> dict[str, tuple[float, float]]:
     """For each output and gradient: native's distance from a float64 run, and eager's."""
     exact = draw.outcome("eager")
     eager, native = draw.outcome("eager", dtype), draw.outcome("native", dtype)
     assert exact.keys() == eager.keys() == native.keys()
-    found = {}
+    by_name = {}
     for name, v in exact.items():
         assert eager[name].shape == native[name].shape == v.shape
         ours, theirs = (distance(e[name], v, dtype) for e in (native, eager))
         assert ours <= GROSS[0] * theirs + GROSS[1], f"{name}: off by {ours:.0f} ulps"
-        found[name] = ours, theirs
-    return found
+        by_name[name] = ours, theirs
+    return by_name
 
 
 def assert_as_close_as_eager(
-    draw: Callable[[int], Given], dtype: torch.dtype = torch.float32
+    draw: Callable[[int], KernelInputs], dtype: torch.dtype = torch.float32
 ) -> None:
     """Native is no further from a float64 run than twice eager's own distance plus FLOOR ulps,
     for every output and gradient, in the median over draws of numbers: over more if few do not
     show it, since a small tensor may be close by luck."""
-    found: list[dict[str, tuple[float, float]]] = []
+    rounds: list[dict[str, tuple[float, float]]] = []
     for count in DRAWS:
-        found += [distances(draw(seed), dtype) for seed in range(len(found), count)]
+        rounds += [distances(draw(seed), dtype) for seed in range(len(rounds), count)]
         far = []
-        for name in found[0]:
-            ours, theirs = (median(one[name][k] for one in found) for k in (0, 1))
+        for name in rounds[0]:
+            ours, theirs = (median(one[name][k] for one in rounds) for k in (0, 1))
             if ours > 2 * theirs + FLOOR:
                 far.append(f"{name}: native is {ours:.2f} ulps from float64, eager {theirs:.2f}")
         if not far:

@@ -113,9 +113,9 @@ def bench_report() -> Report:
     here |= {"torch": "2.13.0", "compiler": "c++: 1", "flags": "-O3"}
     report = Report(here, 15, {"float32": {"1024": 1e11}}, finished=True)
     cases = full_cases(["LSTM", "GRU"])
-    kept = [c for c in cases if c.kind in ("lengths", "step") or c.shape in FOUR_SHAPES]
-    kept += [c for c in cases if (c.kind, c.cell, c.batch) == ("dense", "LSTM", 16)]
-    for case in (own for own in kept if own.kind in OPPONENTS):
+    cases_left = [c for c in cases if c.kind in ("lengths", "step") or c.shape in FOUR_SHAPES]
+    cases_left += [c for c in cases if (c.kind, c.cell, c.batch) == ("dense", "LSTM", 16)]
+    for case in (case_left for case_left in cases_left if case_left.kind in OPPONENTS):
         seconds = 1e-4 * case.steps * case.batch * case.hidden**2 / 1e6
         timings = {"native": _timing(seconds)}
         for k, name in enumerate(OPPONENTS[case.kind]):
@@ -146,18 +146,18 @@ def lab() -> Lab:
 
 def letters() -> Explained:
     """A date that is written letter by letter."""
-    source, said = tuple("3 May 1997"), tuple("1997-05-03")
+    source, target = tuple("3 May 1997"), tuple("1997-05-03")
     looks = [6, 7, 8, 9, 5, 2, 4, 1, 0, 0]
     rows = [[math.exp(-((k - look) ** 2) / 1.5) for k in range(len(source))] for look in looks]
-    weights = tuple(tuple(own / sum(row) for own in row) for row in rows)
-    return Explained(source, said, (0.99,) * len(said), weights, "1997-05-03")
+    weights = tuple(tuple(weight / sum(row) for weight in row) for row in rows)
+    return Explained(source, target, (0.99,) * len(target), weights, "1997-05-03")
 
 
 def words() -> Explained:
     """A sentence, word by word."""
-    source, said = ("the", "house", "is", "small"), ("das", "Haus", "ist", "klein")
+    source, target = ("the", "house", "is", "small"), ("das", "Haus", "ist", "klein")
     weights = ((0.9, 0.1, 0, 0), (0.1, 0.8, 0.1, 0), (0, 0.1, 0.9, 0), (0, 0, 0.2, 0.8))
-    return Explained(source, said, (0.9, 0.8, 1, 0.7), weights, "das Haus ist klein")
+    return Explained(source, target, (0.9, 0.8, 1, 0.7), weights, "das Haus ist klein")
 
 
 def gaze() -> Gaze:
@@ -190,18 +190,18 @@ def attributed() -> Attributions:
     """A class by its network, with a linear model next to it; long enough for a second line."""
     tokens = ("the", "film", "is", "a", "fine", "one", "if", "extraordinarily", "long", "<br>") * 2
     scores = tuple(math.sin(2.1 * k) for k in range(len(tokens)))
-    own = Attribution("good & fine", None, 0.93, 2.5, scores, -0.1, 0.0004)
+    attribution = Attribution("good & fine", None, 0.93, 2.5, scores, -0.1, 0.0004)
     phrases = tuple(Phrase(f"letters ·{word}", 0.1) for word in tokens[:8])
     linear = LinearAttribution("good & fine", None, 1.2, 0.1, tokens[:9], scores[:9], phrases)
     of = "the network alone, not of the whole answer (network and linear model, weights 0.5, 0.5)"
-    told = ("integrated", "the zero vectors of padding", "log-odds", of)
-    return Attributions(tokens, (12, 8), *told, (own,), (linear,), "log-odds", 32)
+    how = ("integrated", "the zero vectors of padding", "log-odds", of)
+    return Attributions(tokens, (12, 8), *how, (attribution,), (linear,), "log-odds", 32)
 
 
 def attributed_letters() -> Attributions:
-    own = Attribution("en", None, 0.6, 0.4, (0.1, -0.4, 0.0, 1.0))
-    told = ("occlusion", "each token left out", "log-odds", "the whole answer")
-    return Attributions(tuple("yes!"), (4,), *told, (own,))
+    attribution = Attribution("en", None, 0.6, 0.4, (0.1, -0.4, 0.0, 1.0))
+    how = ("occlusion", "each token left out", "log-odds", "the whole answer")
+    return Attributions(tuple("yes!"), (4,), *how, (attribution,))
 
 
 def attributed_labels() -> Attributions:
@@ -212,21 +212,22 @@ def attributed_labels() -> Attributions:
         for k, label in enumerate(("B-PER", "O", "O", "B-LOC"))
     )
     linear = tuple(
-        LinearAttribution(own.answer, own.step, 1.5, 0.5, tokens, own.scores) for own in answers
+        LinearAttribution(answer.answer, answer.step, 1.5, 0.5, tokens, answer.scores)
+        for answer in answers
     )
-    told = ("gradient", "the slope at each token times its vector", "log-odds", "the network alone")
-    return Attributions(tokens, (4,), *told, answers, linear, "score")
+    how = ("gradient", "the slope at each token times its vector", "log-odds", "the network alone")
+    return Attributions(tokens, (4,), *how, answers, linear, "score")
 
 
 def heads() -> HeadMaps:
     """Two layers of an encoder, and a decoder that does not look ahead."""
-    words, said = ("the", "extraordinary", "dog"), ("<s>", "le", "chien")
+    words, queries = ("the", "extraordinary", "dog"), ("<s>", "le", "chien")
     even = tuple((1 / 3,) * 3 for _ in words)
     masked = ((1.0, 0.0, 0.0), (0.5, 0.5, 0.0), (0.2, 0.3, 0.5))
     maps = (
         HeadMap("encoder self-attention", 1, words, words, (even,) * 6, even),
         HeadMap("encoder self-attention", 2, words, words, (even,) * 6, even),
-        HeadMap("decoder masked self-attention", 1, said, tuple("abc"), (masked,), masked),
+        HeadMap("decoder masked self-attention", 1, queries, tuple("abc"), (masked,), masked),
     )
     return HeadMaps("le chien", "2 × transformer of 16, 6 heads", maps)
 

@@ -267,8 +267,8 @@ def random_data(
     for name, mask in cell.masks.items():
         shape = (batch, widths[mask.size])
         shape = shape if mask.over == "sequence" else (time, *shape)
-        kept = torch.rand(shape, generator=generator, dtype=torch.float64) > mask.rate
-        masks[name] = kept.double() / (1 - mask.rate if mask.scaled else 1)
+        alive = torch.rand(shape, generator=generator, dtype=torch.float64) > mask.rate
+        masks[name] = alive.double() / (1 - mask.rate if mask.scaled else 1)
     shapes = cell.shapes(input_size, hidden_size)
     sizes = [widths[cell.size_of(part)] for part in cell.parts]
     return Data(

@@ -198,7 +198,9 @@ class Cell(ABC):
             dstep, dx[t], dold = cell.step_backward(params, saved, dnew)
             for name, value in dstep.items():
                 dparams[name] += value
-            dstate = tuple(np.where(alive, d, kept) for d, kept in zip(dold, dstate, strict=True))
+            dstate = tuple(
+                np.where(alive, d, before) for d, before in zip(dold, dstate, strict=True)
+            )
         return dparams, dx, dstate
 
 

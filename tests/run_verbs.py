@@ -36,7 +36,7 @@ def predict_files(
     model: Model[Any, Any, Any], config: RunConfig, paths: Sequence[str]
 ) -> list[tuple[Any, Any]]:
     """(what is shown of a row, answer) for each row."""
-    return [(own.shown_input, own.answer) for own in Prediction(model).files(paths, config.data)]
+    return [(file.shown_input, file.answer) for file in Prediction(model).files(paths, config.data)]
 
 
 def reading(data: DataSettings, by_step: bool = False) -> Reading:

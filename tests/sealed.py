@@ -24,37 +24,37 @@ NOT_LOOKED_AT = ("lock", "checkpoints", "members", "refit")
 
 def files_of(run: Path) -> list[Path]:
     """Every file that decides or reports a result, also those of openings next to the run."""
-    inside = [own for own in sorted(run.rglob("*")) if own.is_file()]
-    kept = [own for own in inside if own.relative_to(run).parts[0] not in NOT_LOOKED_AT]
-    return [*kept, run.parent / OPENINGS]
+    inside = [file for file in sorted(run.rglob("*")) if file.is_file()]
+    files_left = [file for file in inside if file.relative_to(run).parts[0] not in NOT_LOOKED_AT]
+    return [*files_left, run.parent / OPENINGS]
 
 
 def complaints(run: Path) -> list[str]:
     """The complaints about a finished run when all of it is checked; [] if it is as written."""
-    told: list[str] = []
+    messages: list[str] = []
 
     def say(message: Message) -> None:
-        told.append(message.text)
+        messages.append(message.text)
 
     def looked() -> Iterator[Callable[[], object]]:
-        folder, own = RunFolder(run), Run(run)
-        yield own.summary
-        yield own.history
-        yield own.timing
-        yield lambda: [read_rows(folder, kept) for kept in own.evaluations()]
-        yield lambda: _refuse_forgotten(own)
+        folder, reader = RunFolder(run), Run(run)
+        yield reader.summary
+        yield reader.history
+        yield reader.timing
+        yield lambda: [read_rows(folder, evaluation) for evaluation in reader.evaluations()]
+        yield lambda: _refuse_forgotten(reader)
         yield lambda: open_run(folder, Loading(), say)
-        yield lambda: split_still_holds(folder, own.config)
+        yield lambda: split_still_holds(folder, reader.config)
         yield lambda: add_evaluations(folder, say)
 
     for look in looked():
         try:
             look()
         except EnsueError as error:
-            told.append(str(error))
+            messages.append(str(error))
     lines = Lines.of((run.parent / OPENINGS).read_bytes())
-    told += [f"line {number}" for number in (*lines.torn, *lines.wrong)]
-    return told
+    messages += [f"line {number}" for number in (*lines.torn, *lines.wrong)]
+    return messages
 
 
 def _refuse_forgotten(run: Run) -> None:
@@ -71,5 +71,5 @@ def flipped(path: Path, at: int, bit: int) -> None:
 
 def digests(folder: Path) -> dict[str, str]:
     """Of all that a folder holds."""
-    files = [own for own in folder.rglob("*") if own.is_file()]
-    return {str(own.relative_to(folder)): digest(own.read_bytes()) for own in files}
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    return {str(file.relative_to(folder)): digest(file.read_bytes()) for file in files}

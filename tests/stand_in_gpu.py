@@ -36,13 +36,13 @@ NESTED = (tuple, list, dict)
 def leaves_of(value: Any) -> list[Any]:
     """What stands in a tuple, list or dictionary, and in those within it; torch's own function
     takes five times as long, and is asked at every operation."""
-    found = []
-    for own in value.values() if isinstance(value, dict) else value:
-        if isinstance(own, NESTED):
-            found += leaves_of(own)
+    leaves = []
+    for item in value.values() if isinstance(value, dict) else value:
+        if isinstance(item, NESTED):
+            leaves += leaves_of(item)
         else:
-            found.append(own)
-    return found
+            leaves.append(item)
+    return leaves
 
 
 def mapped(function: Any, value: Any) -> Any:
@@ -50,15 +50,15 @@ def mapped(function: Any, value: Any) -> Any:
     if not isinstance(value, NESTED):
         return function(value)
     if isinstance(value, dict):
-        return {key: mapped(function, own) for key, own in value.items()}
-    return type(value)([mapped(function, own) for own in value])
+        return {key: mapped(function, entry) for key, entry in value.items()}
+    return type(value)([mapped(function, entry) for entry in value])
 
 
 @cache
 def shares_memory(func: Any) -> bool:
     """Whether what an operation gives may be, or may look into, what it was given."""
     schema = func._schema
-    return any(own.alias_info is not None for own in (*schema.arguments, *schema.returns))
+    return any(argument.alias_info is not None for argument in (*schema.arguments, *schema.returns))
 
 
 class OnGPU(Tensor):
@@ -66,7 +66,9 @@ class OnGPU(Tensor):
 
     numbers: Tensor
     device = property(lambda self: GPU)
-    is_cuda, is_cpu, is_meta = (property(lambda self, own=own: own) for own in (True, False, False))
+    is_cuda, is_cpu, is_meta = (
+        property(lambda self, flag=flag: flag) for flag in (True, False, False)
+    )
     __torch_function__ = torch._C._disabled_torch_function_impl
 
     def __new__(cls, numbers: Tensor) -> OnGPU:
@@ -97,41 +99,41 @@ class OnGPU(Tensor):
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        given = kwargs or {}
-        return computed(func, args, given, leaves_of((args, given)))
+        keywords = kwargs or {}
+        return computed(func, args, keywords, leaves_of((args, keywords)))
 
 
 def computed(func: Any, args: Any, kwargs: Any, leaves: list[Any]) -> Any:
     """The operation on the numbers; its result is where the operation was. leaves: of args and
     kwargs."""
-    there = check_one_device(func, args, leaves)
-    goes, device = there, kwargs.get("device")
+    on_gpu = check_one_device(func, args, leaves)
+    goes, device = on_gpu, kwargs.get("device")
     if device is not None:
         goes = torch.device(device) != CPU
     elif func in BETWEEN:
         goes = isinstance(args[0], OnGPU)
     elif func is aten._local_scalar_dense.default:
         goes = False
-    own, named = mapped(_on_cpu, (args, kwargs))
-    found = func(*own, **named)
+    arguments, named = mapped(_on_cpu, (args, kwargs))
+    result = func(*arguments, **named)
     if not goes:
-        return found
-    found = mapped(_on_gpu, found)
-    if not there or func is aten._to_copy.default or not shares_memory(func):
-        return found
-    return return_and_correct_aliasing(func, args, kwargs, found)
+        return result
+    result = mapped(_on_gpu, result)
+    if not on_gpu or func is aten._to_copy.default or not shares_memory(func):
+        return result
+    return return_and_correct_aliasing(func, args, kwargs, result)
 
 
 def check_one_device(func: Any, args: Any, leaves: list[Any]) -> bool:
     """Whether the operation is one of the GPU; RuntimeError where its tensors are not together.
     A single number may come from the CPU, and indices may."""
     tensors = [value for value in leaves if isinstance(value, Tensor)]
-    there = [isinstance(tensor, OnGPU) for tensor in tensors]
-    if any(there) and any(isinstance(value, Generator) for value in leaves):
+    are_on_gpu = [isinstance(tensor, OnGPU) for tensor in tensors]
+    if any(are_on_gpu) and any(isinstance(value, Generator) for value in leaves):
         raise RuntimeError(f"{func}: expected a generator on {GPU}, got one on the CPU")
-    if all(there) or not any(there) or func in BETWEEN:
-        return any(there)
-    here = [tensor for tensor, own in zip(tensors, there, strict=True) if not own]
+    if all(are_on_gpu) or not any(are_on_gpu) or func in BETWEEN:
+        return any(are_on_gpu)
+    here = [tensor for tensor, is_on_gpu in zip(tensors, are_on_gpu, strict=True) if not is_on_gpu]
     if func in INDEXED and isinstance(args[0], OnGPU):
         indices = leaves_of(args[1:2])
         here = [tensor for tensor in here if not any(tensor is index for index in indices)]
@@ -166,15 +168,15 @@ class GPUMode(TorchDispatchMode):
         self.counts = Counter[str]()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        given = kwargs or {}
-        leaves = leaves_of((args, given))
-        if any(isinstance(own, OnGPU) for own in leaves):
+        keywords = kwargs or {}
+        leaves = leaves_of((args, keywords))
+        if any(isinstance(leaf, OnGPU) for leaf in leaves):
             self.counts["gpu"] += 1
-            return computed(func, args, given, leaves)
+            return computed(func, args, keywords, leaves)
         self.counts["cpu"] += 1
-        if any(isinstance(own, torch.device) for own in leaves):
-            return computed(func, args, given, leaves)
-        return func(*args, **given)  # nothing is there, nor goes there
+        if any(isinstance(leaf, torch.device) for leaf in leaves):
+            return computed(func, args, keywords, leaves)
+        return func(*args, **keywords)  # nothing is there, nor goes there
 
 
 @contextmanager

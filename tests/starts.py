@@ -16,8 +16,20 @@ from pathlib import Path
 def words(data: Path, run: Path, k: int) -> list[str]:
     """The command of number k."""
     settings = ["model.hidden_size=4", "model.embedding_size=4", "train.epochs=2", "train.seed=3"]
-    given = [word for own in (*settings, f"train.rate={k + 1}e-3") for word in ("--set", own)]
-    return ["train", str(data), "--text", "review", "--label", "stars", "--run", str(run), *given]
+    overrides = [
+        word for setting in (*settings, f"train.rate={k + 1}e-3") for word in ("--set", setting)
+    ]
+    return [
+        "train",
+        str(data),
+        "--text",
+        "review",
+        "--label",
+        "stars",
+        "--run",
+        str(run),
+        *overrides,
+    ]
 
 
 def simultaneous(data: Path, run: Path, count: int) -> list[int]:

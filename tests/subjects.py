@@ -151,11 +151,11 @@ class Subject(ABC):
         """The gradients of Σ dy·y by RTRL."""
         raise CannotRun("there is no RTRL")
 
-    def data(self, time: int, batch: int, given: bool, masked: bool) -> Data:
+    def data(self, time: int, batch: int, with_state: bool, masked: bool) -> Data:
         """Random numbers; masks have fractions, so that a mask used as a condition shows."""
         x = random_like(torch.empty(time, batch, self.input_size, dtype=torch.float64), 1)
         state = None
-        if given:
+        if with_state:
             shapes = (x.new_empty(batch, size) for size in self.state_sizes())
             state = tuple(0.7 * random_like(s, 10 + k) for k, s in enumerate(shapes))
         masks = self.masks(time, batch)
@@ -188,7 +188,7 @@ class Sequences(Subject):
         return steps if self.module.max_length is None else self.module.max_length
 
     def masks(self, time: int, batch: int) -> Masks:
-        found: list[dict[str, Tensor] | None] = []
+        masks_of_steps: list[dict[str, Tensor] | None] = []
         for number, way in enumerate(self.module.ways):
             widths = way.cell.widths(way.input_size, way.hidden_size)
             shapes = {
@@ -200,8 +200,8 @@ class Sequences(Subject):
                 name: random_mask(*shape, seed=seed)
                 for (name, shape), seed in zip(shapes.items(), seeds, strict=False)
             }
-            found.append(drawn or None)
-        return tuple(found)
+            masks_of_steps.append(drawn or None)
+        return tuple(masks_of_steps)
 
     def _nested(self, state: State | None) -> list[State | None] | None:
         if state is None:
@@ -286,8 +286,8 @@ class Trees(Subject):
         for t, parent in enumerate(self.PARENT[:time]):
             if 0 <= parent < time:
                 parents[t] = number[parent]  # −1 where the row ends before it
-        given = (data.x[real], parents[real])
-        y, state = functional_call(self.module, dict(parameters or {}), given)
+        leaves = (data.x[real], parents[real])
+        y, state = functional_call(self.module, dict(parameters or {}), leaves)
         rows = lengths.nonzero()[:, 0]
         ends = number[lengths[rows] - 1, rows]
         return Result(

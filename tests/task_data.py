@@ -30,8 +30,8 @@ class Dialect:
     encoding: str = "utf-8"
 
     def options(self, names: Sequence[str]) -> list[str]:
-        found = ["--delimiter", self.delimiter, "--encoding", self.encoding]
-        return found if self.header else [*found, "--header", ",".join(names)]
+        words = ["--delimiter", self.delimiter, "--encoding", self.encoding]
+        return words if self.header else [*words, "--header", ",".join(names)]
 
 
 PLAIN, STRANGE = Dialect(), Dialect(";", False, "utf-16")
@@ -53,7 +53,7 @@ class Data:
     altered: Callable[[Any], Any] | None = None
     words: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
-    said: Mapping[str, str] = field(default_factory=dict)
+    option_values: Mapping[str, str] = field(default_factory=dict)
     suffix = ".csv"
 
     def questions(self, rows: Rows) -> Rows:
@@ -123,28 +123,28 @@ class PictureTable(Data):
 
 
 def _sentences(row: Callable[[Sentence], Any]) -> Callable[[int], Rows]:
-    return lambda count: [row(found) for found in sentences(count)]
+    return lambda count: [row(sentence) for sentence in sentences(count)]
 
 
 def _letters(count: int) -> Rows:
-    draw, found = random.Random(1), dict[str, int]()
-    while len(found) < count:
+    draw, texts = random.Random(1), dict[str, int]()
+    while len(texts) < count:
         text = "".join(draw.choice("abcdeghio") for _ in range(draw.randint(1, 12)))
-        found[text] = sum(letter in "aeio" for letter in text)
-    return list(found.items())
+        texts[text] = sum(letter in "aeio" for letter in text)
+    return list(texts.items())
 
 
 def _number(text: str) -> str:
     return f"{len(text) + len(text) / 7:.2f}"
 
 
-def _relation(found: Sentence, k: int) -> tuple[tuple[str, str], str]:
-    other = found.text if k % 2 else found.french
-    return (found.text, other), "same" if k % 2 else "french"
+def _relation(sentence: Sentence, k: int) -> tuple[tuple[str, str], str]:
+    other = sentence.text if k % 2 else sentence.french
+    return (sentence.text, other), "same" if k % 2 else "french"
 
 
 def _matched(count: int) -> Rows:
-    return [_relation(found, k) for k, found in enumerate(sentences(count))]
+    return [_relation(sentence, k) for k, sentence in enumerate(sentences(count))]
 
 
 def _scored(count: int) -> Rows:
@@ -152,16 +152,16 @@ def _scored(count: int) -> Rows:
 
 
 def _walks(count: int) -> Rows:
-    draw, found = np.random.default_rng(1), []
+    draw, walks = np.random.default_rng(1), []
     for k in range(count):
         up = np.arange(int(draw.integers(2, 7))) * (1 if k % 2 else -1)
         steps = np.stack([up + 0.3 * draw.normal(size=len(up)), draw.normal(size=len(up))], 1)
-        found.append((steps.astype(np.float32), "rises" if k % 2 else "falls"))
-    return found
+        walks.append((steps.astype(np.float32), "rises" if k % 2 else "falls"))
+    return walks
 
 
 def _walk_steps(count: int) -> Rows:
-    return [(v, ["up" if own > 0 else "down" for own in v[:, 0]]) for v, _ in _walks(count)]
+    return [(v, ["up" if height > 0 else "down" for height in v[:, 0]]) for v, _ in _walks(count)]
 
 
 def _walk_ends(count: int) -> Rows:
@@ -178,25 +178,27 @@ REVIEW = ("review", "price", "country", "stars")
 
 
 def _reviews(count: int) -> Rows:
-    draw, found = random.Random(5), []
-    for own in sentences(count):
-        good = own.mood == "good"
+    draw, reviews = random.Random(5), []
+    for sentence in sentences(count):
+        good = sentence.mood == "good"
         price = None if draw.random() < 0.2 else round(draw.gauss(20 if good else 10, 3), 2)
         country = draw.choice(["nl", "de", ""] if good else ["de", "fr", ""])
-        found.append(dict(zip(REVIEW, (own.text, price, country, own.mood), strict=True)))
-    return found
+        reviews.append(
+            dict(zip(REVIEW, (sentence.text, price, country, sentence.mood), strict=True))
+        )
+    return reviews
 
 
 HOUSE = ("area", "age", "place", "price")
 
 
 def _houses(count: int) -> Rows:
-    draw, found = random.Random(2), []
+    draw, houses = random.Random(2), []
     for _ in range(count):
         area, age, place = draw.randint(40, 160), draw.randint(0, 90), draw.choice("abc")
         price = 2.0 * area - 0.5 * age + 40 * (place == "b") + draw.gauss(0, 3)
-        found.append(dict(zip(HOUSE, (area, age, place, round(price, 2)), strict=True)))
-    return found
+        houses.append(dict(zip(HOUSE, (area, age, place, round(price, 2)), strict=True)))
+    return houses
 
 
 def _flats(count: int) -> Rows:
@@ -218,22 +220,22 @@ def _series(count: int) -> Rows:
 
 
 def _trees(count: int) -> Rows:
-    found = dict.fromkeys(row.strip() for row in expressions("logic", 1, "train", 400, 4))
-    return [*found][:count]
+    trees = dict.fromkeys(row.strip() for row in expressions("logic", 1, "train", 400, 4))
+    return [*trees][:count]
 
 
 def _bars(count: int) -> Rows:
-    draw, found = np.random.default_rng(4), []
+    draw, bars = np.random.default_rng(4), []
     for k in range(count):
         pixels, at = draw.integers(0, 60, (8, 8)).astype(np.uint8), int(draw.integers(1, 7))
         kind = ("across", "upright")[k % 2]
         pixels[(at, slice(1, 7)) if kind == "across" else (slice(1, 7), at)] = 255
-        found.append((pixels, kind))
-    return found
+        bars.append((pixels, kind))
+    return bars
 
 
 def _scenes(count: int) -> Rows:
-    return [(own.picture[:, 1::3, 1::3], own.caption) for own in shapes(1, "train", count)]
+    return [(scene.picture[:, 1::3, 1::3], scene.caption) for scene in shapes(1, "train", count)]
 
 
 def _other(*answers: Any) -> Callable[[Any], Any]:
@@ -252,14 +254,16 @@ def _joined(row: Any) -> tuple[str, str]:
 PAIR = ("source", "target")
 SIZED = ("text", "size", "label")
 SIDES = ("premise", "hypothesis", "label")
-LETTERS = Data(_letters, ("letters", "vowels"), altered=_other(0, 1), said={"--at-most": "2"})
+LETTERS = Data(
+    _letters, ("letters", "vowels"), altered=_other(0, 1), option_values={"--at-most": "2"}
+)
 MOODS = Data(
-    _sentences(lambda own: (own.text, own.mood)),
+    _sentences(lambda sentence: (sentence.text, sentence.mood)),
     SIZED,
     _with_size,
     altered=_other("good", "bad"),
     words=("--text", "text", "--label", "label"),
-    said={
+    option_values={
         "--columns": "size",
         "--unlabelled": "asked.csv",
         "--threshold": "good=0.7",
@@ -275,25 +279,25 @@ REVIEWS = Data(
     words=("--text", "review", "--label", "stars", "--columns", "price,country"),
     columns={"text": "review", "label": "stars", "columns": "price,country"},
 )
-TOPICS = Data(_sentences(lambda own: (own.text, own.topics)))
+TOPICS = Data(_sentences(lambda sentence: (sentence.text, sentence.topics)))
 LENGTHS = Data(
-    _sentences(lambda own: (own.text, _number(own.text))),
+    _sentences(lambda sentence: (sentence.text, _number(sentence.text))),
     SIZED,
     _with_size,
     altered=lambda row: (row[0], f"{float(row[1]) + 9:.2f}"),
     words=("--text", "text", "--label", "label", "--task", "regress", "--columns", "size"),
-    said={"--columns": "size"},
+    option_values={"--columns": "size"},
 )
 TAGS = Data(
-    _sentences(lambda own: (own.tokens, own.tags)),
+    _sentences(lambda sentence: (sentence.tokens, sentence.tags)),
     ("words", "tags"),
     _joined,
     altered=lambda row: (row[0], row[1][::-1]),
     words=("--task", "label", "--text", "words", "--label", "tags"),
 )
-SPANS = Data(_sentences(lambda own: (own.tokens, own.spans)))
+SPANS = Data(_sentences(lambda sentence: (sentence.tokens, sentence.spans)))
 PROSE = Data(
-    _sentences(lambda own: own.text),
+    _sentences(lambda sentence: sentence.text),
     ("text",),
     lambda row: (row,),
     answers=0,
@@ -301,10 +305,10 @@ PROSE = Data(
     words=("--task", "language", "--text", "text"),
 )
 PAIRS = Data(
-    _sentences(lambda own: (own.text, own.french)),
+    _sentences(lambda sentence: (sentence.text, sentence.french)),
     PAIR,
     altered=lambda row: (row[0], f"{row[1]} {row[0]}"),
-    said={"--beam": "2", "--nbest": "2", "--alignment": ""},
+    option_values={"--beam": "2", "--nbest": "2", "--alignment": ""},
 )
 MATCHED = Data(
     _matched,
@@ -312,7 +316,7 @@ MATCHED = Data(
     lambda row: (*row[0], row[1]),
     altered=_other("same", "french"),
     words=("--label", "label"),
-    said={"--second": "hypothesis", "--threshold": "same=0.7", "--abstain-below": "0.6"},
+    option_values={"--second": "hypothesis", "--threshold": "same=0.7", "--abstain-below": "0.6"},
 )
 SCORED = replace(MATCHED, make=_scored)
 WALK_WORDS = Data(
@@ -328,7 +332,7 @@ HOUSES = Data(
     altered=lambda row: {**row, "price": 500 - row["price"]},
     words=("--task", "table", "--label", "price"),
     columns={"target": "price"},
-    said={"--threshold": "0.7", "--abstain-below": "0.6"},
+    option_values={"--threshold": "0.7", "--abstain-below": "0.6"},
 )
 FLATS = replace(HOUSES, make=_flats, altered=lambda row: {**row, "price": "unheard-of"})
 SERIES = Data(
@@ -339,7 +343,7 @@ SERIES = Data(
     question=lambda row: row,
     altered=lambda row: {**row, "sales": row["sales"] + 5},
     words=("--target", "sales", "--horizon", "2"),
-    said={
+    option_values={
         "--horizon": "3",
         "--time": "month",
         "--dates": "day-first",
@@ -356,18 +360,18 @@ TREES = Data(
     answers=0,
     question=lambda row: row,
     altered=lambda row: row.replace("(T ", "(t ").replace("(F ", "(T ").replace("(t ", "(F "),
-    said={"--threshold": "T=0.7", "--abstain-below": "0.6"},
+    option_values={"--threshold": "T=0.7", "--abstain-below": "0.6"},
 )
 SAID_TREES = Data(
     lambda count: [(row, read_tree(row).label) for row in _trees(count)],
     ("tree", "label"),
     altered=_other("T", "F"),
-    said={"--threshold": "T=0.7", "--abstain-below": "0.6"},
+    option_values={"--threshold": "T=0.7", "--abstain-below": "0.6"},
 )
-BARS = PictureFolders(_bars, said={"--threshold": "across=0.7", "--abstain-below": "0.6"})
+BARS = PictureFolders(_bars, option_values={"--threshold": "across=0.7", "--abstain-below": "0.6"})
 SCENES = PictureTable(
     _scenes,
     ("file", "caption"),
     altered=lambda row: (row[0], f"no {row[1]}"),
-    said={"--beam": "2", "--nbest": "2", "--alignment": ""},
+    option_values={"--beam": "2", "--nbest": "2", "--alignment": ""},
 )

@@ -35,8 +35,8 @@ BEST = "the best weights of a training are those of its model"
 ALONE = "rows together are rows alone"
 ORDER = "the order of rows changes no score"
 SPLIT = "a test part that is split off stays sealed"
-SKIPPED = "bad rows are left out alike by every command"
-READ = "reading options are honoured alike by every command"
+SKIPPED = "every command leaves out the same bad rows"
+READ = "every command honours the reading options"
 MAIN = "an evaluation has a baseline and a score that can be watched"
 
 SOLVED = {
@@ -89,12 +89,12 @@ class Row:
         folder: Path | None = None,
         watchers: Sequence[Watcher] = (),
         model: AnyModel | None = None,
-        held: Rows | None = None,
+        validation_rows: Rows | None = None,
     ) -> AnyModel:
         train, validation, *_ = self.parts()
         return (model or self.new()).fit(
             train,
-            validation if held is None else held,
+            validation if validation_rows is None else validation_rows,
             folder=folder,
             watchers=watchers,
             **self.data.columns,
@@ -133,9 +133,9 @@ class Row:
         self.data.write(place, self.parts()[-1], dialect, answered=False)
         parts = [train, "--validation", validation, "--test", test]
         read = [] if dialect == data.PLAIN else dialect.options(self.data.names)
-        return [*parts, *read, *self.said()]
+        return [*parts, *read, *self.train_options()]
 
-    def said(self) -> list[str]:
+    def train_options(self) -> list[str]:
         """The columns and the settings, as a command says them."""
         tables = {"model": self.model, "text": self.text, "train": {**FAST, **self.train}}
         settings = {f"{t}.{k}": v for t, keys in tables.items() for k, v in keys.items()}
@@ -144,8 +144,11 @@ class Row:
                 settings.pop(option.key, None)
         if self.members > 1:
             settings["members"] = self.members
-        given = [f"{key}={json.dumps(value)}" for key, value in settings.items()]
-        return [*self.data.words, *(word for own in given for word in ("--set", own))]
+        settings_given = [f"{key}={json.dumps(value)}" for key, value in settings.items()]
+        return [
+            *self.data.words,
+            *(word for setting in settings_given for word in ("--set", setting)),
+        ]
 
 
 @cache
@@ -251,7 +254,7 @@ TABLE = [
         PAIR | {"family": "transformer", "heads": 2, "inner_size": 4}),
     # language
     Row("language", "recurrent", data.PROSE, STREAM, filed=True,
-        exempt=AS_ONE_TEXT | {SPLIT: "a text has no label beside it, and is its own hash"}),
+        exempt=AS_ONE_TEXT | {SPLIT: "a text has no label, and is its own hash"}),
     Row("language", "both sides of two", data.PROSE, STREAM | REACH | {"family": "both"},
         members=2, exempt=AS_ONE_TEXT),
     Row("language", "window of two", data.PROSE, STREAM | {"family": "window"}, members=2,
@@ -276,7 +279,7 @@ TABLE = [
         | {MAIN: "several targets are scored by their scaled numbers, one by its own"}),
     Row("forecast", "refitted", data.SERIES,
         AHEAD | {"refit": True, "time": "month", "calendar": ["month"]},
-        exempt=ONE_SERIES | {BEST: "its weights are learned anew from both parts at the end"}),
+        exempt=ONE_SERIES | {BEST: "its weights are learned again from both parts at the end"}),
     Row("forecast", "linear", data.SERIES, AHEAD | {"family": "linear"},
         exempt=ONE_SERIES | SOLVED),
 ]  # fmt: skip

@@ -35,7 +35,7 @@ def made(cuts: tuple[int, ...], tied: bool = True) -> tuple[AdaptiveOutput, Clus
     return output.double(), table
 
 
-def asked(steps: int = 9, batch: int = 5) -> tuple[Tensor, Tensor]:
+def random_targets(steps: int = 9, batch: int = 5) -> tuple[Tensor, Tensor]:
     torch.manual_seed(6)
     y = torch.randn(steps, batch, WIDTH, dtype=torch.float64, requires_grad=True)
     return y, torch.randint(0, WORDS, (steps, batch))
@@ -48,13 +48,13 @@ def by_definition(output: AdaptiveOutput, y: Tensor) -> Tensor:
     ahead = [y @ table.rows[0][w] + output.bias[w] for w in range(size)]
     ahead += [y @ output.clusters[k] + output.cluster_bias[k] for k in range(count)]
     head = torch.stack(ahead, -1).softmax(-1)
-    found = [head[..., w] for w in range(size)]
+    columns = [head[..., w] for w in range(size)]
     for k, (low, high) in enumerate(table.bounds[1:], 1):
         narrow = y @ table.maps[k - 1].T
         scores = [narrow @ table.rows[k][w - low] + output.bias[w] for w in range(low, high)]
         inside = torch.stack(scores, -1).softmax(-1)
-        found += [head[..., size + k - 1] * inside[..., j] for j in range(high - low)]
-    return torch.stack(found, -1)
+        columns += [head[..., size + k - 1] * inside[..., j] for j in range(high - low)]
+    return torch.stack(columns, -1)
 
 
 @pytest.mark.parametrize("tied", [True, False])
@@ -62,7 +62,7 @@ def test_probabilities_are_those_of_the_definition_and_sum_to_one(
     cuts: tuple[int, ...], tied: bool
 ) -> None:
     output, _ = made(cuts, tied)
-    y, _ = asked()
+    y, _ = random_targets()
     p = output.log_probabilities(y).exp()
     assert_close(p, by_definition(output, y))
     assert_close(p.sum(-1), torch.ones(p.shape[:-1], dtype=p.dtype))
@@ -70,7 +70,7 @@ def test_probabilities_are_those_of_the_definition_and_sum_to_one(
 
 def test_the_cost_is_minus_the_log_of_the_probability(cuts: tuple[int, ...]) -> None:
     output, _ = made(cuts)
-    y, targets = asked()
+    y, targets = random_targets()
     logs = output.log_probabilities(y).gather(-1, targets[..., None])[..., 0]
     assert_close(output.costs(y, targets), -logs)
     assert_close(output.cost(y, targets), -logs.sum())
@@ -80,35 +80,35 @@ def test_the_cost_is_minus_the_log_of_the_probability(cuts: tuple[int, ...]) -> 
 
 def test_gradients_are_those_of_the_probabilities(cuts: tuple[int, ...]) -> None:
     output, _ = made(cuts)
-    y, targets = asked()
+    y, targets = random_targets()
     over = [y, *output.parameters()]
     logs = output.log_probabilities(y).gather(-1, targets[..., None])
-    for own, expected in zip(
+    for gradient, expected in zip(
         torch.autograd.grad(output.cost(y, targets), over),
         torch.autograd.grad(-logs.sum(), over),
         strict=True,
     ):
-        assert_close(own, expected)
+        assert_close(gradient, expected)
 
 
 def test_every_weight_has_a_gradient_where_a_cluster_has_no_target() -> None:
     """Processes that train together wait for all of them."""
     output, _ = made((7, 20))
-    y, _ = asked()
+    y, _ = random_targets()
     output.cost(y, torch.zeros(y.shape[:2], dtype=torch.int64)).backward()
-    assert all(own.grad is not None for own in output.parameters())
+    assert all(parameter.grad is not None for parameter in output.parameters())
     assert not output.table.rows[2].grad.any()
 
 
 def test_one_cluster_is_the_full_softmax() -> None:
     table = ClusteredTable(WORDS, WIDTH, (), small)
-    own = AdaptiveOutput(WORDS, WIDTH, (), table, small).double()
+    one_cluster = AdaptiveOutput(WORDS, WIDTH, (), table, small).double()
     full = Output(WORDS, WIDTH, None).double()
-    full.load_state_dict({"weight": table.weight.detach(), "bias": own.bias.detach()})
-    y, targets = asked()
-    assert_close(own.log_probabilities(y), full.log_probabilities(y))
-    assert_close(own.cost(y, targets), full.cost(y, targets))
-    assert_close(own.costs(y, targets), full.costs(y, targets))
+    full.load_state_dict({"weight": table.weight.detach(), "bias": one_cluster.bias.detach()})
+    y, targets = random_targets()
+    assert_close(one_cluster.log_probabilities(y), full.log_probabilities(y))
+    assert_close(one_cluster.cost(y, targets), full.cost(y, targets))
+    assert_close(one_cluster.costs(y, targets), full.costs(y, targets))
 
 
 def test_tied_scores_are_products_with_the_vectors_that_are_read(cuts: tuple[int, ...]) -> None:
@@ -127,7 +127,7 @@ def test_tied_scores_are_products_with_the_vectors_that_are_read(cuts: tuple[int
 def test_vectors_of_rare_words_are_narrower_and_as_long() -> None:
     torch.manual_seed(1)
     table = ClusteredTable(30_000, 200, (1_000, 8_000), small)
-    assert [own.shape[1] for own in table.rows] == [200, 50, 12]
+    assert [row.shape[1] for row in table.rows] == [200, 50, 12]
     lengths = [table.weight[low:high].norm(dim=1).mean() for low, high in table.bounds]
     assert max(lengths) / min(lengths) < 1.1
 
@@ -137,9 +137,9 @@ def test_a_word_that_is_dropped_is_zero_wherever_it_stands() -> None:
     tokens = torch.arange(WORDS).repeat(3, 1)
     for table in (nn.Embedding(WORDS, WIDTH), ClusteredTable(WORDS, WIDTH, (7,), nn.init.normal_)):
         x = embedded(tokens, table, 0.5)
-        kept = x[0].abs().sum(-1) > 0
-        assert 5 < int(kept.sum()) < WORDS - 5
-        assert_close(x, 2 * table(tokens) * kept[None, :, None])
+        present_words = x[0].abs().sum(-1) > 0
+        assert 5 < int(present_words.sum()) < WORDS - 5
+        assert_close(x, 2 * table(tokens) * present_words[None, :, None])
 
 
 @pytest.mark.parametrize("cuts", [(0,), (40,), (20, 7), (7, 7), (50,)])
@@ -155,9 +155,9 @@ TEXTS = [f"the {a} {b} sees the {c}" for a in "abcdef" for b in "ghi" for c in "
 MODEL = {"hidden_size": 8, "embedding_size": 8, "layers": 1, "columns": 2, "steps": 5}
 
 
-def fitted(**own: Any) -> ensue.LanguageModel:
-    given = {**MODEL, "softmax": "adaptive", "softmax_cuts": [6, 10], **own}
-    return ensue.LanguageModel(model=given, train={"epochs": 2}).fit(TEXTS, TEXTS[:9])
+def fitted(**overrides: Any) -> ensue.LanguageModel:
+    settings = {**MODEL, "softmax": "adaptive", "softmax_cuts": [6, 10], **overrides}
+    return ensue.LanguageModel(model=settings, train={"epochs": 2}).fit(TEXTS, TEXTS[:9])
 
 
 @pytest.mark.parametrize("family", ["recurrent", "both", "window", "transformer", "convolution"])
@@ -175,9 +175,9 @@ def test_every_family_scores_what_it_says_step_by_step(family: str) -> None:
 
 def test_a_large_vocabulary_is_scored_in_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(language_task, "MANY", 10)
-    own = {**MODEL, "family": "recurrent"}
-    model = ensue.LanguageModel(model=own, train={"epochs": 1}).fit(TEXTS, TEXTS[:9])
+    settings = {**MODEL, "family": "recurrent"}
+    model = ensue.LanguageModel(model=settings, train={"epochs": 1}).fit(TEXTS, TEXTS[:9])
     assert model.settings.softmax == "adaptive"
     assert model.settings.softmax_cuts == [4], "a saved model keeps its own, whatever the default"
-    full = ensue.LanguageModel(model={**own, "softmax": "full"}, train={"epochs": 1})
+    full = ensue.LanguageModel(model={**settings, "softmax": "full"}, train={"epochs": 1})
     assert full.fit(TEXTS, TEXTS[:9]).model.softmax == "full"

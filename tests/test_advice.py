@@ -28,10 +28,10 @@ class Mine(Cell):
     def step(self, x, h):
         return tanh(self.W @ x + self.U @ h)
 """
-Told = tuple[int, str]
+ExplicitKeys = tuple[int, str]
 
 
-def said(words: str) -> Told:
+def outcome_of(words: str) -> ExplicitKeys:
     """Exit code of a command, and all that it printed."""
     out, err = io.StringIO(), io.StringIO()
     with (
@@ -75,10 +75,10 @@ def train(name: str) -> None:
     if not Path(name).exists():
         for base in {*shlex.split(RUNS[name])} & RUNS.keys():
             train(base)
-        code, told = said(f"train {RUNS[name]} --run {name}")
-        assert code == 0, told
+        code, output = outcome_of(f"train {RUNS[name]} --run {name}")
+        assert code == 0, output
         if name in EVALUATED:
-            assert said(f"evaluate {name}")[0] == 0
+            assert outcome_of(f"evaluate {name}")[0] == 0
 
 
 CASES = [pytest.param(row, marks=[pytest.mark.slow] * row.slow, id=str(row)) for row in TABLE]
@@ -91,16 +91,16 @@ def test_advice_gets_further(row: Advice, folder: Path, monkeypatch: pytest.Monk
         train(name)
     for name, content in row.files.items():
         (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    code, told = said(row.typed)
-    assert code == row.code, told
-    fragments = row.told.split("{}")
-    assert all(own in told for own in fragments), told
-    taken = re.search(row.take, told)
-    assert taken, told
-    words = row.then.format(*taken.groups(), typed=row.typed).replace(" FILE", " films.csv")
-    code, after = said(words)
+    code, output = outcome_of(row.typed)
+    assert code == row.code, output
+    fragments = row.message.split("{}")
+    assert all(fragment in output for fragment in fragments), output
+    match = re.search(row.take, output)
+    assert match, output
+    words = row.then.format(*match.groups(), typed=row.typed).replace(" FILE", " films.csv")
+    code, after = outcome_of(words)
     assert code == 0, f"$ ensue {words}\n{after}"
-    assert row.code == 0 or not all(own in after for own in fragments), after
+    assert row.code == 0 or not all(fragment in after for fragment in fragments), after
 
 
 # --- what no row is about ------------------------------------------------------------------------
@@ -119,7 +119,7 @@ def spoken(node: ast.AST) -> str:
         return node.value if isinstance(node.value, str) else ""
     if isinstance(node, ast.JoinedStr):
         return "".join(
-            spoken(own) if isinstance(own, ast.Constant) else "{}" for own in node.values
+            spoken(part) if isinstance(part, ast.Constant) else "{}" for part in node.values
         )
     return ""
 
@@ -130,14 +130,14 @@ def advised(file: Path) -> Iterator[str]:
     if not ADVICE.search(source):
         return
     tree = ast.parse(source)
-    above = {own: node for node in ast.walk(tree) for own in ast.iter_child_nodes(node)}
+    above = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
     for node in ast.walk(tree):
         text, holds = spoken(node), above.get(node)
         if len(text.split()) < 3 or isinstance(holds, ast.JoinedStr | ast.Expr):
             continue
-        calls = [own for own in ancestors(node, above) if isinstance(own, ast.Call)]
-        names = [getattr(own.func, "attr", getattr(own.func, "id", "")) for own in calls]
-        help = bool({*names} & {*HELP}) or any(own in text for own in STYLES)
+        calls = [ancestor for ancestor in ancestors(node, above) if isinstance(ancestor, ast.Call)]
+        names = [getattr(call.func, "attr", getattr(call.func, "id", "")) for call in calls]
+        help = bool({*names} & {*HELP}) or any(style in text for style in STYLES)
         if not help and ADVICE.search(ABOUT.sub("", text)):
             yield text
 
@@ -151,10 +151,10 @@ def ancestors(node: ast.AST, above: dict[ast.AST, ast.AST]) -> Iterator[ast.AST]
 def test_every_message_with_advice_has_a_row_or_a_reason() -> None:
     texts = {text: file for file in PACKAGE.rglob("*.py") for text in advised(file)}
     assert len(texts) > 100
-    known = [*(row.told for row in TABLE), *ELSEWHERE]
+    known = [*(row.message for row in TABLE), *ELSEWHERE]
     left = [f"{file.relative_to(PACKAGE)}: {text}" for text, file in texts.items()
-            if not any(own in text for own in known)]  # fmt: skip
+            if not any(style in text for style in known)]  # fmt: skip
     assert left == []
-    stale = [own for own in ELSEWHERE if not any(own in text for text in texts)]
+    stale = [style for style in ELSEWHERE if not any(style in text for text in texts)]
     assert stale == []
     assert all(len(reason.split()) > 3 for reason in ELSEWHERE.values())

@@ -55,14 +55,17 @@ def test_the_score_of_what_answers_is_shown_beside_the_network_s(
     code, out, err = ensue("train", "r.csv", "--task", task, "--epochs", "1", "--run", "own")
     assert code == 0, err
     watch = {"regress": "mae"}.get(task, "accuracy")
-    score = rf".*{watch} ([\d.]+).*"
-    shown = re.search(rf"best on validation: {score} \(network alone: {score}\)", out)
-    assert shown is not None, out
-    together, alone = map(float, shown.groups())
-    assert together < alone if task == "regress" else together > alone
     facts = json.loads((tmp_path / "own" / "training.json").read_text())
-    assert facts["answer"][watch] == pytest.approx(together, abs=1e-4)
-    assert facts["networks"][0]["scores"][watch] == pytest.approx(alone, abs=1e-4)
+    main = {"regress": "rmse"}.get(task, "accuracy")
+    match = re.search(
+        rf"\n  {main} +([\d.]+)  95 % interval .*\n  network alone +([\d.]+)\n", out, re.S
+    )
+    assert match is not None, out
+    together, alone = map(float, match.groups())
+    assert together == pytest.approx(facts["answer"][main], abs=1e-4)
+    assert alone == pytest.approx(facts["networks"][0]["scores"][main], abs=1e-4)
+    together, alone = facts["answer"][watch], facts["networks"][0]["scores"][watch]
+    assert together < alone if task == "regress" else together > alone
     run = Run(tmp_path / "own")
     assert run.best == facts["answer"][run.setting("train", "watch")]
     assert "validation, combined model: " in (tmp_path / "own" / "card.md").read_text()
@@ -80,7 +83,7 @@ def test_the_score_of_several_networks_is_that_of_their_mean() -> None:
     model = TableModel(model=number, train=watched, members=2)
     model.fit(table[:90], table[90:], target="y")
     answers = model.predict([inputs for inputs, _ in rows[90:]])
-    wrong = [abs(own.value - y) for own, (_, y) in zip(answers, rows[90:], strict=True)]
+    wrong = [abs(answer.value - y) for answer, (_, y) in zip(answers, rows[90:], strict=True)]
     assert model.answered.scores["mae"] == pytest.approx(sum(wrong) / len(wrong))
 
 
@@ -89,12 +92,18 @@ def test_what_learns_from_the_validation_part_at_the_end_changes_no_score(family
     """The solved members of a mixed forecast, and networks that are trained again, learn from it
     once the score is there."""
     values = [10 + k % 4 + 0.1 * (k * 7 % 5) for k in range(80)]
-    found = []
+    scores = []
     for refit in (False, True):
-        own = {"family": family, "horizon": 2, "look_back": 4, "hidden_size": 4, "refit": refit}
-        model = Forecaster(model=own, train={"epochs": 1})
+        settings = {
+            "family": family,
+            "horizon": 2,
+            "look_back": 4,
+            "hidden_size": 4,
+            "refit": refit,
+        }
+        model = Forecaster(model=settings, train={"epochs": 1})
         model.fit({"y": values[:64]}, {"y": values[64:]}, target="y")
-        found.append(model.answered.scores)
-    assert found[0] == found[1]
-    assert {*found[0]} == {"mae", "error"}
+        scores.append(model.answered.scores)
+    assert scores[0] == scores[1]
+    assert {*scores[0]} == {"mae", "error"}
     assert model.learned.out_of_sample is not None

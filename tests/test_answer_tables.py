@@ -39,8 +39,8 @@ def ensue(
 
 def rows_of(path: Path) -> list[dict[str, object]]:
     if path.suffix == ".parquet":
-        found: list[dict[str, object]] = pyarrow.parquet.read_table(path).to_pylist()
-        return found
+        rows: list[dict[str, object]] = pyarrow.parquet.read_table(path).to_pylist()
+        return rows
     text = path.read_text("utf-8")
     if path.suffix == ".jsonl":
         return [json.loads(line) for line in text.splitlines()]
@@ -55,24 +55,24 @@ def test_a_table_has_ids_and_answers(place: Path, ensue: Ensue, ending: str) -> 
     assert f"wrote {name}: 2 rows" in err
     first, second = rows_of(place / name)
     assert [*first] == ["ticket_id", "label", "probability"]
-    assert [str(own["ticket_id"]) for own in (first, second)] == ["7", "12"]
+    assert [str(row["ticket_id"]) for row in (first, second)] == ["7", "12"]
     _, printed, _ = ensue("predict", "run", "new.csv", "--skip-bad")
     labels, sure, _ = zip(*(line.split("\t") for line in printed.splitlines()), strict=True)
-    assert [str(own["label"]) for own in (first, second)] == [*labels]
-    numbers = [float(str(own["probability"])) for own in (first, second)]
+    assert [str(row["label"]) for row in (first, second)] == [*labels]
+    numbers = [float(str(row["probability"])) for row in (first, second)]
     assert numbers == pytest.approx([*map(float, sure)], abs=1e-4)
 
 
 def test_columns_are_kept_by_choice(place: Path, ensue: Ensue) -> None:
-    asked = ("predict", "run", "new.csv", "--skip-bad", "--out", "kept.csv", "--keep")
-    assert ensue(*asked, "text,label")[0] == 0
+    command = ("predict", "run", "new.csv", "--skip-bad", "--out", "kept.csv", "--keep")
+    assert ensue(*command, "text,label")[0] == 0
     first = rows_of(place / "kept.csv")[0]
     assert [*first] == ["text", "label", "predicted_label", "probability"]
     assert (first["text"], first["label"]) == ("all is well, I think", "x")
-    assert ensue(*asked, "all")[0] == 0
+    assert ensue(*command, "all")[0] == 0
     assert [*rows_of(place / "kept.csv")[0]][:3] == ["ticket_id", "text", "label"]
     before = (place / "kept.csv").read_bytes()
-    code, _, err = ensue(*asked, "price")
+    code, _, err = ensue(*command, "price")
     assert code == 2
     assert "--keep: no column 'price': the files have ticket_id, text, label" in err
     assert (place / "kept.csv").read_bytes() == before, "nothing is lost"
@@ -112,17 +112,21 @@ def test_forecasts_have_times_and_targets(place: Path, ensue: Ensue) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--out", "a.xlsx"], "--out: expected a file that ends in .csv, .tsv, .jsonl, .parquet"),
         (["--out", "nowhere/a.csv"], "nowhere is not a folder"),
-        (["--keep", "text"], "--keep: it is for the table of --out FILE; add --out answers.csv"),
+        (
+            ["--keep", "text"],
+            "--keep: expected --out FILE, the table that keeps them, got none; "
+            "add --out answers.csv",
+        ),
     ],
 )
-def test_what_cannot_be_written_is_told_first(ensue: Ensue, words: list[str], told: str) -> None:
+def test_what_cannot_be_written_is_told_first(ensue: Ensue, words: list[str], message: str) -> None:
     code, _, err = ensue("predict", "run", "new.csv", *words)
     assert code == 2
-    assert told in err
+    assert message in err
 
 
 @pytest.mark.parametrize("lost", ["new.csv", "train.csv", "link.csv"])

@@ -123,8 +123,8 @@ def imports(tree: ast.AST, module: str, is_package: bool) -> Iterator[tuple[int,
             origin = node.module or ""
             if node.level:  # one dot is the package that holds the module
                 here = module.split(".")
-                kept = len(here) - node.level + is_package
-                origin = ".".join([*here[:kept], *([origin] if origin else [])])
+                length = len(here) - node.level + is_package
+                origin = ".".join([*here[:length], *([origin] if origin else [])])
             names = [f"{origin}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Call) and node.args:  # import_module("ensue.cells")
             called = node.func.attr if isinstance(node.func, ast.Attribute) else None
@@ -219,7 +219,7 @@ ROLES = frozenset({"tree", "label", "table", "image", "caption", "language"})
 
 
 def exempt(path: Path) -> bool:
-    return any(str(path) == own or str(path).startswith(own) for own in MAY_NAME_TASKS)
+    return any(str(path) == prefix or str(path).startswith(prefix) for prefix in MAY_NAME_TASKS)
 
 
 def room_of(name: str) -> str:
@@ -241,7 +241,7 @@ def foreign_rooms(package: Path) -> list[str]:
             continue
         parts = path.with_suffix("").parts
         inside = parts[1] if parts[:1] == ("tasks",) and len(parts) > 1 else ""
-        module = ".".join(["ensue", *(own for own in parts if own != "__init__")])
+        module = ".".join(["ensue", *(part for part in parts if part != "__init__")])
         tree = parsed(file)
         for line, name in imports(tree, module, path.name == "__init__.py"):
             if room_of(name) not in ("", inside):
@@ -257,32 +257,32 @@ def named_tasks(tree: ast.AST, names: frozenset[str]) -> Iterator[tuple[int, str
     """Line and name of every comparison, match, look-up and isinstance by a task's name or
     class."""
     for node in ast.walk(tree):
-        found: list[ast.AST] = []
+        nodes: list[ast.AST] = []
         if isinstance(node, ast.Compare):
-            found = [node.left, *node.comparators]
-            found += [
-                own
-                for many in found
+            nodes = [node.left, *node.comparators]
+            nodes += [
+                element
+                for many in nodes
                 if isinstance(many, ast.Tuple | ast.List | ast.Set)
-                for own in many.elts
+                for element in many.elts
             ]
         elif isinstance(node, ast.MatchValue):
-            found = [node.value]
+            nodes = [node.value]
         elif isinstance(node, ast.Subscript):
-            found = [node.slice]
+            nodes = [node.slice]
         elif isinstance(node, ast.Dict):
-            found = [own for own in node.keys if own is not None]
-        for own in found:
-            if isinstance(own, ast.Constant) and own.value in names:
-                yield node.lineno, str(own.value)
+            nodes = [key for key in node.keys if key is not None]
+        for operand in nodes:
+            if isinstance(operand, ast.Constant) and operand.value in names:
+                yield node.lineno, str(operand.value)
         if (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Name)
             and node.func.id == "isinstance"
         ):
-            for own in ast.walk(node.args[1]):
-                if isinstance(own, ast.Name) and own.id in MODEL_CLASSES:
-                    yield node.lineno, own.id
+            for operand in ast.walk(node.args[1]):
+                if isinstance(operand, ast.Name) and operand.id in MODEL_CLASSES:
+                    yield node.lineno, operand.id
 
 
 def asking_which_task(package: Path) -> list[str]:
@@ -303,13 +303,13 @@ def asking_which_task(package: Path) -> list[str]:
         wrong += [f"{path}:{line}: {name}" for line, name in named_tasks(tree, names)]
         for node in ast.walk(tree):
             if isinstance(node, ast.Compare) and any(
-                isinstance(own, ast.Attribute) and own.attr in ("task", "kind")
-                for own in [node.left, *node.comparators]
+                isinstance(side, ast.Attribute) and side.attr in ("task", "kind")
+                for side in [node.left, *node.comparators]
             ):
                 wrong += [
-                    f"{path}:{node.lineno}: {own.value}"
-                    for own in [node.left, *node.comparators]
-                    if isinstance(own, ast.Constant) and own.value in ROLES
+                    f"{path}:{node.lineno}: {side.value}"
+                    for side in [node.left, *node.comparators]
+                    if isinstance(side, ast.Constant) and side.value in ROLES
                 ]
     return wrong
 
@@ -404,24 +404,27 @@ MOST_FILES, MOST_FUNCTION_LINES, MOST_FILE_LINES, MOST_PARAMETERS, LONGEST_CHAIN
 def too_large(package: Path) -> list[str]:
     """Every folder, file, function and signature beyond the limits."""
     wrong = []
-    for folder in [package, *(own for own in package.rglob("*") if own.is_dir())]:
-        files = [own for own in folder.iterdir() if own.is_file()]
+    for folder in [
+        package,
+        *(folder_inside for folder_inside in package.rglob("*") if folder_inside.is_dir()),
+    ]:
+        files = [file for file in folder.iterdir() if file.is_file()]
         if len(files) > MOST_FILES:
             wrong.append(f"{folder.name}/: {len(files)} files")
     for file in sorted(package.rglob("*.py")):
         path, text = file.relative_to(package), file.read_text(encoding="utf-8")
         if (lines := text.count("\n")) > MOST_FILE_LINES:
             wrong.append(f"{path}: {lines} lines")
-        wrong += [f"{path}:{told}" for told in large_functions(parsed(file))]
+        wrong += [f"{path}:{function}" for function in large_functions(parsed(file))]
     return wrong
 
 
 def large_functions(tree: ast.AST) -> Iterator[str]:
     public = {
-        id(own)
+        id(function)
         for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
-        for own in node.body
+        for function in node.body
     }
     for node in ast.walk(tree):
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -429,14 +432,14 @@ def large_functions(tree: ast.AST) -> Iterator[str]:
         lines = (node.end_lineno or 0) - node.lineno + 1
         if lines > MOST_FUNCTION_LINES:
             yield f"{node.lineno}: {node.name} has {lines} lines"
-        given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-        count = len(given) - bool(given and given[0].arg in ("self", "cls"))
+        arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+        count = len(arguments) - bool(arguments and arguments[0].arg in ("self", "cls"))
         constructor = node.name == "__init__" and id(node) in public
         if count > MOST_PARAMETERS and not constructor:
             yield f"{node.lineno}: {node.name} has {count} parameters"
 
 
-@pytest.mark.parametrize("folder", [PACKAGE, BENCHMARKS / "engine"], ids=lambda own: own.name)
+@pytest.mark.parametrize("folder", [PACKAGE, BENCHMARKS / "engine"], ids=lambda folder: folder.name)
 def test_nothing_is_too_large(folder: Path) -> None:
     assert too_large(folder) == []
 
@@ -452,7 +455,7 @@ def test_what_is_too_large_is_seen(tmp_path: Path) -> None:
     (tmp_path / "e.py").write_text(
         "class A:\n    def __init__(self, a, b, c, d, e, f, g, h, i): pass"
     )
-    assert [own.split(":")[0] for own in too_large(tmp_path)] == ["a.py", "b.py", "c.py", "d.py"]
+    assert [line.split(":")[0] for line in too_large(tmp_path)] == ["a.py", "b.py", "c.py", "d.py"]
     for number in range(MOST_FILES):
         (tmp_path / f"f{number}.txt").touch()
     assert "files" in too_large(tmp_path)[0]
@@ -463,19 +466,19 @@ def chains(package: Path) -> dict[str, list[str]]:
     trees = {}
     for file in sorted(package.rglob("*.py")):
         parts = file.relative_to(package).with_suffix("").parts
-        name = ".".join(["ensue", *(own for own in parts if own != "__init__")])
+        name = ".".join(["ensue", *(part for part in parts if part != "__init__")])
         trees[name] = (parsed(file), file.name == "__init__.py")
-    found: dict[str, list[str]] = {}
+    chains_of: dict[str, list[str]] = {}
 
     def longest(module: str, above: tuple[str, ...]) -> list[str]:
         assert module not in above, f"{module} imports itself by {' → '.join(above)}"
-        if module not in found:
+        if module not in chains_of:
             tree, is_package = trees[module]
             below = {known(name) for _, name in imports(at_loading(tree), module, is_package)}
             below -= {"", "ensue", module}
-            tails = [longest(own, (*above, module)) for own in sorted(below)]
-            found[module] = [module, *max(tails, key=len, default=[])]
-        return found[module]
+            tails = [longest(module_below, (*above, module)) for module_below in sorted(below)]
+            chains_of[module] = [module, *max(tails, key=len, default=[])]
+        return chains_of[module]
 
     def known(name: str) -> str:
         while name not in trees and "." in name:
@@ -484,16 +487,16 @@ def chains(package: Path) -> dict[str, list[str]]:
 
     for module in trees:
         longest(module, ())
-    return found
+    return chains_of
 
 
 def at_loading(tree: ast.Module) -> ast.Module:
     """Without what is imported later, or for types only."""
     body = [
-        own
-        for own in tree.body
-        if isinstance(own, ast.Import | ast.ImportFrom | ast.Try)
-        or (isinstance(own, ast.If) and "TYPE_CHECKING" not in ast.dump(own.test))
+        statement
+        for statement in tree.body
+        if isinstance(statement, ast.Import | ast.ImportFrom | ast.Try)
+        or (isinstance(statement, ast.If) and "TYPE_CHECKING" not in ast.dump(statement.test))
     ]
     return ast.Module(body, [])
 
@@ -550,19 +553,21 @@ def test_an_empty_name_is_seen() -> None:
 def _names_taken(file: Path) -> list[tuple[str, str]]:
     """Module and name of each thing that a file takes from the package."""
     nodes = ast.walk(ast.parse(file.read_text()))
-    taken = [n for n in nodes if isinstance(n, ast.ImportFrom) and not n.level and n.module]
-    ours = [n for n in taken if n.module.split(".")[0] in ("ensue", "benchmarks")]
-    return [(n.module, own.name) for n in ours for own in n.names]
+    imports_absolute = [
+        n for n in nodes if isinstance(n, ast.ImportFrom) and not n.level and n.module
+    ]
+    ours = [n for n in imports_absolute if n.module.split(".")[0] in ("ensue", "benchmarks")]
+    return [(n.module, alias.name) for n in ours for alias in n.names]
 
 
 MEASUREMENTS = sorted(BENCHMARKS.rglob("*.py"))
 
 
-@pytest.mark.parametrize("file", MEASUREMENTS, ids=lambda own: str(own.relative_to(BENCHMARKS)))
+@pytest.mark.parametrize("file", MEASUREMENTS, ids=lambda file: str(file.relative_to(BENCHMARKS)))
 def test_measurements_import_what_is_there(file: Path) -> None:
     for module, name in _names_taken(file):
-        found = importlib.import_module(module)
-        assert hasattr(found, name), f"{file.name}: {module} has no {name}"
+        imported = importlib.import_module(module)
+        assert hasattr(imported, name), f"{file.name}: {module} has no {name}"
 
 
 # --- importing ------------------------------------------------------------------------
@@ -685,11 +690,11 @@ def test_an_effect_of_importing_is_seen(tmp_path: Path) -> None:
     }
     for name, (code, _) in guilty.items():
         (tmp_path / f"{name}.py").write_text(code)
-    found = "\n".join(effects_of_importing(list(guilty), tmp_path))
+    effects = "\n".join(effects_of_importing(list(guilty), tmp_path))
     for name, (_, what) in guilty.items():
-        assert any(line.startswith(f"{name}: ") and what in line for line in found.splitlines()), (
-            f"{name} went unseen in:\n{found}"
-        )
+        assert any(
+            line.startswith(f"{name}: ") and what in line for line in effects.splitlines()
+        ), f"{name} went unseen in:\n{effects}"
 
 
 # --- the base install -----------------------------------------------------------------
@@ -697,21 +702,21 @@ def test_an_effect_of_importing_is_seen(tmp_path: Path) -> None:
 
 def reachable(requirements: Iterable[str]) -> set[str]:
     """The installed distributions that these requirements bring, themselves included."""
-    found: set[tuple[str, str]] = set()  # distribution and extra, "" for none
+    extras: set[tuple[str, str]] = set()  # distribution and extra, "" for none
     waiting = [Requirement(line) for line in requirements]
     while waiting:
         requirement = waiting.pop()
         name = canonicalize_name(requirement.name)
         for extra in {"", *requirement.extras}:
-            if (name, extra) not in found:
-                found.add((name, extra))
+            if (name, extra) not in extras:
+                extras.add((name, extra))
                 needed = [Requirement(line) for line in metadata.requires(name) or []]
                 waiting += [
                     one
                     for one in needed
                     if one.marker is None or one.marker.evaluate({"extra": extra})
                 ]
-    return {name for name, _ in found}
+    return {name for name, _ in extras}
 
 
 def test_the_base_install_is_small() -> None:

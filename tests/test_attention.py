@@ -29,10 +29,10 @@ def real_of(lengths: tuple[int, ...] = LENGTHS, positions: int = POSITIONS) -> T
     return torch.arange(positions) < torch.tensor(lengths)[:, None]
 
 
-def attention(score: str, **own: Any) -> Attention:
+def attention(score: str, **options: Any) -> Attention:
     torch.manual_seed(1)
-    width = QUERY if score == "dot" and not own.get("project") else WIDTH
-    return Attention(score, QUERY, width, **own).double()
+    width = QUERY if score == "dot" and not options.get("project") else WIDTH
+    return Attention(score, QUERY, width, **options).double()
 
 
 def memory_of(layer: Attention, real: Tensor | None = None) -> Memory:
@@ -67,13 +67,13 @@ def test_scores_and_contexts_agree_with_numpy(score: str) -> None:
     memory, queries = memory_of(layer), numbers(TIME, ROWS, QUERY, seed=2)
     weights = {n: p.detach().numpy() for n, p in layer.score.named_parameters()}
     context, alpha = layer(queries, memory)
-    found = layer.score(queries.transpose(0, 1), memory.keys).detach().numpy()
+    scores_of_layer = layer.score(queries.transpose(0, 1), memory.keys).detach().numpy()
     for row, length in enumerate(LENGTHS):
         h = memory.values[row].detach().numpy()
         for t in range(TIME):
             s = queries[t, row].numpy()
             scores = np.array([REFERENCE[score](weights, s, one) for one in h])
-            np.testing.assert_allclose(found[row, t], scores, rtol=1e-10, atol=1e-12)
+            np.testing.assert_allclose(scores_of_layer[row, t], scores, rtol=1e-10, atol=1e-12)
             e = np.exp(scores[:length] - scores[:length].max())
             expected = np.zeros(POSITIONS)
             expected[:length] = e / e.sum()

@@ -55,9 +55,9 @@ def test_the_four_equations_equal_the_automatic_gradient(
         network.layers[-1].bias.fill_(1.0)  # a ReLU at the end is alive
     x = torch.randn(4, dtype=torch.float64)
     y = torch.tensor([0.0, 1.0, 0.0], dtype=torch.float64)
-    found = backpropagate(network, activation, output, cost, x, y)
-    assert found.difference < 1e-12
-    largest = max(float(own.weight_gradient.abs().max()) for own in found.layers)
+    walk = backpropagate(network, activation, output, cost, x, y)
+    assert walk.difference < 1e-12
+    largest = max(float(layer.weight_gradient.abs().max()) for layer in walk.layers)
     assert largest > 1e-6  # a gradient that is zero everywhere would prove nothing
 
 
@@ -67,11 +67,11 @@ def test_a_wrong_equation_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_one_hidden_unit_is_golden() -> None:
-    found = walk_through([1, 1, 1], weights=[0.5, -1, 2, -0.5], x=[2], y=[1])
-    first, last = found.layers
+    walk = walk_through([1, 1, 1], weights=[0.5, -1, 2, -0.5], x=[2], y=[1])
+    first, last = walk.layers
     assert float(first.a) == pytest.approx(0.5)
     assert float(last.a) == pytest.approx(0.6224593, abs=1e-7)
-    assert found.cost == pytest.approx(0.4740770, abs=1e-7)
+    assert walk.cost == pytest.approx(0.4740770, abs=1e-7)
     assert float(last.weight_gradient) == pytest.approx(-0.1887703, abs=1e-7)  # dw
     assert float(first.bias_gradient) == pytest.approx(-0.1887703, abs=1e-7)  # dc
     assert float(last.bias_gradient) == pytest.approx(-0.3775407, abs=1e-7)  # db
@@ -80,18 +80,16 @@ def test_one_hidden_unit_is_golden() -> None:
 
 def test_the_last_delta_has_the_right_sign() -> None:
     """(a − y)·σ', so that a step against it brings a nearer to y."""
-    found = walk_through(
-        [1, 1], output="logistic", cost="squares", weights=[0.0, 0.0], x=[1], y=[1]
-    )
-    assert float(found.layers[0].delta) == pytest.approx((0.5 - 1) * 0.25)
+    walk = walk_through([1, 1], output="logistic", cost="squares", weights=[0.0, 0.0], x=[1], y=[1])
+    assert float(walk.layers[0].delta) == pytest.approx((0.5 - 1) * 0.25)
 
 
 def test_softmax_needs_the_whole_jacobian() -> None:
-    given = {"weights": [1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0], "x": [1, 1, 1], "y": [0, 1, 0]}
-    found = walk_through([3, 3], output="softmax", **given)  # type: ignore[arg-type]
+    options = {"weights": [1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0], "x": [1, 1, 1], "y": [0, 1, 0]}
+    walk = walk_through([3, 3], output="softmax", **options)  # type: ignore[arg-type]
     expected = torch.tensor([0.0900, -0.7553, 0.6652], dtype=torch.float64)
-    torch.testing.assert_close(found.layers[0].delta, expected, atol=5e-5, rtol=0)
-    squares = walk_through([3, 3], output="softmax", cost="squares", **given)  # type: ignore[arg-type]
+    torch.testing.assert_close(walk.layers[0].delta, expected, atol=5e-5, rtol=0)
+    squares = walk_through([3, 3], output="softmax", cost="squares", **options)  # type: ignore[arg-type]
     a = squares.layers[0].a
     diagonal = (a - squares.y) * a * (1 - a)
     assert float((squares.layers[0].delta - diagonal).abs().max()) > 0.01
@@ -99,15 +97,15 @@ def test_softmax_needs_the_whole_jacobian() -> None:
 
 
 def test_what_is_drawn_can_be_followed() -> None:
-    found = walk_through([3, 4, 2], seed=5)
-    for own in found.layers:
-        torch.testing.assert_close(own.weight * 10, (own.weight * 10).round())
+    walk = walk_through([3, 4, 2], seed=5)
+    for layer in walk.layers:
+        torch.testing.assert_close(layer.weight * 10, (layer.weight * 10).round())
     again = walk_through([3, 4, 2], seed=5)
-    assert torch.equal(again.layers[0].weight, found.layers[0].weight)
+    assert torch.equal(again.layers[0].weight, walk.layers[0].weight)
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("options", "message"),
     [
         ({"activation": "tahn"}, "unknown activation 'tahn': did you mean 'tanh'?"),
         ({"output": "tanh"}, "cross-entropy needs an output of probabilities, logistic or softmax"),
@@ -118,9 +116,9 @@ def test_what_is_drawn_can_be_followed() -> None:
         ({"output": "softmax"}, "widths: expected two outputs or more with softmax, got 1"),
     ],
 )
-def test_wrong_walks_are_told(given: dict[str, object], message: str) -> None:
+def test_wrong_walks_are_told(options: dict[str, object], message: str) -> None:
     with pytest.raises(OptionError) as error:
-        walk_through([2, 3, 1], **given)  # type: ignore[arg-type]
+        walk_through([2, 3, 1], **options)  # type: ignore[arg-type]
     assert message in str(error.value)
 
 
@@ -155,23 +153,23 @@ class Tags(HTMLParser):
 
 
 def test_the_page_stands_by_itself() -> None:
-    found = walk_through([2, 3, 1])
-    page, seen = as_page(found), Tags()
-    seen.feed(page)
-    assert seen.open == []
-    assert seen.outside == []
-    for own in found.layers:
-        for value in (*own.z, *own.a, *own.delta, *own.weight_gradient.flatten()):
-            shown = f"{float(value):z.6f}".replace("-", "−")
-            assert shown in page
-            assert shown in as_text(found)
+    walk = walk_through([2, 3, 1])
+    page, tags = as_page(walk), Tags()
+    tags.feed(page)
+    assert tags.open == []
+    assert tags.outside == []
+    for layer in walk.layers:
+        for value in (*layer.z, *layer.a, *layer.delta, *layer.weight_gradient.flatten()):
+            number = f"{float(value):z.6f}".replace("-", "−")
+            assert number in page
+            assert number in as_text(walk)
 
 
 def test_negative_numbers_have_a_true_minus_and_brackets_as_factors() -> None:
-    found = walk_through([2, 1, 1], weights=[1, -2, 0, 1, -0.5], x=[-0.3, 0], y=[1])
-    assert "z1 = 1·(−0.3) − 2·0 + 0 = −0.300000" in as_text(found)
-    assert "-0" not in as_text(found).replace("e-0", "")
-    assert "-0.0" not in as_page(found)
+    walk = walk_through([2, 1, 1], weights=[1, -2, 0, 1, -0.5], x=[-0.3, 0], y=[1])
+    assert "z1 = 1·(−0.3) − 2·0 + 0 = −0.300000" in as_text(walk)
+    assert "-0" not in as_text(walk).replace("e-0", "")
+    assert "-0.0" not in as_page(walk)
 
 
 # --- expressions -----------------------------------------------------------------------------
@@ -196,28 +194,28 @@ def test_values_and_derivatives_are_those_of_torch(text: str) -> None:
     x, y = (torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in (1.5, 0.7))
     value = EXPRESSIONS[text](x, y)
     first = torch.autograd.grad(value, (x, y), create_graph=True)
-    found = examine(text, {"x": 1.5, "y": 0.7})
-    assert found.value == pytest.approx(float(value.detach()), abs=1e-12)
-    assert found.derivatives() == pytest.approx(
+    examination = examine(text, {"x": 1.5, "y": 0.7})
+    assert examination.value == pytest.approx(float(value.detach()), abs=1e-12)
+    assert examination.derivatives() == pytest.approx(
         {"x": float(first[0].detach()), "y": float(first[1].detach())}, abs=1e-12
     )
     for name, slope in zip("xy", first, strict=True):
         second = torch.autograd.grad(slope, (x, y), retain_graph=True, allow_unused=True)
-        for other, own in zip("xy", second, strict=True):
-            wanted = 0.0 if own is None else float(own)
-            assert found.second[name, other] == pytest.approx(wanted, abs=1e-11)
+        for other, gradient in zip("xy", second, strict=True):
+            expected = 0.0 if gradient is None else float(gradient)
+            assert examination.second[name, other] == pytest.approx(expected, abs=1e-11)
 
 
 def test_a_node_that_is_used_twice_gets_the_sum() -> None:
-    found = examine("x*x + x", {"x": 3.0})
-    assert [own.label for own in found.nodes] == ["x", "×", "+"]  # one x, whatever its uses
-    assert found.derivatives() == {"x": 7.0}
+    examination = examine("x*x + x", {"x": 3.0})
+    assert [node.label for node in examination.nodes] == ["x", "×", "+"]  # one x, whatever its uses
+    assert examination.derivatives() == {"x": 7.0}
 
 
 def test_every_derivative_of_a_node_is_that_of_a_change_of_it() -> None:
     """sin(x*y) + x: the node x*y, moved by itself, moves the result by cos(x*y)."""
-    found = examine("sin(x*y) + x", {"x": 1.5, "y": 2.0})
-    product = next(own for own in found.nodes if own.label == "×")
+    examination = examine("sin(x*y) + x", {"x": 1.5, "y": 2.0})
+    product = next(node for node in examination.nodes if node.label == "×")
     assert product.value == 3.0
     assert product.derivative == pytest.approx(math.cos(3.0))
 
@@ -248,12 +246,12 @@ def test_nothing_else_is_an_expression(text: str, message: str) -> None:
 
 
 def test_the_graph_is_drawn() -> None:
-    found = examine("sin(x*y) + x/2", {"x": 1.5, "y": 2.0})
-    picture = draw(found)
+    examination = examine("sin(x*y) + x/2", {"x": 1.5, "y": 2.0})
+    picture = draw(examination)
     ElementTree.fromstring(picture)
-    for own in found.nodes:
-        assert f"{own.value:.4g}".replace("-", "−") in picture
-    assert "∂result/∂node" in document_text(graph_document(found))
+    for node in examination.nodes:
+        assert f"{node.value:.4g}".replace("-", "−") in picture
+    assert "∂result/∂node" in document_text(graph_document(examination))
     ElementTree.fromstring(draw(examine("x", {"x": 1.0})))
 
 
@@ -268,8 +266,8 @@ def run(*words: str) -> None:
 
 def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page, picture = tmp_path / "walk.html", tmp_path / "graph.svg"
-    own = ["--weights", "0.5,-1,2,-0.5", "--x", "2", "--y", "1", "--html", str(page), "--json"]
-    run("backprop", "--widths", "1,1,1", *own)
+    options = ["--weights", "0.5,-1,2,-0.5", "--x", "2", "--y", "1", "--html", str(page), "--json"]
+    run("backprop", "--widths", "1,1,1", *options)
     facts = json.loads(capsys.readouterr().out)
     assert facts["cost"] == pytest.approx(0.4740770, abs=1e-7)
     assert page.read_text("utf-8").startswith("<!doctype html>")
@@ -285,7 +283,7 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["backprop", "--widths", "2,2.5"], "--widths: expected whole numbers with commas between"),
         (["backprop", "--x", "a,b"], "--x: expected numbers with commas between"),
-        (["graph", "x", "--at", "x"], "--at: expected name=number with commas between, got 'x'"),
+        (["graph", "x", "--at", "x"], "--at: expected comma-separated name=number, got 'x'"),
         (["graph", "x", "--at", "x=1,y=2"], "unknown variable 'y'"),
         (["graph", "x", "--at", "x=inf"], "x: expected a finite number, got inf"),
         (["lab", "--rates", "fast"], "--rates: expected numbers with commas between"),
@@ -307,29 +305,29 @@ def test_wrong_commands_are_told(
 def test_a_minibatch_ends_with_the_update_of_every_weight() -> None:
     """By autograd on the mean cost of all rows at once."""
     x, y = [0.5, -1.0, 2.0, 0.3, -0.7, 1.1], [1, 0, 1]
-    found = NetworkWalk(widths=[2, 3, 1], x=x, y=y, rows=3, rate=0.3, seed=4).walked()
-    batch = found.batch
+    walk = NetworkWalk(widths=[2, 3, 1], x=x, y=y, rows=3, rate=0.3, seed=4).walked()
+    batch = walk.batch
     assert batch is not None
-    leaves = [own.clone().requires_grad_() for own in batch.before]
+    leaves = [weight.clone().requires_grad_() for weight in batch.before]
     W1, b1, W2, b2 = leaves
-    rows, wanted = (torch.tensor(v, dtype=torch.float64).view(3, -1) for v in (x, y))
+    rows, targets = (torch.tensor(v, dtype=torch.float64).view(3, -1) for v in (x, y))
 
     def cost(W1: torch.Tensor, b1: torch.Tensor, W2: torch.Tensor, b2: torch.Tensor) -> Any:
         z = (rows @ W1.t() + b1).sigmoid() @ W2.t() + b2
-        return torch.nn.functional.binary_cross_entropy_with_logits(z, wanted)
+        return torch.nn.functional.binary_cross_entropy_with_logits(z, targets)
 
     value = cost(W1, b1, W2, b2)
     assert batch.cost == pytest.approx(float(value.detach()), rel=1e-12)
-    for slope, own in zip(torch.autograd.grad(value, leaves), batch.gradient, strict=True):
-        assert torch.allclose(slope, own, atol=1e-12)
+    for slope, gradient in zip(torch.autograd.grad(value, leaves), batch.gradient, strict=True):
+        assert torch.allclose(slope, gradient, atol=1e-12)
     for before, slope, after in zip(batch.before, batch.gradient, batch.after, strict=True):
         assert torch.equal(after, before - 0.3 * slope)
     assert batch.cost_after == pytest.approx(float(cost(*batch.after)), rel=1e-12)
     assert batch.cost_after < batch.cost
-    text = as_text(found)
+    text = as_text(walk)
     assert "the mean over a minibatch of 3" in text
     assert all(f"W1[{i},{j}]" in text for i in (1, 2, 3) for j in (1, 2))
-    assert "One update" in as_page(found)
+    assert "One update" in as_page(walk)
 
 
 @pytest.mark.parametrize("widths", [[2, 4, 4, 1], [3, 4, 2], [4, 4, 4]])
@@ -337,9 +335,9 @@ def test_no_number_of_the_picture_covers_another(widths: list[int]) -> None:
     from ensue.study.foundations.backprop_report import HIGH, network_picture
 
     svg = ElementTree.fromstring(network_picture(walk_through(widths, seed=1)))
-    named = (own.attrib for own in svg.iter() if own.tag.endswith("rect"))
-    boxes = [[float(own[key]) for key in ("x", "y", "width")] for own in named
-             if own["height"] == str(HIGH)]  # fmt: skip
+    named = (element.attrib for element in svg.iter() if element.tag.endswith("rect"))
+    boxes = [[float(attributes[key]) for key in ("x", "y", "width")] for attributes in named
+             if attributes["height"] == str(HIGH)]  # fmt: skip
     assert len(boxes) == sum(a * b for a, b in pairwise(widths))
     for (x, y, wide), (other_x, other_y, other_wide) in combinations(boxes, 2):
         apart = x + wide <= other_x or other_x + other_wide <= x
@@ -349,9 +347,9 @@ def test_no_number_of_the_picture_covers_another(widths: list[int]) -> None:
 def test_the_drawing_has_its_biases() -> None:
     from ensue.study.foundations.backprop_report import network_picture
 
-    found = walk_through([1, 2, 1], weights=[1, 1, 0.25, -0.75, 1, 1, 0.5])
-    svg = network_picture(found)
-    assert all(f">b {own}<" in svg for own in ("0.25", "−0.75", "0.5"))
+    walk = walk_through([1, 2, 1], weights=[1, 1, 0.25, -0.75, 1, 1, 0.5])
+    svg = network_picture(walk)
+    assert all(f">b {bias}<" in svg for bias in ("0.25", "−0.75", "0.5"))
 
 
 # --- vectors and matrices ----------------------------------------------------------------------
@@ -375,10 +373,10 @@ SHAPED: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("text", SHAPED)
 def test_derivatives_by_vectors_and_matrices_are_those_of_autograd(text: str) -> None:
-    found = examine(text, SHAPED[text])
+    examination = examine(text, SHAPED[text])
     leaves = {
-        name: torch.tensor(own, dtype=torch.float64, requires_grad=True)
-        for name, own in SHAPED[text].items()
+        name: torch.tensor(entries, dtype=torch.float64, requires_grad=True)
+        for name, entries in SHAPED[text].items()
     }
     names = (
         "sin",
@@ -401,15 +399,15 @@ def test_derivatives_by_vectors_and_matrices_are_those_of_autograd(text: str) ->
     functions["maxpool"] = lambda x, n: max_pool2d(x[None, None], n)[0, 0]
     functions["meanpool"] = lambda x, n: avg_pool2d(x[None, None], n)[0, 0]
     value = eval(text, functions, dict(leaves))
-    assert found.value == pytest.approx(float(value.detach()), rel=1e-12)
+    assert examination.value == pytest.approx(float(value.detach()), rel=1e-12)
     slopes = torch.autograd.grad(value, list(leaves.values()))
-    derivatives = found.derivatives()
+    derivatives = examination.derivatives()
     for name, slope in zip(leaves, slopes, strict=True):
-        own = torch.tensor(derivatives[name], dtype=torch.float64)
-        assert own.shape == slope.shape
-        assert torch.allclose(own, slope, atol=1e-12), name
-    ElementTree.fromstring(draw(found))
-    assert "shape" in document_text(graph_document(found))
+        derivative = torch.tensor(derivatives[name], dtype=torch.float64)
+        assert derivative.shape == slope.shape
+        assert torch.allclose(derivative, slope, atol=1e-12), name
+    ElementTree.fromstring(draw(examination))
+    assert "shape" in document_text(graph_document(examination))
 
 
 @pytest.mark.parametrize(
@@ -446,7 +444,7 @@ def test_numbers_and_vectors_of_one_entry_have_the_same_derivatives() -> None:
     for text in EXPRESSIONS:
         numbers = examine(text, {"x": 1.5, "y": 0.7})
         vectors = examine(f"sum({text})", {"x": [1.5], "y": [0.7]})
-        of_vectors = {name: own[0] for name, own in vectors.derivatives().items()}
+        of_vectors = {name: derivative[0] for name, derivative in vectors.derivatives().items()}
         assert of_vectors == pytest.approx(numbers.derivatives(), rel=1e-15)
         assert vectors.value == numbers.value
 

@@ -146,7 +146,7 @@ def test_loops_of_random_cells(cell: Cell) -> None:
 
 def test_a_loop_that_is_not_equal_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = write_loop(LSTM().equations(5, 5), Torch()).replace("tanh", "sigmoid")
-    monkeypatch.setattr("benchmarks.engine.loop.write_loop", lambda *given: wrong)
+    monkeypatch.setattr("benchmarks.engine.loop.write_loop", lambda *arguments: wrong)
     with pytest.raises(NotTheSame, match="LSTM: its loop is not equal"):
         check_loop(LSTM())
 
@@ -200,16 +200,16 @@ def test_contenders_take_turns() -> None:
 
     rounds: list[int] = []
     names = ["a", "b", "c"]
-    found = measure({n: runner(n) for n in names}, 4, lambda: rounds.append(1))
+    timings = measure({n: runner(n) for n in names}, 4, lambda: rounds.append(1))
     assert "".join(order[-12:]) == "abc" + "bca" + "cab" + "abc"
     assert len(rounds) == 4
-    assert found["a"] == RunTiming(1.0, 1.0, 1.0, 1.0, 4, 1)
+    assert timings["a"] == RunTiming(1.0, 1.0, 1.0, 1.0, 4, 1)
 
 
 def test_what_is_quick_is_done_many_times() -> None:
-    found = measure({"a": lambda times: 1e-5 * times}, 3)["a"]
-    assert found.repeats == 200
-    assert math.isclose(found.median, 1e-5)
+    quick = measure({"a": lambda times: 1e-5 * times}, 3)["a"]
+    assert quick.repeats == 200
+    assert math.isclose(quick.median, 1e-5)
 
 
 def test_median_and_quartiles() -> None:
@@ -297,18 +297,18 @@ def test_flops_are_those_of_the_products_of_real_steps() -> None:
 def test_training_writes_the_gradients_of_x_and_every_parameter(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked: list[int] = []
+    counts: list[int] = []
     grad = torch.autograd.grad
 
-    def watched(y: torch.Tensor, wanted: list[torch.Tensor], d_y: torch.Tensor) -> object:
-        asked.append(len(wanted))
-        return grad(y, wanted, d_y)
+    def watched(y: torch.Tensor, tensors: list[torch.Tensor], d_y: torch.Tensor) -> object:
+        counts.append(len(tensors))
+        return grad(y, tensors, d_y)
 
     case = Case("dense", "LSTM", 4, 3, 5, "train")
     works = contenders.make_contest(case, LSTM(), frozenset(["torch.nn"])).works
     monkeypatch.setattr(torch.autograd, "grad", watched)
     gradients = {name: work() for name, work in works.items()}
-    assert asked == [1 + 3, 1 + 4]  # torch has two biases
+    assert counts == [1 + 3, 1 + 4]  # torch has two biases
     for (x, W, U, b), (x_2, W_2, U_2, b_2, _) in [gradients.values()]:  # type: ignore[misc]
         assert x.shape == x_2.shape == (4, 3, 5)
         assert (W.shape, U.shape, b.shape) == (W_2.shape, U_2.shape, b_2.shape)
@@ -316,7 +316,7 @@ def test_training_writes_the_gradients_of_x_and_every_parameter(
 
 @needs_native
 def test_who_computes_something_else_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contenders, "copy_weights", lambda *given: None)
+    monkeypatch.setattr(contenders, "copy_weights", lambda *arguments: None)
     cells: dict[str, Cell] = {"LSTM": LSTM()}
     report = run_bench([TINY[0]], cells, OPTIONS)
     assert report.results == []
@@ -334,9 +334,9 @@ def test_who_cannot_run_here_is_named() -> None:
         "native": contenders.Contender(lambda: y, []),
         "autocast": contenders.Contender(refuse, []),
     }
-    found = contenders.contest(entries, TINY[-2])
-    assert list(found.works) == ["native"]
-    assert found.absent == {"autocast": "no such kernel. Ask others"}
+    contest = contenders.contest(entries, TINY[-2])
+    assert list(contest.works) == ["native"]
+    assert contest.absent == {"autocast": "no such kernel. Ask others"}
 
 
 def test_opponents_are_asked_for_by_name() -> None:
@@ -495,11 +495,11 @@ def test_the_numbers_of_the_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"),
+    ("value", "text"),
     [(0.01234, "0.012"), (0.9876, "0.988"), (1.234, "1.23"), (12.34, "12.3"), (1234.0, "1234")],
 )
-def test_three_digits(value: float, shown: str) -> None:
-    assert table.three_digits(value) == shown
+def test_three_digits(value: float, text: str) -> None:
+    assert table.three_digits(value) == text
 
 
 def test_a_run_that_was_stopped_says_so() -> None:
@@ -749,7 +749,7 @@ def test_a_peer_is_measured_in_its_own_process_and_checked(
     assert report.environment["jax"] == "1.0"
     (result,) = report.results
     assert result.absent == {"peers": "jax computes another GRU than the eager engine"}
-    monkeypatch.setattr(Peers, "_check", lambda *given: None)
+    monkeypatch.setattr(Peers, "_check", lambda *arguments: None)
     (result,) = run_bench([TINY[1]], cells, options).results
     assert result.timings["jax"] == RunTiming(0.5, 0.5, 0.5, 0.5, 2, 1)
 
@@ -823,9 +823,9 @@ def test_an_installed_package_says_where_the_benchmarks_are(
     shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    said = bench_in(decoy(elsewhere), package, "--list")
-    assert (said.returncode, said.stdout) == (2, "")
-    (line,) = said.stderr.splitlines()
+    done = bench_in(decoy(elsewhere), package, "--list")
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
     assert line.endswith(
         "ensue bench: the benchmarks are not installed with the package. "
         "Fix: clone the repository and run `make bench` there"

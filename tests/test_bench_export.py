@@ -30,12 +30,12 @@ def test_every_form_is_measured(monkeypatch: Any, capsys: Any) -> None:
     with pytest.raises(SystemExit) as stop:
         cli.main(["bench", "export", "--runs", "1"])
     assert not stop.value.code
-    told = capsys.readouterr()
-    head, _, row = told.out.strip().splitlines()
+    streams = capsys.readouterr()
+    head, _, row = streams.out.strip().splitlines()
     forms = [form.strip() for form in head.split("|")[2:-1]]
     assert forms == ["native", "ONNX Runtime", "C99", "C99, int8", "torch.nn"]
     assert row.startswith("| GRU, 4 |")
-    assert "JavaScript: node was not found" in told.err
+    assert "JavaScript: node was not found" in streams.err
 
 
 @needs_node
@@ -49,8 +49,8 @@ def test_javascript_is_measured_as_often_as_it_is_asked(monkeypatch: Any) -> Non
 
 
 def test_a_form_that_is_missing_is_a_dash() -> None:
-    found = [Measured("a", 2, "C99", 1.5, 1000), Measured("b", 2, "torch.nn", 2.0, 0)]
-    assert markdown(found).splitlines()[2:] == [
+    measurements = [Measured("a", 2, "C99", 1.5, 1000), Measured("b", 2, "torch.nn", 2.0, 0)]
+    assert markdown(measurements).splitlines()[2:] == [
         "| a, 2 | 1.50 (1,000) | – |",
         "| b, 2 | – | 2.00 |",
     ]

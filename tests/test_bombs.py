@@ -92,11 +92,11 @@ BOMBS: dict[str, tuple[str, Callable[[], str], str]] = {
 
 @pytest.mark.parametrize("kind", BOMBS)
 def test_a_file_that_asks_for_too_much(kind: str, run: Ensue, tmp_path: Path) -> None:
-    name, text, told = BOMBS[kind]
+    name, text, message = BOMBS[kind]
     (tmp_path / name).write_text(text(), "utf-8")
     rows, problems = rows_of(tmp_path / name)
     assert rows == []
-    assert told in problems[0].reason
+    assert message in problems[0].reason
     for verb in ("check", "show"):
         code, out, err = run("data", verb, name)
         assert (code, len(out + err) < 5000) == (2, True)
@@ -116,20 +116,20 @@ def test_settings_that_no_machine_has_room_for(run: Ensue, tmp_path: Path) -> No
         f"model.layers={DIGITS}": "model.layers: expected a whole number, got '999",
         f"model.layers={DEEP}": "model.layers: expected a whole number, got '[[[",
     }
-    for setting, told in refused.items():
+    for setting, message in refused.items():
         code, _, err = run("train", "a.csv", "--label", "label", "--dry-run", "--set", setting)
         assert (code, len(err) < 3000) == (2, True)
-        assert told in err
+        assert message in err
 
 
 class Endless:
     """/dev/zero: as many bytes as are asked for."""
 
     def __init__(self) -> None:
-        self.taken = 0
+        self.size = 0
 
     def readline(self, size: int) -> bytes:
-        self.taken += size
+        self.size += size
         return bytes(size)
 
 
@@ -143,11 +143,11 @@ def test_an_input_without_line_ends(
         DataError, match=f"standard input:1: expected a line of at most {TYPED_LINE:,}"
     ):
         list(input_lines())
-    assert endless.taken == TYPED_LINE + 1
+    assert endless.size == TYPED_LINE + 1
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("variables", "message"),
     [
         ({"WORLD_SIZE": "abc"}, "expected a whole number in WORLD_SIZE, got 'abc'"),
         ({"WORLD_SIZE": "2"}, "expected a whole number in RANK, got nothing"),
@@ -163,15 +163,15 @@ def test_an_input_without_line_ends(
     ],
 )
 def test_variables_of_a_launcher_that_is_not_there(
-    given: dict[str, str], told: str, monkeypatch: pytest.MonkeyPatch
+    variables: dict[str, str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("WORLD_SIZE", "RANK", "MASTER_PORT", "MASTER_ADDR"):
         monkeypatch.delenv(name, raising=False)
-    for name, value in given.items():
+    for name, value in variables.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(TrainingError) as caught:
         processes.begin()
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert "Start several processes with torchrun; for one, unset WORLD_SIZE" in str(caught.value)
 
 
@@ -255,10 +255,10 @@ def test_a_byte_order_mark_inside_of_a_file_is_named(tmp_path: Path) -> None:
     place.write_bytes("\ufeffa,b\n1,2\n\ufeffa,b\n3,x\ufeffy\n".encode())
     rows, problems = rows_of(place)
     assert [row.fields["b"] for row in rows] == ["2"]
-    told = "were files joined? Remove it"
+    advice = "were files joined? Remove it"
     assert [*map(str, problems)] == [
-        f"{place}:3: a byte order mark at byte 11: {told}",
-        f"{place}:4: a byte order mark at byte 21: {told}",
+        f"{place}:3: a byte order mark at byte 11: {advice}",
+        f"{place}:4: a byte order mark at byte 21: {advice}",
     ]
 
 

@@ -31,9 +31,9 @@ def unrolled(walk: BpttWalk) -> tuple[list[dict[str, Any]], list[Any], list[Any]
     sizes = cell.state_sizes(len(walk.steps[0].x), walk.hidden_size)
     state = tuple(torch.zeros(1, size, dtype=torch.float64) for size in sizes)
     for t, step in enumerate(walk.steps, 1):
-        own = {n: walk.parameters[n].clone().requires_grad_() for n in cell.parameters}
-        copies.append(own)
-        bound = cell.on_tensors(own)
+        parameters = {n: walk.parameters[n].clone().requires_grad_() for n in cell.parameters}
+        copies.append(parameters)
+        bound = cell.on_tensors(parameters)
         new = as_tuple(bound.step(step.x[None], *state))
         flat = torch.cat([n.expand(1, s) for n, s in zip(new, sizes, strict=True)], 1)
         states.append(flat)
@@ -61,7 +61,7 @@ def test_every_term_is_the_derivative_by_one_steps_own_parameters(name: str, uni
         outputs=outputs,
     ).walked()  # fmt: skip
     copies, states, costs = unrolled(walk)
-    terms = {(own.t, own.k): own for own in walk.terms}
+    terms = {(term.t, term.k): term for term in walk.terms}
     assert set(terms) == {(t, k) for t in (2, 3) for k in range(1, t + 1)}
     for (t, k), term in terms.items():
         names = list(copies[k - 1])
@@ -73,7 +73,7 @@ def test_every_term_is_the_derivative_by_one_steps_own_parameters(name: str, uni
             assert torch.allclose(term.by_parameter[parameter], slope, atol=1e-12), parameter
         assert torch.allclose(term.delta, delta[0], atol=1e-12)
     assert walk.difference < 1e-12
-    assert [own.cost is None for own in walk.steps] == [True, False, False, True]
+    assert [step.cost is None for step in walk.steps] == [True, False, False, True]
 
 
 def test_the_golden_numbers() -> None:
@@ -82,8 +82,8 @@ def test_the_golden_numbers() -> None:
         y=[0.2, 0.1, -0.4, 0.3, 0],
     ).walked()  # fmt: skip
     assert walk.cost == pytest.approx(0.6343696, abs=5e-8)
-    found = [float(walk.gradient[name].sum()) for name in ("W", "U", "V")]
-    assert found == pytest.approx([1.3525651, 0.5788145, 1.0705042], abs=5e-8)
+    sums = [float(walk.gradient[name].sum()) for name in ("W", "U", "V")]
+    assert sums == pytest.approx([1.3525651, 0.5788145, 1.0705042], abs=5e-8)
 
 
 def test_v_affects_every_cost_and_not_the_last_alone() -> None:
@@ -93,10 +93,10 @@ def test_v_affects_every_cost_and_not_the_last_alone() -> None:
 
 def test_one_update_lowers_the_cost_along_the_gradient() -> None:
     walk = TimeWalk(SimpleRNN(), steps=4, rate=1e-6, output="logistic").walked()
-    squares = sum(float((own**2).sum()) for own in walk.gradient.values())
+    squares = sum(float((gradient**2).sum()) for gradient in walk.gradient.values())
     assert walk.cost - walk.cost_after == pytest.approx(1e-6 * squares, rel=1e-4)
-    for name, own in walk.updated.items():
-        assert torch.equal(own, walk.parameters[name] - 1e-6 * walk.gradient[name])
+    for name, parameter in walk.updated.items():
+        assert torch.equal(parameter, walk.parameters[name] - 1e-6 * walk.gradient[name])
 
 
 @pytest.fixture
@@ -117,15 +117,15 @@ def test_the_command(ensue: Ensue, tmp_path: Path) -> None:
     assert "Backpropagation through time, term by term" in page
     assert page.count("<svg") == 1 + 10  # the network, and a table for each block
     code, out, _ = ensue(*words, "--json")
-    found = json.loads(out)
-    pairs = {(own["t"], own["k"]) for own in found["terms"]}
+    walk_facts = json.loads(out)
+    pairs = {(term["t"], term["k"]) for term in walk_facts["terms"]}
     assert pairs == {(t, k) for t in (2, 3) for k in range(1, t + 1)}
-    total = sum(torch.tensor(own["terms"]["U"]) for own in found["terms"])
-    assert torch.allclose(total, torch.tensor(found["gradient"]["U"]), atol=1e-12)
+    total = sum(torch.tensor(term["terms"]["U"]) for term in walk_facts["terms"])
+    assert torch.allclose(total, torch.tensor(walk_facts["gradient"]["U"]), atol=1e-12)
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--cost", "squares"], "expected the steps whose outputs cost, such as 2:4, got"),
         (["--cost", "3:2"], "expected steps t_min:t_max between 1 and 4, such as 1:4, got 3:2"),
@@ -140,10 +140,10 @@ def test_the_command(ensue: Ensue, tmp_path: Path) -> None:
         (["--depth", "3"], "--cell and --depth: expected one of them, got both"),
     ],
 )  # fmt: skip
-def test_wrong_words(words: list[str], told: str, ensue: Ensue) -> None:
+def test_wrong_words(words: list[str], message: str, ensue: Ensue) -> None:
     code, _, err = ensue("backprop", "--cell", "SimpleRNN", *words)
     assert code == 2
-    assert told in err
+    assert message in err
 
 
 def test_a_cell_may_have_parameters_called_like_the_outputs() -> None:
@@ -164,12 +164,12 @@ def test_text_page_and_json_show_the_same_sums() -> None:
 
 
 def test_delta_vanishes_through_logistic_layers_alone() -> None:
-    found = through_depth(10)
-    ratio = {name: norms[0] / norms[-1] for name, norms in found.norms.items()}
+    depth = through_depth(10)
+    ratio = {name: norms[0] / norms[-1] for name, norms in depth.norms.items()}
     assert ratio["logistic"] < 1e-3
     assert 0.05 < ratio["tanh"] < 20
     assert 0.05 < ratio["relu"] < 20
-    assert "logistic" in document_text(depth_document(found))
+    assert "logistic" in document_text(depth_document(depth))
 
 
 def test_depth_is_a_command(ensue: Ensue, tmp_path: Path) -> None:

@@ -79,11 +79,11 @@ def test_the_task_is_found_out_and_told(ensue: Ensue) -> None:
 
 def test_evaluating_opens_the_test_part(ensue: Ensue) -> None:
     code, out, _ = ensue("evaluate", "r", "--json")
-    found = json.loads(out)
+    facts = json.loads(out)
     assert code == 0
-    assert (found["rows"], found["opened_by_this_run"]) == (12, 1)
-    assert {"colour right", "shape right", "size right", "relation right"} <= set(found["others"])
-    assert set(found["baselines"]) == {"frequent caption"}
+    assert (facts["rows"], facts["opened_by_this_run"]) == (12, 1)
+    assert {"colour right", "shape right", "size right", "relation right"} <= set(facts["others"])
+    assert set(facts["baselines"]) == {"frequent caption"}
     assert ensue("evaluate", "r", "--validation")[0] == 0
 
 
@@ -95,13 +95,13 @@ def test_pictures_and_tables_are_described(ensue: Ensue) -> None:
     assert ensue("predict", "r", "test/captions.tsv")[1].splitlines()[2:4] == described
     named = ensue("predict", "r", stdin=b"test/03.png\ntest/04.png\n")
     assert named[1].splitlines() == described
-    own = json.loads(ensue("predict", "r", "test/03.png", "--nbest", "2", "--json")[1])
-    assert own["input"] == "test/03.png"
-    assert own["text"] == described[0]
-    assert len(own["alternatives"]) == 2
-    seen = ensue("predict", "r", "test/03.png", "--alignment")[1].split("\t")
-    assert seen[0] == described[0]
-    assert len(seen[1].split()) == len(described[0].split())
+    answer = json.loads(ensue("predict", "r", "test/03.png", "--nbest", "2", "--json")[1])
+    assert answer["input"] == "test/03.png"
+    assert answer["text"] == described[0]
+    assert len(answer["alternatives"]) == 2
+    cells = ensue("predict", "r", "test/03.png", "--alignment")[1].split("\t")
+    assert cells[0] == described[0]
+    assert len(cells[1].split()) == len(described[0].split())
 
 
 def test_the_pictures_of_a_folder_are_described(ensue: Ensue, walked: Path) -> None:
@@ -116,14 +116,14 @@ def test_the_pictures_of_a_folder_are_described(ensue: Ensue, walked: Path) -> N
 
 
 def test_where_words_look_is_drawn(ensue: Ensue, walked: Path) -> None:
-    asked = ("explain", "r", "--image", "test/03.png")
-    code, out, err = ensue(*asked, "--picture", "gaze.svg")
+    command = ("explain", "r", "--image", "test/03.png")
+    code, out, err = ensue(*command, "--picture", "gaze.svg")
     assert (code, err) == (0, "wrote gaze.svg\n")
     assert out.startswith(ensue("predict", "r", "test/03.png")[1] + "\n")
     ElementTree.parse(walked / "gaze.svg")
-    found = json.loads(ensue(*asked, "--json")[1])
-    assert found["grid"] == [6, 6]
-    assert len(found["attention"]) == len(found["tokens"])
+    facts = json.loads(ensue(*command, "--json")[1])
+    assert facts["grid"] == [6, 6]
+    assert len(facts["attention"]) == len(facts["tokens"])
 
 
 def test_mistakes(ensue: Ensue, walked: Path) -> None:
@@ -144,13 +144,13 @@ def test_mistakes(ensue: Ensue, walked: Path) -> None:
     table = walked / "train" / "some.tsv"
     lines = (walked / "train" / "captions.tsv").read_text("utf-8").splitlines()
     table.write_text("\n".join([*lines, "nowhere.png\ta red circle", "\ta star"]) + "\n")
-    asked = ("train", str(table), "--validation", "held/captions.tsv", "--task", "caption")
-    told = mistaken(ensue, *asked, "--run", "y", *settings())
-    assert "DataError: 2 problems in" in told
+    command = ("train", str(table), "--validation", "held/captions.tsv", "--task", "caption")
+    message = mistaken(ensue, *command, "--run", "y", *settings())
+    assert "DataError: 2 problems in" in message
     missing = walked / "train" / "nowhere.png"
-    assert f"some.tsv:82: file: {missing}: no such file: check the name." in told
-    assert "some.tsv:83: file: expected a text on both sides, got an empty one" in told
-    code, _, err = ensue(*asked, "--run", "y", "--skip-bad", *settings())
+    assert f"some.tsv:82: file: {missing}: no such file: check the name." in message
+    assert "some.tsv:83: file: expected a text on both sides, got an empty one" in message
+    code, _, err = ensue(*command, "--run", "y", "--skip-bad", *settings())
     assert code == 0
     assert "2 bad rows left out" in err
     code, _, err = ensue("evaluate", "y", "--test", str(table), "--skip-bad")
@@ -184,10 +184,12 @@ def test_the_picture_is_whole_and_frames_where_a_word_looks_most() -> None:
     space = "{http://www.w3.org/2000/svg}"
     assert len(root.findall(f"{space}image")) == 4  # the picture, and one for each word
     assert svg == gaze_picture(gaze(), PICTURE)
-    texts = [own.text for own in root.iter(f"{space}text")]
+    texts = [element.text for element in root.iter(f"{space}text")]
     assert "<b>" in texts
     assert "90%" in texts
-    frames = [own for own in root.findall(f"{space}rect") if own.get("fill") == "none"]
+    frames = [
+        rectangle for rectangle in root.findall(f"{space}rect") if rectangle.get("fill") == "none"
+    ]
     images = root.findall(f"{space}image")[1:]
     offsets = [
         (float(f.get("x")) - float(i.get("x")), float(f.get("y")) - float(i.get("y")))
@@ -200,19 +202,19 @@ def test_the_picture_is_whole_and_frames_where_a_word_looks_most() -> None:
 # --- the bar -----------------------------------------------------------------------------------
 
 
-def looked_at(scene: Scene, found: Gaze, side: int) -> list[bool]:
+def looked_at(scene: Scene, gaze_map: Gaze, side: int) -> list[bool]:
     """For each colour and kind that was named: whether the word looked most at a region within a
     region's reach of the shape that it names."""
-    tall, wide = found.grid
+    tall, wide = gaze_map.grid
     high, broad = side / tall, side / wide
     hits, which = [], 0
-    for word, weights in zip(found.tokens, found.attention, strict=False):
+    for word, weights in zip(gaze_map.tokens, gaze_map.attention, strict=False):
         which += word in ("left", "right", "above", "below")
-        own = scene.shapes[min(which, len(scene.shapes) - 1)]
-        if word in (own.colour, own.kind):
+        shape = scene.shapes[min(which, len(scene.shapes) - 1)]
+        if word in (shape.colour, shape.kind):
             row, column = divmod(max(range(len(weights)), key=weights.__getitem__), wide)
             x, y = (column + 0.5) * broad, (row + 0.5) * high
-            left, top, right, bottom = own.box
+            left, top, right, bottom = shape.box
             inside = left - broad <= x <= right + broad and top - high <= y <= bottom + high
             hits.append(inside)
     return hits
@@ -221,11 +223,13 @@ def looked_at(scene: Scene, found: Gaze, side: int) -> list[bool]:
 @pytest.mark.slow
 def test_unseen_combinations_are_described_and_looked_at() -> None:
     model = Captioner(train={"watch": "exact", "warmup": 300}).fit(
-        [(own.picture, own.caption) for own in shapes(1, "train", 20_000)],
-        [(own.picture, own.caption) for own in shapes(1, "validation", 1000)],
+        [(scene.picture, scene.caption) for scene in shapes(1, "train", 20_000)],
+        [(scene.picture, scene.caption) for scene in shapes(1, "validation", 1000)],
     )
     test = shapes(1, "test", 1000)
-    found = model.evaluate([(own.picture, own.caption) for own in test])
-    assert found.scores["exact"].value > 0.95
-    hits = [hit for own in test[:300] for hit in looked_at(own, model.explain(own.picture), 48)]
+    evaluation = model.evaluate([(scene.picture, scene.caption) for scene in test])
+    assert evaluation.scores["exact"].value > 0.95
+    hits = [
+        hit for scene in test[:300] for hit in looked_at(scene, model.explain(scene.picture), 48)
+    ]
     assert sum(hits) / len(hits) > 0.9

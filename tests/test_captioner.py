@@ -38,18 +38,18 @@ Pairs = list[tuple[np.ndarray, str]]
 def blocks(count: int, seed: int, most: int = 2) -> Pairs:
     """One coloured square or more in the quarters of a picture."""
     draw = np.random.default_rng(seed)
-    found = []
+    rows = []
     for _ in range(count):
         picture = draw.integers(235, 256, (3, SIDE, SIDE)).astype(np.uint8)
         places = draw.permutation(list(PLACES))[: int(draw.integers(1, most + 1))].tolist()
-        said = []
+        phrases = []
         for place in sorted(places, key=list(PLACES).index):
             colour = str(draw.choice(list(COLOURS)))
             top, left = PLACES[place]
             picture[:, top : top + 4, left : left + 4] = np.reshape(COLOURS[colour], (3, 1, 1))
-            said.append(f"{place} {colour}")
-        found.append((picture, " and ".join(said)))
-    return found
+            phrases.append(f"{place} {colour}")
+        rows.append((picture, " and ".join(phrases)))
+    return rows
 
 
 @dataclass(frozen=True)
@@ -123,8 +123,8 @@ def test_a_picture_by_itself_gets_the_answer_it_gets_among_others(
     name: str, fitted: Callable[[str], Captioner]
 ) -> None:
     model = fitted(name)
-    for own, among in zip(PICTURES, model.predict(PICTURES), strict=True):
-        alone = model.predict([own])[0]
+    for picture, among in zip(PICTURES, model.predict(PICTURES), strict=True):
+        alone = model.predict([picture])[0]
         assert alone.tokens == among.tokens
         assert alone.score == pytest.approx(among.score, abs=1e-4)
     assert model.predict([]) == []
@@ -152,8 +152,8 @@ def test_interrupted_and_continued_is_never_stopped(
         case.new().fit(*data, folder=tmp_path / "run", watchers=[Stop(3 * case.members)])
     again = case.new().fit(*data, folder=tmp_path / "run")
     for one, other in zip(again.networks, fitted(name).networks, strict=True):
-        own = other.state_dict()
-        assert all(torch.equal(value, own[key]) for key, value in one.state_dict().items())
+        state = other.state_dict()
+        assert all(torch.equal(value, state[key]) for key, value in one.state_dict().items())
 
 
 @every_case
@@ -175,17 +175,17 @@ def test_the_n_best_fall_and_their_scores_are_those_of_their_words(
 ) -> None:
     model = fitted(name)
     lines = lines_of(model.reader.questions(PICTURES).pixels)
-    for row, own in enumerate(model.predict(PICTURES, n_best=2)):
-        first, second = own.alternatives
-        assert (first.text, first.score) == (own.text, own.score)
+    for row, answer in enumerate(model.predict(PICTURES, n_best=2)):
+        first, second = answer.alternatives
+        assert (first.text, first.score) == (answer.text, answer.score)
         assert first.score >= second.score
-        lines_said = [f"{one.score:.4f}\t{one.text}" for one in own.alternatives]
-        assert own.as_line("").splitlines() == lines_said
-        target = Ragged.of([model.learned.target.words.ids(own.tokens)], np.int32)
+        lines_said = [f"{one.score:.4f}\t{one.text}" for one in answer.alternatives]
+        assert answer.as_line("").splitlines() == lines_said
+        target = Ragged.of([model.learned.target.words.ids(answer.tokens)], np.int32)
         batch = PairColumns(lines.take([row]), target).batch([0])
         logs = SearchEnsemble(pair_networks(model)).log_probabilities(batch)
-        cut = len(own.tokens) == model.settings.longest + 1  # the end was not predicted
-        assert own.score == pytest.approx(float(logs[: len(logs) - cut].sum()), abs=1e-4)
+        cut = len(answer.tokens) == model.settings.longest + 1  # the end was not predicted
+        assert answer.score == pytest.approx(float(logs[: len(logs) - cut].sum()), abs=1e-4)
 
 
 @every_case
@@ -197,9 +197,9 @@ def test_each_word_looks_at_all_regions_with_weights_that_sum_to_one(
         with pytest.raises(OptionError, match="this model has no attention"):
             model.predict(PICTURES, alignment=True)
         return
-    for own in model.predict(PICTURES, alignment=True):
-        assert own.attention is not None
-        assert [len(row) for row in own.attention] == [9] * len(own.tokens)
+    for answer in model.predict(PICTURES, alignment=True):
+        assert answer.attention is not None
+        assert [len(row) for row in answer.attention] == [9] * len(answer.tokens)
     gaze = model.explain(PICTURES[0])
     assert gaze.text == model.predict(PICTURES[:1])[0].text
     assert gaze.grid == (3, 3)
@@ -217,15 +217,15 @@ def test_regions_are_the_blocks_of_the_picture_row_by_row() -> None:
     pictures = np.random.default_rng(1).integers(0, 256, (4, 3, 8, 12)).astype(np.uint8)
     regions = Regions((3, 8, 12), "5/2 7/2", "none").eval()
     lines = lines_of(pictures)
-    found = regions(torch.from_numpy(lines.padded(range(4)).astype(np.int64)))
+    vectors = regions(torch.from_numpy(lines.padded(range(4)).astype(np.int64)))
     assert regions.grid == (2, 3)
     plain = ConvolutionBlocks(3, "5/2 7/2", norm="none")
     plain.load_state_dict(regions.blocks.state_dict())
     volume = plain(torch.from_numpy(pictures).float() / 127.5 - 1)
     for row in range(2):
         for column in range(3):
-            own = volume[:, :, row, column] + regions.top[row, 0] + regions.left[column]
-            torch.testing.assert_close(found[:, 3 * row + column], regions.norm(own))
+            vector = volume[:, :, row, column] + regions.top[row, 0] + regions.left[column]
+            torch.testing.assert_close(vectors[:, 3 * row + column], regions.norm(vector))
 
 
 def test_what_a_pixel_changes_lies_where_the_pixel_lies() -> None:
@@ -235,9 +235,9 @@ def test_what_a_pixel_changes_lies_where_the_pixel_lies() -> None:
         pictures[row, 0, y, x] = 255
     regions = Regions((1, 16, 16), "4/2 4/2", "none").eval()
     lines = lines_of(pictures).padded(range(5))
-    found = regions(torch.from_numpy(lines)).detach()  # (pictures, 4 × 4, width)
+    vectors = regions(torch.from_numpy(lines)).detach()  # (pictures, 4 × 4, width)
     for row, (y, x) in corners.items():
-        changed = (found[row] - found[0]).abs().sum(-1).reshape(4, 4) > 1e-6
+        changed = (vectors[row] - vectors[0]).abs().sum(-1).reshape(4, 4) > 1e-6
         assert changed[:2, :2].any() == (y == 0 and x == 0)
         assert changed[2:, 2:].any() == (y == 15 and x == 15)
         assert changed[:2, 2:].any() == (y == 0 and x == 15)
@@ -246,27 +246,27 @@ def test_what_a_pixel_changes_lies_where_the_pixel_lies() -> None:
 def test_equal_places_differ_by_their_positions_alone() -> None:
     regions = Regions((1, 8, 8), "4x1/2 4x1/2", "none").eval()
     lines = torch.zeros(8, 1, 8)
-    found = regions(lines)[0].reshape(2, 2, 4).detach()
-    assert not torch.allclose(found[0, 0], found[0, 1])
-    assert not torch.allclose(found[0, 0], found[1, 0])
+    vectors = regions(lines)[0].reshape(2, 2, 4).detach()
+    assert not torch.allclose(vectors[0, 0], vectors[0, 1])
+    assert not torch.allclose(vectors[0, 0], vectors[1, 0])
     with torch.no_grad():
         regions.top.zero_()
         regions.left.zero_()
-    found = regions(lines)[0]
-    assert torch.allclose(found, found[:1].expand_as(found))
+    vectors = regions(lines)[0]
+    assert torch.allclose(vectors, vectors[:1].expand_as(vectors))
 
 
 def test_lines_of_another_shape_are_refused() -> None:
-    with pytest.raises(ShapeError) as told:
+    with pytest.raises(ShapeError) as error:
         Regions((3, 8, 12), "5/2", "none")(torch.zeros(24, 2, 8))
-    assert str(told.value) == (
+    assert str(error.value) == (
         "lines: expected (24, rows, 12), channels · height and width, got (24, 2, 8)"
     )
 
 
 def test_every_parameter_learns() -> None:
-    own = CaptionSettings(blocks="4/2 5/2", hidden_size=6, embedding_size=5)
-    network = PicturePairs(9, (3, 12, 12), own)
+    settings = CaptionSettings(blocks="4/2 5/2", hidden_size=6, embedding_size=5)
+    network = PicturePairs(9, (3, 12, 12), settings)
     lines = lines_of(np.stack(PICTURES))
     targets = Ragged.of([[5, 6, 7]] * len(PICTURES), np.int32)
     network(PairColumns(lines, targets).batch(range(len(PICTURES)))).backward()
@@ -281,10 +281,10 @@ def test_it_learns_to_say_what_is_where() -> None:
         model={"blocks": "8/2 16/2", "hidden_size": 32, "embedding_size": 16, "batch_rows": 10},
         train={"epochs": 20, "rate": 0.01, "schedule": "linear", "watch": "exact"},
     ).fit(blocks(200, 1, most=1), blocks(40, 2, most=1))
-    found = model.evaluate(blocks(100, 7, most=1))
-    assert found.main == "exact"
-    assert found.scores["exact"].value > 0.9 > 0.3 > found.baselines["frequent caption"]
-    assert found.others["colour right"] >= found.scores["exact"].value
+    evaluation = model.evaluate(blocks(100, 7, most=1))
+    assert evaluation.main == "exact"
+    assert evaluation.scores["exact"].value > 0.9 > 0.3 > evaluation.baselines["frequent caption"]
+    assert evaluation.others["colour right"] >= evaluation.scores["exact"].value
 
 
 def test_pictures_come_as_arrays_or_as_files_of_any_size(
@@ -293,9 +293,10 @@ def test_pictures_come_as_arrays_or_as_files_of_any_size(
     model = fitted("additive")
     write_image(tmp_path / "p.png", PICTURES[0])
     large = np.kron(PICTURES[0], np.ones((1, 2, 2), np.uint8)).astype(np.uint8)
-    told, small, from_large = model.predict([str(tmp_path / "p.png"), PICTURES[0], large])
-    assert told.score == pytest.approx(small.score, abs=1e-5)  # rows of a batch differ in rounding
-    assert replace(told, score=small.score) == small
+    from_file, small, from_large = model.predict([str(tmp_path / "p.png"), PICTURES[0], large])
+    # rows of a batch differ in rounding
+    assert from_file.score == pytest.approx(small.score, abs=1e-5)
+    assert replace(from_file, score=small.score) == small
     assert isinstance(from_large, Captioned)
 
 
@@ -310,12 +311,19 @@ def compared(pairs: list[tuple[str, str]]) -> Compared:
         rows = [[words.setdefault(w, len(words)) for w in text.split()] for text in texts]
         return Ragged.of(rows, np.int32)
 
-    found, wanted = [f for f, _ in pairs], [w for _, w in pairs]
+    answers, references = [f for f, _ in pairs], [w for _, w in pairs]
     count = len(pairs)
     names = Names(("row",), np.zeros(count, np.int32), np.arange(1, count + 1))
-    tokens = numbers(wanted)
+    tokens = numbers(references)
     return Compared(
-        names, [""] * count, wanted, found, tokens, numbers(found), tokens.lengths, [0.5] * count
+        names,
+        [""] * count,
+        references,
+        answers,
+        tokens,
+        numbers(answers),
+        tokens.lengths,
+        [0.5] * count,
     )
 
 
@@ -329,16 +337,16 @@ def test_attributes_are_right_where_their_words_are() -> None:
         ]
     )
     how = Scoring("13a", False, True, 1)
-    asked = {"colour": ["red", "blue"], "kind": ["circle", "star", "cross"], "size": ["small"]}
-    found = evaluate_pairs(rows, {"frequent caption": ["a red circle"] * 4}, how, asked)
-    assert found.others["colour right"] == 0.75
-    assert found.others["kind right"] == 0.75
-    assert "size right" not in found.others  # no caption that was expected speaks of it
-    assert found.scores["exact"].value == 0.25
-    assert found.baselines == {"frequent caption": 0.25}
-    assert "source" not in found.as_text()
-    assert "    expected  a blue circle\n    got       a red circle" in found.as_text()
-    assert [own.name for own in found.buckets] == ["1–5", "6–10"]
+    attributes = {"colour": ["red", "blue"], "kind": ["circle", "star", "cross"], "size": ["small"]}
+    evaluation = evaluate_pairs(rows, {"frequent caption": ["a red circle"] * 4}, how, attributes)
+    assert evaluation.others["colour right"] == 0.75
+    assert evaluation.others["kind right"] == 0.75
+    assert "size right" not in evaluation.others  # no caption that was expected speaks of it
+    assert evaluation.scores["exact"].value == 0.25
+    assert evaluation.baselines == {"frequent caption": 0.25}
+    assert "source" not in evaluation.as_text()
+    assert "    expected  a blue circle\n    got       a red circle" in evaluation.as_text()
+    assert [bucket.name for bucket in evaluation.buckets] == ["1–5", "6–10"]
 
 
 def test_rows_by_column_name_name_files(tmp_path: Path) -> None:
@@ -351,8 +359,8 @@ def test_rows_by_column_name_name_files(tmp_path: Path) -> None:
     roles = {"image": "photo", "caption": "words"}
     model = case.new().fit(named, named, **roles)
     as_pairs = case.new().fit(rows, rows)
-    asked = [{"photo": row["photo"]} for row in named]
-    assert model.predict(asked) == as_pairs.predict([picture for picture, _ in rows])
+    questions = [{"photo": row["photo"]} for row in named]
+    assert model.predict(questions) == as_pairs.predict([picture for picture, _ in rows])
     assert model.evaluate(named, **roles).scores == as_pairs.evaluate(rows).scores
 
 
@@ -380,9 +388,9 @@ def test_a_notebook_shows_where_words_look(fitted: Callable[[str], Captioner]) -
 
 
 def told_by(action: Callable[[], Any], kind: type[Exception]) -> str:
-    with pytest.raises(kind) as told:
+    with pytest.raises(kind) as error:
         action()
-    return str(told.value)
+    return str(error.value)
 
 
 def test_mistakes_in_settings() -> None:

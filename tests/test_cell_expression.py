@@ -99,14 +99,14 @@ def test_an_output_layer_is_v_h_plus_d() -> None:
     layer = Recurrent(LSTM(), 3, 4, 2, output_layers=True).double()
     below, above = (Recurrent(LSTM(), n, 4).double() for n in (3, 4))
     names = dict(below.forwards[0].named_parameters())
-    for name, own in layer.forwards[0].named_parameters():
+    for name, parameter in layer.forwards[0].named_parameters():
         if name in names:
-            names[name].data.copy_(own.data)
+            names[name].data.copy_(parameter.data)
     above.forwards[0].load_state_dict(layer.forwards[1].state_dict())
     x, lengths = torch.randn(6, 2, 3).double(), torch.tensor([6, 4])
     between = below(x, lengths=lengths)[0] @ layer.forwards[0].V.T + layer.forwards[0].d
-    wanted = above(between, lengths=lengths)[0]
-    torch.testing.assert_close(layer(x, lengths=lengths)[0], wanted)
+    expected = above(between, lengths=lengths)[0]
+    torch.testing.assert_close(layer(x, lengths=lengths)[0], expected)
 
 
 def test_an_output_layer_gives_way_to_names_of_the_cell() -> None:

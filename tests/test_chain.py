@@ -21,14 +21,14 @@ def path(tmp_path: Path) -> Path:
 
 
 def noticed(data: bytes) -> bool:
-    found = Lines.of(data)
-    return bool(found.wrong or found.torn)
+    lines = Lines.of(data)
+    return bool(lines.wrong or lines.torn)
 
 
 def test_lines_are_read_back(path: Path) -> None:
-    found = Lines.of(path.read_bytes())
-    assert (found.values, found.torn, found.wrong) == (VALUES, [], [])
-    assert len(set(found.digests)) == len(VALUES)
+    lines = Lines.of(path.read_bytes())
+    assert (lines.values, lines.torn, lines.wrong) == (VALUES, [], [])
+    assert len(set(lines.digests)) == len(VALUES)
 
 
 def test_every_flipped_bit_is_noticed(path: Path) -> None:
@@ -70,11 +70,11 @@ def test_a_line_that_a_kill_cut_off_is_left_out_and_followed(
         first = len(earlier.splitlines())
         torn = [1] * first + [first + 2]
         assert Lines.of(path.read_bytes()).torn == torn
-        found, own = add_line(path, VALUES[1])
-        assert found.values == VALUES[:2]
-        assert (found.torn, found.wrong) == (torn, [])
-        assert found.digests[-1] == own
-        assert found == Lines.of(path.read_bytes())
+        lines, digest = add_line(path, VALUES[1])
+        assert lines.values == VALUES[:2]
+        assert (lines.torn, lines.wrong) == (torn, [])
+        assert lines.digests[-1] == digest
+        assert lines == Lines.of(path.read_bytes())
 
 
 @pytest.mark.parametrize("changed", [False, True])
@@ -87,9 +87,9 @@ def test_a_first_line_of_other_content_stays_noticed(tmp_path: Path, changed: bo
         add_line(path, VALUES[0])
         path.write_bytes(path.read_bytes().replace(b'"a"', b'"b"'))
     for count, value in enumerate(VALUES, 1):
-        found, _ = add_line(path, value)
-        assert (found.wrong, found.torn) == ([1], [])
-        assert found.values == VALUES[:count]
+        lines, _ = add_line(path, value)
+        assert (lines.wrong, lines.torn) == ([1], [])
+        assert lines.values == VALUES[:count]
 
 
 def test_a_changed_last_line_stays_noticed_when_others_follow(path: Path) -> None:

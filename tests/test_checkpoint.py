@@ -62,16 +62,16 @@ def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
         "zero": torch.tensor(-0.0),
     }
     place = checkpoint.save(tmp_path, 3, tensors, SCALARS, FACTS)
-    found = checkpoint.read(place)
+    saved = checkpoint.read(place)
     assert place == tmp_path / "step-000003"
-    assert (found.scalars, found.facts) == (SCALARS, FACTS)
-    assert found.tensors.keys() == tensors.keys()
+    assert (saved.scalars, saved.facts) == (SCALARS, FACTS)
+    assert saved.tensors.keys() == tensors.keys()
     for group, table in tensors.items():
-        assert found.tensors[group].keys() == table.keys()
+        assert saved.tensors[group].keys() == table.keys()
         for name, tensor in table.items():
-            assert found.tensors[group][name].dtype == tensor.dtype
-            assert torch.equal(found.tensors[group][name], tensor)
-    assert found.tensors["weights"]["zero"].signbit()
+            assert saved.tensors[group][name].dtype == tensor.dtype
+            assert torch.equal(saved.tensors[group][name], tensor)
+    assert saved.tensors["weights"]["zero"].signbit()
 
 
 def test_the_same_state_is_written_as_the_same_bytes(tmp_path: Path) -> None:
@@ -103,9 +103,9 @@ def test_two_are_kept_and_the_best(tmp_path: Path) -> None:
 def test_the_newest_is_the_largest_number(tmp_path: Path) -> None:
     for update in (999_999, 1_000_000):
         write(tmp_path, update)
-    found = checkpoint.newest(tmp_path, unheard)
-    assert found is not None
-    assert found.path.name == "step-1000000"
+    newest_checkpoint = checkpoint.newest(tmp_path, unheard)
+    assert newest_checkpoint is not None
+    assert newest_checkpoint.path.name == "step-1000000"
     assert checkpoint.newest(tmp_path / "nowhere", unheard) is None
 
 
@@ -167,19 +167,19 @@ def test_a_damaged_one_is_set_aside_and_the_previous_used(
     write(tmp_path, 3)
     place = write(tmp_path, 4)
     damage(place / file, how)
-    said: list[str] = []
-    found = checkpoint.newest(tmp_path, said.append)
-    assert found is not None
-    assert found.path.name == "step-000003"
-    assert len(said) == 1
-    assert said[0].startswith("step-000004 is damaged: ")
-    assert file in said[0]
+    messages: list[str] = []
+    newest_checkpoint = checkpoint.newest(tmp_path, messages.append)
+    assert newest_checkpoint is not None
+    assert newest_checkpoint.path.name == "step-000003"
+    assert len(messages) == 1
+    assert messages[0].startswith("step-000004 is damaged: ")
+    assert file in messages[0]
     moved = tmp_path / "damaged" / "step-000004"
-    assert said[0].endswith(f"; moved to {moved}, the one before is tried")
+    assert messages[0].endswith(f"; moved to {moved}, the one before is tried")
     assert names(tmp_path) == ["step-000003"]
     write(tmp_path, 4)  # its name is free again
     damage(tmp_path / "step-000004" / file, how)
-    checkpoint.newest(tmp_path, said.append)
+    checkpoint.newest(tmp_path, messages.append)
     assert sorted(os.listdir(tmp_path / "damaged")) == ["step-000004", "step-000004-2"]
 
 
@@ -250,7 +250,7 @@ def test_every_flip_in_the_manifest_is_caught(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "error", "told"),
+    ("number", "error", "message"),
     [
         (2, RunError, r"step-000003: Ensue 0\.2\.0 wrote this, in format 2;"),
         (FORMAT + 1, RunError, r"step-000003: a newer Ensue wrote this, in format 4;"),
@@ -258,16 +258,16 @@ def test_every_flip_in_the_manifest_is_caught(tmp_path: Path) -> None:
     ],
 )
 def test_a_manifest_of_another_format_is_named(
-    number: int | None, error: type[Exception], told: str, tmp_path: Path
+    number: int | None, error: type[Exception], message: str, tmp_path: Path
 ) -> None:
     manifest = json.loads((write(tmp_path) / "manifest.json").read_text())
     manifest["format"] = number
     del manifest["sha256"]
-    own = whole.digest(whole.canonical(manifest))
+    seal = whole.digest(whole.canonical(manifest))
     (tmp_path / "step-000003" / "manifest.json").write_bytes(
-        whole.canonical({**manifest, "sha256": own})
+        whole.canonical({**manifest, "sha256": seal})
     )
-    with pytest.raises(error, match=told):
+    with pytest.raises(error, match=message):
         checkpoint.read(tmp_path / "step-000003")
 
 
@@ -279,13 +279,13 @@ KILLED = 77
 
 def crash_at(module: Any, call: str, number: int) -> None:
     """The process ends, with nothing flushed, when `call` is made for the number-th time."""
-    real, seen = getattr(module, call), [0]
+    real, calls = getattr(module, call), [0]
 
-    def counted(*given: Any, **named: Any) -> Any:
-        seen[0] += 1
-        if seen[0] == number:
+    def counted(*arguments: Any, **named: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == number:
             os._exit(KILLED)
-        return real(*given, **named)
+        return real(*arguments, **named)
 
     setattr(module, call, counted)
 
@@ -314,19 +314,19 @@ def test_a_crash_at_any_call_leaves_the_old_or_the_new(tmp_path: Path) -> None:
             for update in (2, 3):
                 write(folder, update)
             ended = crashed(folder, call, number)
-            found = checkpoint.newest(folder, unheard)
-            assert found is not None
-            assert found.path.name in ("step-000003", "step-000004")
+            newest_checkpoint = checkpoint.newest(folder, unheard)
+            assert newest_checkpoint is not None
+            assert newest_checkpoint.path.name in ("step-000003", "step-000004")
             assert len(names(folder)) >= 2
             for name in names(folder):
                 checkpoint.read(folder / name)
             sweep(folder)
             assert sorted(os.listdir(folder)) == names(folder)
             if not ended:
-                assert found.path.name == "step-000004"
+                assert newest_checkpoint.path.name == "step-000004"
                 break
             points += 1
-            newest.add(found.path.name)
+            newest.add(newest_checkpoint.path.name)
     assert points > 15
     assert newest == {"step-000003", "step-000004"}
 
@@ -335,13 +335,13 @@ def test_a_crash_at_any_call_leaves_the_old_or_the_new(tmp_path: Path) -> None:
 
 
 def failing(number: int, error: int, real: Callable[..., Any]) -> Callable[..., Any]:
-    seen = [0]
+    calls = [0]
 
-    def call(*given: Any, **named: Any) -> Any:
-        seen[0] += 1
-        if seen[0] == number:
+    def call(*arguments: Any, **named: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == number:
             raise OSError(error, os.strerror(error))
-        return real(*given, **named)
+        return real(*arguments, **named)
 
     return call
 
@@ -419,9 +419,9 @@ FIRST, SECOND = {"a.json": b"{}", "b.json": b"[]"}, {"a.json": b"1", "c.json": b
 
 
 def put(place: Path, files: dict[str, bytes]) -> dict[str, bytes]:
-    own = whole.with_manifest(files, {"format": 1})
-    whole.write_folder(place, own)
-    return own
+    sealed = whole.with_manifest(files, {"format": 1})
+    whole.write_folder(place, sealed)
+    return sealed
 
 
 def tree(folder: Path) -> dict[str, Any]:
@@ -436,8 +436,8 @@ def tree(folder: Path) -> dict[str, Any]:
 def test_a_folder_of_ours_and_an_empty_one_are_replaced(tmp_path: Path) -> None:
     (tmp_path / "place").mkdir()
     for files in (FIRST, SECOND, FIRST):
-        own = put(tmp_path / "place", files)
-        assert whole.read_files(tmp_path / "place") == own
+        sealed = put(tmp_path / "place", files)
+        assert whole.read_files(tmp_path / "place") == sealed
         assert sorted(os.listdir(tmp_path / "place")) == sorted([*files, "manifest.json"])
         assert os.listdir(tmp_path) == ["place"]
 
@@ -451,8 +451,8 @@ def test_a_damaged_folder_of_ours_is_replaced(tmp_path: Path, file: str, how: st
         with pytest.raises(RunError, match="a folder with other files"):
             put(tmp_path / "place", FIRST)
         return
-    own = put(tmp_path / "place", FIRST)
-    assert whole.read_files(tmp_path / "place") == own
+    sealed = put(tmp_path / "place", FIRST)
+    assert whole.read_files(tmp_path / "place") == sealed
 
 
 FOREIGN: dict[str, tuple[Callable[[Path], object], str]] = {
@@ -502,8 +502,8 @@ def test_what_is_not_ours_is_never_replaced(tmp_path: Path, what: str) -> None:
     with pytest.raises(RunError) as caught:
         put(place, FIRST)
     assert str(caught.value) == (
-        f"{place}: not saved: {described} is there, and nothing of it was touched. Name a folder "
-        "that does not exist yet, or move away what is there"
+        f"{place}: not saved: {described} already exists, and was left unchanged. Name a new "
+        "folder, or move it away"
     )
     assert tree(tmp_path) == before
 
@@ -535,10 +535,10 @@ def killed_at(number: int, call: Callable[[], object]) -> int:
         changes = iter(range(1, 1000))
 
         def dying(real: Callable[..., Any]) -> Callable[..., Any]:
-            def change(*given: Any, **words: Any) -> Any:
+            def change(*arguments: Any, **words: Any) -> Any:
                 if next(changes) == number:
                     os._exit(9)
-                return real(*given, **words)
+                return real(*arguments, **words)
 
             return change
 
@@ -556,20 +556,20 @@ def test_a_kill_while_replacing_leaves_the_old_or_the_new(
     """At every call that changes a folder; a reader puts back what was there."""
     if not at_once:
         monkeypatch.setattr(whole, "exchanged", lambda one, other: False)
-    place, seen = tmp_path / "place", set[str]()
+    place, states = tmp_path / "place", set[str]()
     old, new = (whole.with_manifest(files, {"format": 1}) for files in (FIRST, SECOND))
     for number in range(1, 30):
         put(place, FIRST)
         code = killed_at(number, lambda: put(place, SECOND))
-        found = whole.read_files(place)
-        assert found in (old, new), number
-        seen.add("old" if found == old else "new")
+        files_left = whole.read_files(place)
+        assert files_left in (old, new), number
+        states.add("old" if files_left == old else "new")
         put(place, FIRST)
         assert os.listdir(tmp_path) == ["place"]
         if not code:
             break
     assert not code
-    assert seen == {"old", "new"}
+    assert states == {"old", "new"}
 
 
 def test_the_next_save_puts_back_what_a_kill_took_away(tmp_path: Path) -> None:
@@ -617,12 +617,12 @@ def test_leftovers_of_killed_processes_go_and_hinder_nobody(tmp_path: Path) -> N
             left = tmp_path / f".tmp-place-{process}-0123abcd{end}"
             left.mkdir()
             (left / "a.json").write_text("half")
-    kept = [f".tmp-place-{os.getppid()}-0123abcd", ".tmp-other-1-0123abcd", ".tmp-place-notes"]
-    for name in kept:  # of a living process, of another place, of another making
+    leftovers = [f".tmp-place-{os.getppid()}-0123abcd", ".tmp-other-1-0123abcd", ".tmp-place-notes"]
+    for name in leftovers:  # of a living process, of another place, of another making
         (tmp_path / name).mkdir()
-    own = put(place, SECOND)
-    assert whole.read_files(place) == own
-    assert sorted(os.listdir(tmp_path)) == sorted([*kept, "place"])
+    sealed = put(place, SECOND)
+    assert whole.read_files(place) == sealed
+    assert sorted(os.listdir(tmp_path)) == sorted([*leftovers, "place"])
 
 
 def test_no_two_writings_have_the_same_name_beside(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from ensue.files.atomic_folder import MANIFEST, Damaged, canonical, with_manifes
 from ensue.files.chain import present
 from ensue.files.disk import sweep
 from ensue.files.opening import append_to, write_all
-from ensue.training import RunFolder, Said, TrainSettings, checkpoint, fit
+from ensue.training import Notice, RunFolder, TrainSettings, checkpoint, fit
 from ensue.training.rows import Row
 
 PLAN = {"epochs": 3, "rate": 0.02, "checkpoint_updates": 5}
@@ -37,7 +37,7 @@ def fitted(folder: Path, watchers: Any = (), **more: Any) -> None:
     fit(model, Rows(), Judge(model), settings, RunFolder(folder), watchers)
 
 
-def told(folder: Path, **more: Any) -> str:
+def refusal(folder: Path, **more: Any) -> str:
     with pytest.raises(RunError) as caught:
         fitted(folder, **more)
     return str(caught.value)
@@ -61,7 +61,7 @@ def test_a_disk_that_is_full_at_update_20_leaves_the_checkpoint_before(
 
     with monkeypatch.context() as patch:
         patch.setattr(atomic_folder, "_write", full)
-        message = told(tmp_path / "run")
+        message = refusal(tmp_path / "run")
     begin, _, rest = message.partition("; needed ")
     assert begin == f"{place}: not saved: No space left on device"
     needed, _, rest = rest.partition(" bytes, free ")
@@ -90,9 +90,9 @@ def test_a_disk_that_takes_a_part_of_a_line_has_taken_none(tmp_path: Path) -> No
         def write(self, data: memoryview) -> int:
             if not self.room:
                 raise OSError(errno.ENOSPC, "full")
-            taken = file.write(data[: min(3, self.room)])
-            self.room -= taken
-            return taken
+            written = file.write(data[: min(3, self.room)])
+            self.room -= written
+            return written
 
     write_all(Nearly(100), b"a whole line\n")  # type: ignore[arg-type]
     assert (tmp_path / "history.jsonl").read_bytes() == b"a whole line\n"
@@ -114,12 +114,12 @@ def test_an_old_checkpoint_that_cannot_be_removed_is_named(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "rename", broken)
-        message = told(tmp_path, check_every=100)
+        message = refusal(tmp_path, check_every=100)
     assert message.startswith(
         f"{tmp_path / 'checkpoints' / 'step-000005'}: cannot be removed: {os.strerror(error)}, "
         "though newer ones have been saved. Next: "
     )
-    assert [own.name for own in present(tmp_path / "checkpoints")][-1] == "step-000015"
+    assert [path.name for path in present(tmp_path / "checkpoints")][-1] == "step-000015"
     fitted(tmp_path, check_every=100)
 
 
@@ -139,7 +139,7 @@ def test_leftovers_of_dead_processes_go_and_those_of_others_stay(tmp_path: Path)
     fitted(tmp_path, most_updates=5)
     gone, alive = dead(), os.getppid()
     left = [f".tmp-learned-{gone}-0123abcd", f".tmp-a-{gone}-01234567"]
-    kept = [
+    leftovers = [
         ".tmp-x",
         f".tmp-step-000009-{alive}-0123abcd",
         ".tmp-",
@@ -147,14 +147,14 @@ def test_leftovers_of_dead_processes_go_and_those_of_others_stay(tmp_path: Path)
         f".tmp-b-{gone}",
     ]
     for folder in (tmp_path, tmp_path / "checkpoints"):
-        for name in (*left, *kept):
+        for name in (*left, *leftovers):
             (folder / name).mkdir()
             (folder / name / "half.json").write_text("{")
     (tmp_path / "checkpoints" / ".tmp-file").write_text("mine")
     fitted(tmp_path, most_updates=5)
     for folder in (tmp_path, tmp_path / "checkpoints"):
-        names = {own.name for own in folder.iterdir()}
-        assert names >= {*kept}
+        names = {path.name for path in folder.iterdir()}
+        assert names >= {*leftovers}
         assert not names & {*left}
     assert (tmp_path / "checkpoints" / ".tmp-file").read_text() == "mine"
 
@@ -173,32 +173,32 @@ def test_what_was_moved_away_to_be_replaced_is_not_swept(tmp_path: Path) -> None
 
 def rewritten(place: Path, change: Callable[[dict[str, Any]], object]) -> None:
     """A checkpoint whose state is changed and sealed again."""
-    files = {own.name: own.read_bytes() for own in place.iterdir()}
+    files = {file.name: file.read_bytes() for file in place.iterdir()}
     manifest = json.loads(files.pop(MANIFEST))
     value = json.loads(files["state.json"])
     change(value)
     files["state.json"] = canonical(value)
-    facts = {key: own for key, own in manifest.items() if key not in ("files", "sha256")}
+    facts = {key: entry for key, entry in manifest.items() if key not in ("files", "sha256")}
     for name, data in with_manifest(files, facts).items():
         (place / name).write_bytes(data)
 
 
 HOSTILE: dict[str, Callable[[dict[str, Any]], object]] = {
-    "no update": lambda own: own["scalars"].pop("update"),
-    "update is a text": lambda own: own["scalars"].update(update="x"),
-    "negative epoch": lambda own: own["scalars"].update(epoch=-1),
-    "true for a number": lambda own: own["scalars"].update(position=True),
-    "no stale": lambda own: own["scalars"].pop("stale"),
-    "no history": lambda own: own["scalars"].pop("history"),
-    "history is a number": lambda own: own["scalars"].update(history=7),
-    "length is a text": lambda own: own["scalars"]["history"].update(length="x"),
-    "scores are a list": lambda own: own["scalars"].update(best_scores=[1]),
-    "config is a list": lambda own: own["facts"].update(config=[1]),
+    "no update": lambda manifest: manifest["scalars"].pop("update"),
+    "update is a text": lambda manifest: manifest["scalars"].update(update="x"),
+    "negative epoch": lambda manifest: manifest["scalars"].update(epoch=-1),
+    "true for a number": lambda manifest: manifest["scalars"].update(position=True),
+    "no stale": lambda manifest: manifest["scalars"].pop("stale"),
+    "no history": lambda manifest: manifest["scalars"].pop("history"),
+    "history is a number": lambda manifest: manifest["scalars"].update(history=7),
+    "length is a text": lambda manifest: manifest["scalars"]["history"].update(length="x"),
+    "scores are a list": lambda manifest: manifest["scalars"].update(best_scores=[1]),
+    "config is a list": lambda manifest: manifest["facts"].update(config=[1]),
 }
 NO_STATE: dict[str, Callable[[dict[str, Any]], object]] = {
-    "no scalars": lambda own: own.pop("scalars"),
-    "scalars are a number": lambda own: own.update(scalars=3),
-    "no facts": lambda own: own.pop("facts"),
+    "no scalars": lambda manifest: manifest.pop("scalars"),
+    "scalars are a number": lambda manifest: manifest.update(scalars=3),
+    "no facts": lambda manifest: manifest.pop("facts"),
 }
 
 
@@ -221,7 +221,7 @@ def test_a_checkpoint_that_is_not_ours_is_refused_in_one_error(
 ) -> None:
     place = newest_in_a_copy(stopped, tmp_path)
     rewritten(place, HOSTILE[what])
-    message = told(tmp_path / "run", most_updates=12)
+    message = refusal(tmp_path / "run", most_updates=12)
     assert message.startswith(f"{place}: this is not a checkpoint that Ensue wrote (")
     assert message.endswith("Remove it, and the one before is used")
 
@@ -229,27 +229,27 @@ def test_a_checkpoint_that_is_not_ours_is_refused_in_one_error(
 MISFITS: dict[str, tuple[str, Callable[[dict[str, Tensor]], object], str]] = {
     "a weight of another shape": (
         "best",
-        lambda own: own.update({"top.bias": torch.zeros(7)}),
+        lambda tensors: tensors.update({"top.bias": torch.zeros(7)}),
         "the saved best weights do not fit this model: top.bias: expected torch.float32 (3,), got",
     ),
     "a weight that is missing": (
         "best",
-        lambda own: own.pop("top.bias"),
+        lambda tensors: tensors.pop("top.bias"),
         "top.bias: expected torch.float32 (3,), got nothing",
     ),
     "a moment of another shape": (
         "optimiser",
-        lambda own: own.update({"top.bias/exp_avg": torch.zeros(7)}),
+        lambda tensors: tensors.update({"top.bias/exp_avg": torch.zeros(7)}),
         "the optimiser's state does not fit this model: top.bias/exp_avg: expected floating point",
     ),
     "a moment of integers": (
         "optimiser",
-        lambda own: own.update({"top.bias/exp_avg": torch.zeros(3, dtype=torch.int64)}),
+        lambda tensors: tensors.update({"top.bias/exp_avg": torch.zeros(3, dtype=torch.int64)}),
         "top.bias/exp_avg: expected floating point (3,), got torch.int64 (3,)",
     ),
     "a moment that is missing": (
         "optimiser",
-        lambda own: own.pop("top.bias/exp_avg"),
+        lambda tensors: tensors.pop("top.bias/exp_avg"),
         "the optimiser's state is not whole: top.bias lacks a moment",
     ),
 }
@@ -261,13 +261,13 @@ def test_tensors_of_a_checkpoint_that_do_not_fit_are_refused(
 ) -> None:
     name, change, expected = MISFITS[what]
     place = newest_in_a_copy(stopped, tmp_path)
-    files = {own.name: own.read_bytes() for own in place.iterdir()}
+    files = {file.name: file.read_bytes() for file in place.iterdir()}
     tensors = safetensors.torch.load(files[f"{name}.safetensors"])
     change(tensors)
     files[f"{name}.safetensors"] = safetensors.torch.save(tensors)
-    for own, data in resealed(files).items():
-        (place / own).write_bytes(data)
-    assert expected in told(tmp_path / "run", most_updates=12)
+    for file_name, data in resealed(files).items():
+        (place / file_name).write_bytes(data)
+    assert expected in refusal(tmp_path / "run", most_updates=12)
 
 
 def test_a_checkpoint_with_a_number_that_is_not_finite_is_damaged(
@@ -275,11 +275,13 @@ def test_a_checkpoint_with_a_number_that_is_not_finite_is_damaged(
 ) -> None:
     place = tmp_path / "step-000012"
     shutil.copytree(present(stopped / "checkpoints")[-1], place)
-    files = {own.name: own.read_bytes() for own in place.iterdir()}
+    files = {file.name: file.read_bytes() for file in place.iterdir()}
     best = safetensors.torch.load(files["best.safetensors"])
     best["top.bias"][1] = torch.nan
-    for own, data in resealed(files | {"best.safetensors": safetensors.torch.save(best)}).items():
-        (place / own).write_bytes(data)
+    for file_name, data in resealed(
+        files | {"best.safetensors": safetensors.torch.save(best)}
+    ).items():
+        (place / file_name).write_bytes(data)
     with pytest.raises(Damaged, match=r"^best: top.bias holds NaN or infinity$"):
         checkpoint.read(place)
 
@@ -292,7 +294,7 @@ def test_a_checkpoint_without_a_state_is_set_aside(
     rewritten(place, NO_STATE[what])
     rows: list[Row] = []
     fitted(tmp_path / "run", [rows.append], most_updates=12)
-    (line,) = [own.text for own in rows if isinstance(own, Said) and "damaged" in own.text]
+    (line,) = [row.text for row in rows if isinstance(row, Notice) and "damaged" in row.text]
     assert line.startswith(f"{place.name} is damaged: it is not what Ensue writes (")
 
 
@@ -320,12 +322,12 @@ def test_another_optimisation_level_or_engine_is_not_bit_exact(
             now = {**machine.machine_facts(), **facts}
             patch.setattr("ensue.training.facts.machine_facts", lambda: now)
             fitted(tmp_path / "run", [rows.append], most_updates=12)
-        return [own.text for own in rows if isinstance(own, Said) and not own.progress]
+        return [row.text for row in rows if isinstance(row, Notice) and not row.progress]
 
     was = machine.machine_facts()
     assert lines() == []
-    told = f'cpu: was "{was["cpu"]}", now "Z80"; engine: was "{was["engine"]}", now "other"'
-    assert lines(engine="other", cpu="Z80") == [f"{told}: not bit-exact"]
+    changes = f'cpu: was "{was["cpu"]}", now "Z80"; engine: was "{was["engine"]}", now "other"'
+    assert lines(engine="other", cpu="Z80") == [f"{changes}: not bit-exact"]
     if "flags" in was:
         monkeypatch.setenv("ENSUE_OPTIMISE", "3")
         now = was["flags"].replace("-Og", "-O3")

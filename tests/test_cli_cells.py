@@ -83,16 +83,16 @@ def test_latex_stands_alone(capsys: Out) -> None:
 
 
 def test_json_holds_the_same(capsys: Out) -> None:
-    found = json.loads(printed(capsys, "cell", "show", "LSTM", "--json"))
+    cell_facts = json.loads(printed(capsys, "cell", "show", "LSTM", "--json"))
     equations = LSTM().equations()
-    assert found["equations"] == str(equations)
-    assert found["latex"] == equations.latex()
-    assert found["derivative"] == equations.derivative_text()
-    assert found["shapes"] == {"W": [256, 32], "U": [256, 64], "b": [256]}
-    assert found["counts"]["parameters"] == 256 * (32 + 64 + 1)
-    assert found["counts"]["product_flops"] == 2 * 256 * (32 + 64)
-    assert found["state"] == {"h": 64, "c": 64}
-    assert found["stages"] == [
+    assert cell_facts["equations"] == str(equations)
+    assert cell_facts["latex"] == equations.latex()
+    assert cell_facts["derivative"] == equations.derivative_text()
+    assert cell_facts["shapes"] == {"W": [256, 32], "U": [256, 64], "b": [256]}
+    assert cell_facts["counts"]["parameters"] == 256 * (32 + 64 + 1)
+    assert cell_facts["counts"]["product_flops"] == 2 * 256 * (32 + 64)
+    assert cell_facts["state"] == {"h": 64, "c": 64}
+    assert cell_facts["stages"] == [
         "before the loop: W_i W_f W_g W_o · x",
         "in the loop: U_i U_f U_g U_o · h",
     ]
@@ -107,14 +107,14 @@ def test_the_code_of_the_kernel_needs_no_compiler(
     assert '#include "kernel.hpp"' in text
     for entry in ("void forward(", "void backward("):
         assert entry in text
-    found = json.loads(printed(capsys, "cell", "show", "GRUResetBefore", "--code", "--json"))
-    assert found["code"] == text
-    assert found["name"] == "GRUResetBefore"
+    cell_facts = json.loads(printed(capsys, "cell", "show", "GRUResetBefore", "--code", "--json"))
+    assert cell_facts["code"] == text
+    assert cell_facts["name"] == "GRUResetBefore"
 
 
 def test_reductions_have_stages_of_their_own(capsys: Out) -> None:
-    found = json.loads(printed(capsys, "cell", "show", "LayerNormLSTM", "--json"))
-    assert found["stages"][1:] == [
+    cell_facts = json.loads(printed(capsys, "cell", "show", "LayerNormLSTM", "--json"))
+    assert cell_facts["stages"][1:] == [
         "in the loop: U_i U_f U_g U_o · h, 4 × mean",
         "then: 4 × mean",
         "then: mean",
@@ -218,8 +218,8 @@ def test_a_file_finds_the_modules_beside_it(tmp_path: Path) -> None:
         (
             OWN + SECOND,
             ":Other",
-            "{file}: Other cannot be made without rate; make one in the file, "
-            "mine = Other(...), and name it: {file}:mine",
+            "{file}: Other needs arguments: rate; create one in the file, mine = Other(...), "
+            "and name it: {file}:mine",
         ),
         (
             "from ensue.cells import LSTM\nx = 1\n",
@@ -241,7 +241,7 @@ def test_a_file_finds_the_modules_beside_it(tmp_path: Path) -> None:
             "x = 1\ny = x / 0\n",
             "",
             "{file}: importing it failed at line 2\n  ZeroDivisionError: division by zero\n"
-            "  a file of cells is imported: what is to happen only when it is run belongs under "
+            "  importing executes the whole file: put everything except cells under "
             'if __name__ == "__main__"',
         ),
     ],

@@ -34,10 +34,10 @@ def ensue(
 
 def below(command: Any, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any]:
     """A command and all that are below it, by the words that call them."""
-    found = {path: command}
-    for name, own in getattr(command, "commands", {}).items():
-        found |= below(own, (*path, name))
-    return found
+    commands = {path: command}
+    for name, command_below in getattr(command, "commands", {}).items():
+        commands |= below(command_below, (*path, name))
+    return commands
 
 
 COMMANDS = below(typer.main.get_command(app))
@@ -68,7 +68,7 @@ def test_a_sentence_says_what_each_command_gives(ensue: Ensue) -> None:
     """On one line of a terminal of 80 columns."""
     lines = ensue("--help")[1].split("\n\nOptions\n")[0].splitlines()
     entries = [line for line in lines if line.startswith("  ")]
-    assert len(entries) == sum(not hasattr(own, "commands") for own in COMMANDS.values())
+    assert len(entries) == sum(not hasattr(command, "commands") for command in COMMANDS.values())
     assert all(len(line) <= 80 and line[2] != " " for line in entries)
 
 
@@ -107,7 +107,7 @@ def test_every_word_is_explained(path: tuple[str, ...]) -> None:
 
 def test_the_help_of_training_shows_the_settings_that_matter(ensue: Ensue) -> None:
     page = " ".join(ensue("train", "--help")[1].split())
-    assert "--epochs N Most passes over the training part. [10 for " in page
+    assert "--epochs N Maximum number of epochs. [10 for " in page
     assert "--rate, --lr X Learning rate. [0.001; 0.002 for image, caption, table]" in page
     assert "[LSTM; GRU for caption, forecast, translate]" in page
     assert page.index("Settings that matter most") < page.index("Options for forecast")
@@ -148,7 +148,7 @@ def test_options_are_built_anew_only_for_another_task(
 ) -> None:
     built: list[Any] = []
     build = cli.get_command
-    monkeypatch.setattr(cli, "get_command", lambda own: built.append(own) or build(own))
+    monkeypatch.setattr(cli, "get_command", lambda task: built.append(task) or build(task))
 
     def offered() -> bool:
         code, out, _ = ensue("train", "--help")
@@ -217,11 +217,11 @@ def test_long_names_and_texts_are_broken_where_they_should(
 
 
 def test_a_sign_of_life_goes_when_it_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    for stream, shown in ((Terminal(), "loading …\r         \r"), (io.StringIO(), "")):
+    for stream, expected in ((Terminal(), "loading …\r         \r"), (io.StringIO(), "")):
         monkeypatch.setattr("sys.stderr", stream)
         with shown_while("loading"):
             pass
-        assert stream.getvalue() == shown
+        assert stream.getvalue() == expected
 
 
 # --- mistakes ----------------------------------------------------------------------------------
@@ -257,6 +257,6 @@ MISTAKES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("words", "told"), MISTAKES, ids=[words for words, _ in MISTAKES])
-def test_mistakes_are_told_with_the_right_word(ensue: Ensue, words: str, told: str) -> None:
-    assert ensue(*words.split()) == (2, "", f"OptionError: {told}")
+@pytest.mark.parametrize(("words", "message"), MISTAKES, ids=[words for words, _ in MISTAKES])
+def test_mistakes_are_told_with_the_right_word(ensue: Ensue, words: str, message: str) -> None:
+    assert ensue(*words.split()) == (2, "", f"OptionError: {message}")

@@ -32,8 +32,8 @@ def test_generate_and_suggest_need_trust_for_a_cell_file(
     (tmp_path / "mine.py").write_text(CELL)
     lines = [f"the {who} sees the {what}" for who in ("cat", "dog") for what in ("tree", "ball")]
     (tmp_path / "lines.txt").write_text("\n".join(lines * 20) + "\n")
-    given = [f"--set={setting}" for setting in SETTINGS.split()]
-    code, _, err = ensue("train", "lines.txt", "--task", "language", "--run", "run", *given)
+    settings = [f"--set={setting}" for setting in SETTINGS.split()]
+    code, _, err = ensue("train", "lines.txt", "--task", "language", "--run", "run", *settings)
     assert code == 0, err
     (tmp_path / "ran").unlink()
     for words in (["generate", "run", "--tokens", "3"], ["suggest", "run"]):

@@ -80,11 +80,15 @@ def test_from_a_file_to_answers(ensue: Ensue, tmp_path: Path) -> None:
     write_reviews(tmp_path / "reviews.csv")
     code, out, err = ensue(*TRAIN, *settings())
     assert code == 0
-    assert out.startswith("r1: best on validation: accuracy ")
-    said = err.splitlines()
-    assert said[0] == "task: classify (one label for each row)"
-    assert said[1] == "split: 80 % train, 10 % validation, 10 % test, by the hash of each row"
-    assert said[-1] == "next: ensue evaluate r1    ensue predict r1 FILE"
+    assert out.startswith("r1: validation part, ")
+    assert "\n  accuracy " in out
+    assert "95 % interval" in out
+    printed_lines = err.splitlines()
+    assert printed_lines[0] == "task: classify (one label for each row)"
+    assert (
+        printed_lines[1] == "split: 80 % train, 10 % validation, 10 % test, by the hash of each row"
+    )
+    assert printed_lines[-1] == "Next: ensue evaluate r1    scores on unseen rows, and mistakes"
     assert {"config.toml", "history.jsonl", "model", "card.md"} <= set(os.listdir("r1"))
 
     code, out, _ = ensue("evaluate", "r1")
@@ -125,8 +129,8 @@ def test_the_same_command_goes_on_and_another_is_refused(ensue: Ensue, tmp_path:
     assert "  train.rate: was 0.001, now 0.5\n" in err
     code, _, err = ensue(*TRAIN, *settings(), "--task", "label")
     assert code == 2
-    told = "this folder holds a run to classify, and this command is one to label"
-    assert f"RunError: r1: {told}; name another folder: --run r1-2\n" in err
+    message = "this folder holds a run to classify, and this command is one to label"
+    assert f"RunError: r1: {message}; name another folder: --run r1-2\n" in err
 
 
 def test_more_epochs_go_on_with_the_run(ensue: Ensue, tmp_path: Path) -> None:
@@ -146,15 +150,15 @@ def test_more_epochs_go_on_with_the_run(ensue: Ensue, tmp_path: Path) -> None:
 
 def test_init_and_dry_run_train_nothing(ensue: Ensue, tmp_path: Path) -> None:
     write_reviews(tmp_path / "reviews.csv")
-    code, shown, _ = ensue(*TRAIN, *settings(), "--dry-run")
+    code, printed, _ = ensue(*TRAIN, *settings(), "--dry-run")
     assert code == 0
     assert not (tmp_path / "r1").exists()
     code, out, _ = ensue("init", *TRAIN[1:], *settings())
     assert (code, out) == (0, "r1/config.toml\n")
     absolute = f'"{tmp_path / "reviews.csv"}"'
-    assert absolute in shown, "a configuration that is printed has no folder"
+    assert absolute in printed, "a configuration that is printed has no folder"
     written = (tmp_path / "r1" / "config.toml").read_text()
-    assert written == shown.replace(absolute, '"../reviews.csv"')
+    assert written == printed.replace(absolute, '"../reviews.csv"')
     code, _, err = ensue("predict", "r1")
     assert code == 2
     assert err == "RunError: r1: nothing was trained yet; `ensue train --run r1` trains it\n"
@@ -239,7 +243,7 @@ def test_mistakes_in_naming(ensue: Ensue, tmp_path: Path) -> None:
 def test_mistakes_in_settings(ensue: Ensue, tmp_path: Path) -> None:
     write_reviews(tmp_path / "reviews.csv")
     wrong = ["train.rat=1", "model.hidden_size=-3", "train.optimiser=adm", "train.epochs=many"]
-    words = [word for own in wrong for word in ("--set", own)]
+    words = [word for setting in wrong for word in ("--set", setting)]
     assert mistaken(ensue, *TRAIN, *words) == (
         "ConfigError: 4 problems\n"
         "  model.hidden_size: expected a number ≥ 1, got -3\n"
@@ -264,13 +268,11 @@ def test_mistakes_in_files(ensue: Ensue, tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("")
     assert mistaken(ensue, "train", "a.csv") == (
-        f"DataError: 1 problem in {path}\n  {path}:1: the file is empty\n"
-        "No sound row is left to work with.\n"
+        f"DataError: 1 problem in {path}\n  {path}:1: the file is empty\nNo valid row is left.\n"
     )
     path.write_text("text,label\n")
     assert mistaken(ensue, "train", "a.csv") == (
-        f"DataError: 1 problem in {path}\n  {path}:1: the file has no rows\n"
-        "No sound row is left to work with.\n"
+        f"DataError: 1 problem in {path}\n  {path}:1: the file has no rows\nNo valid row is left.\n"
     )
     path.write_text("text,label\n" + "".join(f"text {k},same\n" for k in range(40)))
     assert mistaken(ensue, "train", "a.csv", "--run", "r2", *settings()).endswith(
@@ -323,8 +325,8 @@ def test_mistakes_with_a_finished_run(
     assert "unknown column 'stars'" in mistaken(ensue, "evaluate", "r1", "--test", "bare.csv")
     spoilt = Path("other.csv").read_text() + "one cell more,3,than,columns\n"
     Path("spoilt.csv").write_text(spoilt)
-    told = mistaken(ensue, "evaluate", "r1", "--test", "spoilt.csv")
-    assert told.endswith("Fix the lines, or use --skip-bad to leave them out.\n")
+    refusal = mistaken(ensue, "evaluate", "r1", "--test", "spoilt.csv")
+    assert refusal.endswith("Fix the lines, or use --skip-bad to leave them out.\n")
     code, out, err = ensue("evaluate", "r1", "--test", "spoilt.csv", "--skip-bad")
     assert code == 0
     assert err == "1 bad row left out\n"
@@ -379,9 +381,9 @@ def test_output_that_nobody_reads_is_no_error(walked: Path) -> None:
         assert run.stdout.readline().endswith("\ta good film\n")
         run.stdout.close()
         assert run.stderr is not None
-        said = run.stderr.read().splitlines()
+        lines = run.stderr.read().splitlines()
         slow = ("native engine:", "reading many.txt:")  # printed where the machine is busy
-        assert [line for line in said if not line.strip("\r").startswith(slow)] == []
+        assert [line for line in lines if not line.strip("\r").startswith(slow)] == []
     assert run.returncode == 0
 
 
@@ -420,10 +422,10 @@ def test_a_file_is_in_one_part_only(ensue: Ensue, walked: Path, tmp_path: Path) 
             f"OptionError: {path}: given twice (train and {option}): rows that a model learned "
             "from cannot test it. Give each file once\n"
         )
-    own = str(walked / "reviews.csv")
-    code, _, err = ensue("evaluate", str(walked / "r1"), "--test", own)
-    told = f"{own}: this run was trained with this file: the scores will be too good\n"
-    assert (code, err) == (0, told)
+    file = str(walked / "reviews.csv")
+    code, _, err = ensue("evaluate", str(walked / "r1"), "--test", file)
+    message = f"{file}: this run was trained with this file: the scores will be too good\n"
+    assert (code, err) == (0, message)
     assert ensue("evaluate", str(walked / "r1"), "--test", "reviews.csv")[2] == ""
 
 
@@ -456,18 +458,18 @@ def test_findings_of_new_users(ensue: Ensue, tmp_path: Path) -> None:
     table = tmp_path / "table.csv"
     lines = [f"{k * 7 % 90},{'ABC'[k % 3]},{k * 13 % 50}" for k in range(90)]
     table.write_text("\n".join(["area,town,price", *lines]) + "\n")
-    told = mistaken(ensue, "train", "table.csv", "--run", "t")
-    assert told.startswith(
-        f"DataError: {table}:2: the columns do not tell what is to be learned:\n"
-        "  area: 90 different numbers\n  town: 3 different values\n"
+    message = mistaken(ensue, "train", "table.csv", "--run", "t")
+    assert message.startswith(
+        f"DataError: {table}:2: the columns do not tell what to learn:\n  area: 90 different "
+        "numbers\n  town: 3 different values\n"
     )
-    assert "\n  ensue train table.csv --run t --task table --label price\n" in told
+    assert "\n  ensue train table.csv --run t --task table --label price\n" in message
     series = tmp_path / "series.csv"
     series.write_text("y\n" + "1\n" * 60)
-    told = mistaken(
+    message = mistaken(
         ensue, "train", "series.csv", "--task", "forecast", "--target", "y", "--skip-bad"
     )
-    assert "there is nothing to learn from a constant" in told
+    assert "there is nothing to learn from a constant" in message
     pairs = tmp_path / "pairs.tsv"
     words = ["one", "two", "three", "four", "five", "six", "seven", "eight"]
     pairs.write_text("en\tde\n" + "".join(f"{a} {b}\t{b} {a}\n" for a in words for b in words))

@@ -89,14 +89,14 @@ def test_from_pairs_to_translations(ensue: Ensue, walked: Path) -> None:
     code, out, _ = ensue("evaluate", run, "--json")
     facts = json.loads(out)
     assert set(facts["scores"]) == {"exact", "bleu"}
-    assert sum(own["rows"] for own in facts["buckets"]) == facts["rows"]
+    assert sum(bucket["rows"] for bucket in facts["buckets"]) == facts["rows"]
     code, out, _ = ensue("predict", run, stdin=b"3 May 1997\n\nle 3 mai\n")
     assert code == 0
     lines = out.split("\n")
     assert len(lines) == 4
     assert lines[1] == ""
-    code, shown, _ = ensue("predict", run, "--json", stdin=b"3 May 1997\n")
-    answer = json.loads(shown)
+    code, printed, _ = ensue("predict", run, "--json", stdin=b"3 May 1997\n")
+    answer = json.loads(printed)
     assert (answer["input"], answer["text"]) == ("3 May 1997", lines[0])
     assert "".join(answer["source"]) == "3 May 1997"
     assert (answer["alternatives"], answer["alignment"]) == ([], None)
@@ -126,7 +126,11 @@ def test_an_explanation_in_the_terminal_and_as_a_picture(ensue: Ensue, walked: P
     assert [row[0] for row in rows[: len(text)]] == list(text)
     assert all("%" in row for row in rows)
     assert "\x1b" not in out
-    titles = [own.text for own in ElementTree.parse("a.svg").iter() if own.tag.endswith("title")]
+    titles = [
+        element.text
+        for element in ElementTree.parse("a.svg").iter()
+        if element.tag.endswith("title")
+    ]
     assert len(titles) == 1 + 5 * len(rows)
     code, out, _ = ensue("explain", run, "--text", "3 May", "--json")
     facts = json.loads(out)
@@ -136,13 +140,13 @@ def test_an_explanation_in_the_terminal_and_as_a_picture(ensue: Ensue, walked: P
 
 def test_two_parallel_files(ensue: Ensue, tmp_path: Path) -> None:
     train = write_parallel(tmp_path, "train", 40)
-    held = write_parallel(tmp_path, "held", 8, first=100)
+    held_out = write_parallel(tmp_path, "held", 8, first=100)
     test = write_parallel(tmp_path, "test", 6, first=200)
-    code, out, err = ensue("data", "check", train, "--validation", held, "--test", test)
+    code, out, err = ensue("data", "check", train, "--validation", held_out, "--test", test)
     assert code == 0, err
     assert out.startswith("text: source, label: target\n")
     assert "no problems" in out
-    files = (train, "--validation", held, "--test", test)
+    files = (train, "--validation", held_out, "--test", test)
     code, _, err = ensue("train", *files, "--run", "r", *settings())
     assert code == 0, err
     assert "task: translate (pairs of texts)" in err
@@ -151,8 +155,8 @@ def test_two_parallel_files(ensue: Ensue, tmp_path: Path) -> None:
     code, out, _ = ensue("evaluate", "r")
     assert out.startswith("6 rows, ")
     assert f"  {tmp_path / 'test.en.gz'}:" in out
-    code, _, err = ensue("evaluate", "r", "--test", held)
-    assert f"{held}: this run was trained with this file" in err
+    code, _, err = ensue("evaluate", "r", "--test", held_out)
+    assert f"{held_out}: this run was trained with this file" in err
     by_file = ensue("predict", "r", "test.en.gz")[1]
     lines = gzip.decompress(Path("test.en.gz").read_bytes())
     assert ensue("predict", "r", stdin=lines)[1] == by_file
@@ -216,36 +220,36 @@ def test_a_check_of_parallel_files_finds_what_is_wrong(ensue: Ensue, tmp_path: P
 def test_files_of_unequal_length(ensue: Ensue, tmp_path: Path) -> None:
     Path("a.en").write_text("one\ntwo\nthree\n")
     Path("a.de").write_text("eins\nzwei\n")
-    told = mistaken(ensue, "train", "a.en,a.de", "--run", "r", *settings())
+    message = mistaken(ensue, "train", "a.en,a.de", "--run", "r", *settings())
     assert (
         f"{tmp_path / 'a.en'}:3: no line of the other file belongs to this one: "
-        f"{tmp_path / 'a.en'} has 3 lines, {tmp_path / 'a.de'} has 2" in told
+        f"{tmp_path / 'a.en'} has 3 lines, {tmp_path / 'a.de'} has 2" in message
     )
-    assert told.endswith("Fix the lines, or use --skip-bad to leave them out.\n")
+    assert message.endswith("Fix the lines, or use --skip-bad to leave them out.\n")
 
 
 def test_an_empty_side(ensue: Ensue, tmp_path: Path) -> None:
     rows = "".join(f"s{k}\tt{k}\n" for k in range(50))
     Path("a.tsv").write_text(f"source\ttarget\n{rows}a\t\n \tb\n")
     Path("b.tsv").write_text("source\ttarget\nx\ty\n")
-    told = mistaken(ensue, "train", "a.tsv", "--validation", "b.tsv", "--run", "r", *settings())
+    message = mistaken(ensue, "train", "a.tsv", "--validation", "b.tsv", "--run", "r", *settings())
     expected = "expected a text on both sides, got an empty one: fill it in, or leave the row out"
-    assert f"a.tsv:52: target: {expected}" in told
-    assert f"a.tsv:53: source: {expected}" in told
+    assert f"a.tsv:52: target: {expected}" in message
+    assert f"a.tsv:53: source: {expected}" in message
 
 
 def test_columns_that_are_not_named(ensue: Ensue, walked: Path) -> None:
     path = walked / "dates.tsv"
-    asked = ("train", str(path), "--task", "translate", "--run", "r")
-    assert mistaken(ensue, *asked) == (
-        f"DataError: {path}:2: which columns are the text and what it is to become? Name them with "
+    command = ("train", str(path), "--task", "translate", "--run", "r")
+    assert mistaken(ensue, *command) == (
+        f"DataError: {path}:2: which columns are the source and the target? Name them with "
         "--source and --target. Columns: text, language, iso\n"
     )
-    assert mistaken(ensue, *asked, "--source", "text").startswith(
-        f"DataError: {path}:2: which columns are the text and what it is to become? Name them with "
+    assert mistaken(ensue, *command, "--source", "text").startswith(
+        f"DataError: {path}:2: which columns are the source and the target? Name them with "
         "--target. Columns:"
     )
-    assert mistaken(ensue, *asked, "--source", "text", "--target", "isso") == (
+    assert mistaken(ensue, *command, "--source", "text", "--target", "isso") == (
         f"DataError: {path}:2: unknown column 'isso': did you mean 'iso'? "
         "Known: iso, language, text\n"
     )
@@ -293,9 +297,9 @@ def test_a_model_of_another_task(ensue: Ensue, tmp_path: Path) -> None:
     assert mistaken(ensue, "explain", "c", "--image", "a.png") == (
         "RunError: c: --image: expected a run to image or caption, got one to classify\n"
     )
-    for asked in ("--beam", "--nbest"):
-        assert mistaken(ensue, "predict", "c", asked, "2", stdin=b"a\n") == (
-            f"OptionError: {asked}: expected a run to caption or translate, got one to classify\n"
+    for option in ("--beam", "--nbest"):
+        assert mistaken(ensue, "predict", "c", option, "2", stdin=b"a\n") == (
+            f"OptionError: {option}: expected a run to caption or translate, got one to classify\n"
         )
     assert mistaken(ensue, "evaluate", "c", "--alignment") == (
         "OptionError: --alignment: expected a run to caption or translate, got one to classify\n"
@@ -306,9 +310,9 @@ def test_watching_bleu_without_sacrebleu(
     ensue: Ensue, walked: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "sacrebleu", None)
-    asked = ("train", str(walked / "dates.tsv"), "--source", "text", "--target", "iso")
-    told = mistaken(ensue, *asked, "--task", "translate", *settings("train.watch=bleu"))
-    assert told.endswith(
+    command = ("train", str(walked / "dates.tsv"), "--source", "text", "--target", "iso")
+    message = mistaken(ensue, *command, "--task", "translate", *settings("train.watch=bleu"))
+    assert message.endswith(
         "MissingExtra: BLEU and chrF need the package sacrebleu, which is not installed: "
         "pip install 'ensue[mt]'\n"
     )
@@ -351,14 +355,14 @@ def test_a_drawing_that_is_too_wide_is_cut_in_pieces() -> None:
 
 
 def test_a_drawing_in_colours() -> None:
-    shown = alignment_text(EXPLAINED, colour=True)
-    assert shown.count("\x1b[48;5;") == shown.count("\x1b[0m") == 9
-    assert "█" not in shown
+    text = alignment_text(EXPLAINED, colour=True)
+    assert text.count("\x1b[48;5;") == text.count("\x1b[0m") == 9
+    assert "█" not in text
 
 
 def test_a_picture_is_sound_and_escapes_words() -> None:
     odd = Explained(("<b>", "&"), ("</s>",), (0.5,), ((0.5, 0.5),), "")
     root = ElementTree.fromstring(alignment_picture(odd))
-    texts = [own.text for own in root.iter() if own.tag.endswith("text")]
+    texts = [element.text for element in root.iter() if element.tag.endswith("text")]
     assert {"<b>", "&", "</s>", "50%"} <= set(texts)
     assert alignment_picture(odd) == alignment_picture(odd)

@@ -189,23 +189,23 @@ def test_an_ensemble_shows_every_file_before_one_runs(tmp_path: Path, canary: Ca
     rows = [("a b", "x"), ("c d", "y")] * 6
     models = [
         Classifier(
-            model={"cell": own.references[0], "hidden_size": 3, "embedding_size": 3},
+            model={"cell": cell.references[0], "hidden_size": 3, "embedding_size": 3},
             train={"epochs": 1},
         ).fit(rows)
-        for own in (canary, other)
+        for cell in (canary, other)
     ]
     EnsembleModel(models, [1, 1]).save(tmp_path / "both")
-    for own in (canary, other):
-        own.mark.unlink()
+    for cell in (canary, other):
+        cell.mark.unlink()
     with pytest.raises(EnsueError, match="2 cells of its own") as refused:
         load(tmp_path / "both")
-    shown = re.findall(r"sha256 (\w{64})", str(refused.value))
-    assert set(shown) == {digest_of(canary.file), digest_of(other.file)}
+    digests = re.findall(r"sha256 (\w{64})", str(refused.value))
+    assert set(digests) == {digest_of(canary.file), digest_of(other.file)}
     with pytest.raises(EnsueError, match="Nothing was run"):
-        load(tmp_path / "both", trust=shown[:1])
+        load(tmp_path / "both", trust=digests[:1])
     assert not canary.sang
     assert not other.sang
-    load(tmp_path / "both", trust=shown)
+    load(tmp_path / "both", trust=digests)
     assert canary.sang
     assert other.sang
 
@@ -251,14 +251,14 @@ def test_what_a_refusal_says_to_paste_runs_no_words_of_the_folder(
     odd = tmp_path / "elsewhere" / "x;touch PASTED;.py"
     odd.write_text(canary.file.read_text())
     (tmp_path / "run").mkdir()
-    for cell, kept in ((f"{odd}:Canary", True), (f"{canary.file}:Canary;touch PASTED", False)):
+    for cell, is_file in ((f"{odd}:Canary", True), (f"{canary.file}:Canary;touch PASTED", False)):
         config = ["task = 'classify'", "[data]", "train = ['rows.csv']", "[model]"]
         (tmp_path / "run" / "config.toml").write_text("\n".join([*config, f"cell = '{cell}'"]))
         code, _, err = ensue("train", "--run", "run")
         assert (code, canary.sang) == (2, False)
-        assert ("to allow them" in err) is kept
-        pasted = err.rpartition(": --set ")[2] if kept else ""
-        assert shlex.split(pasted) == [f"model.cell={cell}"] * kept
+        assert ("to allow them" in err) is is_file
+        pasted = err.rpartition(": --set ")[2] if is_file else ""
+        assert shlex.split(pasted) == [f"model.cell={cell}"] * is_file
 
 
 @pytest.mark.parametrize("trust", [None, 1, [True], 3.5])
@@ -275,9 +275,9 @@ def test_trust_is_a_yes_or_digests(trust: Any, tmp_path: Path, canary: Canary) -
 def test_python_m_ensue_imports_nothing_from_the_current_folder(tmp_path: Path) -> None:
     for name in ("ensue", "typer", "torch"):
         (tmp_path / f"{name}.py").write_text("open('mark', 'w').close()")
-    asked = [sys.executable, "-m", "ensue", "--version"]
+    command = [sys.executable, "-m", "ensue", "--version"]
     (tmp_path / "ensue.py").unlink()  # that one Python itself takes before any of our lines
-    done = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert not (tmp_path / "mark").exists()
 

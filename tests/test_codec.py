@@ -27,8 +27,8 @@ from ensue.tasks.declarations import (
     RISING,
     Arrays,
     Axis,
+    Derived,
     Equal,
-    Given,
     Keys,
     Kinds,
     Labels,
@@ -99,12 +99,12 @@ class Everything:
     parts: Annotated[Mapping[str, Words], SavedAs("part ")]
     scaled: Annotated[Scaled, Let(rows="count")]
     beside: Annotated[Scaled, SavedAs("", fields={"names": "other_names"}), Let(rows=0)]
-    linear: Annotated[Line, NEXT_TO, weights(lambda own: Line(own.count))]
-    table: Annotated[Mapping[str, int], Arrays(lambda own: own, lambda arrays, _: {**arrays})]
+    linear: Annotated[Line, NEXT_TO, weights(lambda entry: Line(entry.count))]
+    table: Annotated[Mapping[str, int], Arrays(lambda entry: entry, lambda arrays, _: {**arrays})]
     either: Annotated[Two | Circle | None, OfClass("either_class")]
     count: Annotated[int, Range(high="most")]
     flag: Annotated[bool, AS_ARRAY]
-    most: Annotated[int, Given("most")]
+    most: Annotated[int, Derived("most")]
     ids: Annotated[tuple[str, ...], OMITTED] = ()
     maybe: Two | None = None
     start: Annotated[Floats | None, NOT_SAVED] = None
@@ -133,9 +133,9 @@ def everything(**changed: Any) -> Everything:
 
 def stored(value: Everything) -> Packed:
     """As the files of a model give it back."""
-    found = packed(value)
-    facts, known = json.loads(json.dumps([found.facts, found.vocabularies]))
-    return Packed(facts, known, found.arrays)
+    values_packed = packed(value)
+    facts, known = json.loads(json.dumps([values_packed.facts, values_packed.vocabularies]))
+    return Packed(facts, known, values_packed.arrays)
 
 
 def read(stored: Packed) -> Everything:
@@ -144,29 +144,29 @@ def read(stored: Packed) -> Everything:
 
 def test_a_value_is_read_as_it_was_written() -> None:
     one = everything(ids=("k",), maybe=Two(1.0, 2.0), start=np.ones(3))
-    found = read(stored(one))
-    again, expected = packed(found), packed(one)
+    record_read = read(stored(one))
+    again, expected = packed(record_read), packed(one)
     assert (again.facts, again.vocabularies) == (expected.facts, expected.vocabularies)
     assert again.arrays.keys() == expected.arrays.keys()
     for name, array in expected.arrays.items():
         np.testing.assert_array_equal(again.arrays[name], array)
-    assert (found.most, found.start, found.either) == (5, None, Two(1.0, 2.0))
-    assert torch.equal(found.linear.weight, one.linear.weight)
-    assert found.linear.weight.requires_grad
+    assert (record_read.most, record_read.start, record_read.either) == (5, None, Two(1.0, 2.0))
+    assert torch.equal(record_read.linear.weight, one.linear.weight)
+    assert record_read.linear.weight.requires_grad
 
 
 def test_names_in_files_are_those_that_are_declared() -> None:
-    found = packed(everything())
+    packed_value = packed(everything())
     plain = {"labels", "tokeniser", "settings", "shapes", "scaled", "other_names", "count"}
-    assert {*found.facts} == {*plain, "either"}
-    assert [own["kind"] for own in found.facts["shapes"]] == ["circle", "polygon"]
-    assert {*found.vocabularies} == {"words", "part letters"}
+    assert {*packed_value.facts} == {*plain, "either"}
+    assert [shape["kind"] for shape in packed_value.facts["shapes"]] == ["circle", "polygon"]
+    assert {*packed_value.vocabularies} == {"words", "part letters"}
     scaled = {"scaled.mean", "scaled.spread", "mean", "spread"}
     others = {"shapes.1.corners", "weight", "table.free", "flag"}
-    assert {*found.arrays} == scaled | others
-    assert found.arrays["flag"].tolist() == [True]
-    held = packed(everything(ids=("k",), maybe=Two(1.0, 2.0))).facts
-    assert (held["ids"], held["maybe"]) == (["k"], {"one": 1.0, "other": 2.0})
+    assert {*packed_value.arrays} == scaled | others
+    assert packed_value.arrays["flag"].tolist() == [True]
+    facts = packed(everything(ids=("k",), maybe=Two(1.0, 2.0))).facts
+    assert (facts["ids"], facts["maybe"]) == (["k"], {"one": 1.0, "other": 2.0})
 
 
 WRONG: list[tuple[str, Any, str]] = [
@@ -199,18 +199,18 @@ WRONG: list[tuple[str, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("key", "value", "told"), WRONG, ids=range(len(WRONG)))
-def test_a_wrong_part_is_named(key: str, value: Any, told: str) -> None:
-    kept = stored(everything())
-    plain, known, arrays = dict(kept.facts), dict(kept.vocabularies), dict(kept.arrays)
-    held = arrays if key in arrays or isinstance(value, np.ndarray) else plain
-    held = known if key in known else held
-    held[key] = value
+@pytest.mark.parametrize(("key", "value", "message"), WRONG, ids=range(len(WRONG)))
+def test_a_wrong_part_is_named(key: str, value: Any, message: str) -> None:
+    files = stored(everything())
+    plain, known, arrays = dict(files.facts), dict(files.vocabularies), dict(files.arrays)
+    section = arrays if key in arrays or isinstance(value, np.ndarray) else plain
+    section = known if key in known else section
+    section[key] = value
     if value is None:
-        del held[key]
+        del section[key]
     with pytest.raises(Unfit) as refused:
         read(Packed(plain, known, arrays))
-    assert str(refused.value).startswith(told)
+    assert str(refused.value).startswith(message)
 
 
 # --- one value -----------------------------------------------------------------------------------
@@ -224,8 +224,8 @@ def value_of(hint: Any, value: Any) -> Any:
     """A field `v` of this type, of a file that says this of it."""
     record: Any = make_dataclass("Record", [("v", hint)])
     in_file = {"v": value}
-    kept = Packed(arrays=in_file) if isinstance(value, np.ndarray) else Packed(in_file)
-    return unpacked(record, kept, names=("a", "b"), count=7).v
+    files = Packed(arrays=in_file) if isinstance(value, np.ndarray) else Packed(in_file)
+    return unpacked(record, files, names=("a", "b"), count=7).v
 
 
 FITS: list[tuple[Any, Any, Any]] = [
@@ -287,27 +287,27 @@ INSIDE: list[tuple[Any, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("hint", "value", "found"), FITS, ids=range(len(FITS)))
-def test_what_fits_is_given_back(hint: Any, value: Any, found: Any) -> None:
-    assert value_of(hint, value) == found
-    assert type(value_of(hint, value)) is type(found)
+@pytest.mark.parametrize(("hint", "value", "expected"), FITS, ids=range(len(FITS)))
+def test_what_fits_is_given_back(hint: Any, value: Any, expected: Any) -> None:
+    assert value_of(hint, value) == expected
+    assert type(value_of(hint, value)) is type(expected)
 
 
 @pytest.mark.parametrize(
-    ("hint", "value", "told"),
-    [*((hint, value, f"v: {told}") for hint, value, told in UNFIT), *INSIDE],
+    ("hint", "value", "message"),
+    [*((hint, value, f"v: {message}") for hint, value, message in UNFIT), *INSIDE],
 )
-def test_what_does_not_fit_is_told_by_its_name(hint: Any, value: Any, told: str) -> None:
+def test_what_does_not_fit_is_told_by_its_name(hint: Any, value: Any, message: str) -> None:
     with pytest.raises(Unfit) as refused:
         value_of(hint, value)
-    assert str(refused.value).startswith(told)
+    assert str(refused.value).startswith(message)
     assert len(str(refused.value)) < 300
 
 
 def test_an_array_that_fits_is_the_same() -> None:
-    own = np.array([[1, 2]], np.float32)
+    array = np.array([[1, 2]], np.float32)
     hint = Annotated[Singles, Shape(None, 2), Range(low=1, high=2, above=0), RISING]
-    assert value_of(hint, own) is own
+    assert value_of(hint, array) is array
 
 
 def test_weights_are_compared_before_a_module_has_memory() -> None:

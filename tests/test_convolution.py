@@ -51,14 +51,14 @@ def plain(x: Tensor, weight: Tensor, bias: Tensor, stride: int, padding: int) ->
     rows, _, height, width = x.shape
     count, _, size, _ = weight.shape
     tall, wide = ((n + 2 * padding - size) // stride + 1 for n in (height, width))
-    found = torch.zeros(rows, count, tall, wide, dtype=x.dtype)
+    output = torch.zeros(rows, count, tall, wide, dtype=x.dtype)
     for r, o, i, j in product(range(rows), range(count), range(tall), range(wide)):
-        found[r, o, i, j] = bias[o]
+        output[r, o, i, j] = bias[o]
         for c, u, v in product(range(x.shape[1]), range(size), range(size)):
             down, across = stride * i + u - padding, stride * j + v - padding
             if 0 <= down < height and 0 <= across < width:
-                found[r, o, i, j] += weight[o, c, u, v] * x[r, c, down, across]
-    return found
+                output[r, o, i, j] += weight[o, c, u, v] * x[r, c, down, across]
+    return output
 
 
 # --- the book's numbers ------------------------------------------------------------------------
@@ -95,8 +95,8 @@ def test_pooling_takes_the_largest_or_the_mean_of_each_square() -> None:
 @pytest.mark.parametrize(("stride", "padding", "expected"), [(1, 0, 3), (2, 0, 2), (2, 1, 3)])
 def test_sizes(stride: int, padding: int, expected: int) -> None:
     assert places(4, 2, stride, padding) == expected
-    found = Convolution(1, 5, 2, stride, padding)(torch.zeros(7, 1, 4, 4))
-    assert found.shape == (7, 5, expected, expected)
+    outputs = Convolution(1, 5, 2, stride, padding)(torch.zeros(7, 1, 4, 4))
+    assert outputs.shape == (7, 5, expected, expected)
 
 
 # --- laws --------------------------------------------------------------------------------------
@@ -118,8 +118,8 @@ def test_a_convolution_is_its_equation_and_that_of_torch(
     assert torch.equal(layer(x), theirs)
     assert layer.shape(2, 4, 4 + extra) == theirs.shape[1:]
     assert gradcheck(layer, (x,))
-    own = list(layer.parameters())
-    assert gradcheck(lambda *_: layer(x), own)
+    parameters = list(layer.parameters())
+    assert gradcheck(lambda *_: layer(x), parameters)
 
 
 @pytest.mark.parametrize("kind", ["max", "mean"])
@@ -151,7 +151,7 @@ def test_a_description_is_its_layers() -> None:
     ]
     blocks = ConvolutionBlocks(3, "4 8x5/2 mean", norm="none").eval()
     x = torch.randn(2, 3, 10, 12)
-    first, second = (own for own in blocks.layers if isinstance(own, Convolution))
+    first, second = (layer for layer in blocks.layers if isinstance(layer, Convolution))
     y = functional.conv2d(x, first.weight, first.bias, padding=1).relu()
     y = functional.conv2d(y, second.weight, second.bias, 2, 2).relu()
     assert_close(blocks(x), functional.avg_pool2d(y, 2))
@@ -219,10 +219,10 @@ def test_an_encoder_sees_its_field_and_nothing_of_padding(dilated: bool) -> None
     x = torch.randn(40, 1, 2, dtype=torch.float64, requires_grad=True)
     y, final = encoder(x, torch.tensor([40]))
     assert_close(final, y[-1])
-    (seen,) = torch.autograd.grad(y[20, 0, 0], x)
-    there = seen.abs().sum((1, 2)).nonzero()[:, 0]
-    assert int(there.min()) == 20 - field // 2
-    assert int(there.max()) == 20 + field // 2
+    (gradient,) = torch.autograd.grad(y[20, 0, 0], x)
+    steps = gradient.abs().sum((1, 2)).nonzero()[:, 0]
+    assert int(steps.min()) == 20 - field // 2
+    assert int(steps.max()) == 20 + field // 2
     rows = torch.randn(9, 3, 2, dtype=torch.float64)
     lengths = torch.tensor([9, 4, 0])
     spoiled = rows.clone()
@@ -239,9 +239,9 @@ def test_layers_gradcheck_and_go_on() -> None:
     layers = GatedConvolutions(3, 2, 3, dilated=True, causal=True).double().eval()
     x = torch.randn(5, 2, 3, dtype=torch.float64, requires_grad=True)
     assert gradcheck(lambda x: layers(x, torch.tensor([5, 2])), (x,))
-    y, kept = layers.go_on(x, layers.begin(2))
+    y, state = layers.go_on(x, layers.begin(2))
     assert_close(y, layers(x, torch.tensor([5, 5])))
-    assert [own.shape for own in kept] == [(2, 2, 3), (2, 4, 3)]
+    assert [tensor.shape for tensor in state] == [(2, 2, 3), (2, 4, 3)]
 
 
 # --- messages ----------------------------------------------------------------------------------
@@ -282,9 +282,12 @@ def test_messages() -> None:
     assert str(steps.value) == (
         "SequenceConvolution: expected x of shape (time, batch, 3), got (5, 2, 4)"
     )
-    for given, told in (({"layers": 0}, "layers: expected"), ({"dropout": 1.0}, "dropout: exp")):
-        with pytest.raises(OptionError, match=told):
-            GatedConvolutions(**{"width": 2, "layers": 1, "size": 2, **given})  # type: ignore[arg-type]
+    for overrides, message in (
+        ({"layers": 0}, "layers: expected"),
+        ({"dropout": 1.0}, "dropout: exp"),
+    ):
+        with pytest.raises(OptionError, match=message):
+            GatedConvolutions(**{"width": 2, "layers": 1, "size": 2, **overrides})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("word", ["0", "32x0", "pool", "3x3x3", "max0", "-4", "8/0", "mean/"])

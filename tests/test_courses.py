@@ -30,11 +30,11 @@ ELSEWHERE = ("demo",)
 
 
 def commands(item: str) -> list[str]:
-    return [own for own in re.findall(r"`([^`]+)`", item) if own.startswith("ensue ")]
+    return [command for command in re.findall(r"`([^`]+)`", item) if command.startswith("ensue ")]
 
 
-SHORT = [own for item in ITEMS if LONG not in item for own in commands(item)]
-TAKE_MINUTES = [own for item in ITEMS if LONG in item for own in commands(item)]
+SHORT = [command for item in ITEMS if LONG not in item for command in commands(item)]
+TAKE_MINUTES = [command for item in ITEMS if LONG in item for command in commands(item)]
 FIGURES = {
     # chapter: figures that its items must name between them
     "Learning as optimisation": {*map(str, range(1, 4)), "5a", "5b", "6", "7"},
@@ -47,8 +47,8 @@ FIGURES = {
 
 def test_every_item_has_a_command() -> None:
     assert [item for item in ITEMS if not commands(item)] == []
-    assert {shlex.split(own)[1] for item in ITEMS for own in commands(item)} <= {*MODULES}
-    assert {shlex.split(own)[1] for own in TAKE_MINUTES} <= {*SHORTER, *ELSEWHERE}
+    assert {shlex.split(command)[1] for item in ITEMS for command in commands(item)} <= {*MODULES}
+    assert {shlex.split(command)[1] for command in TAKE_MINUTES} <= {*SHORTER, *ELSEWHERE}
     assert len(SHORT) > 60
 
 
@@ -56,8 +56,10 @@ def test_every_item_has_a_command() -> None:
 def test_every_figure_has_a_row(chapter: str) -> None:
     text = PAGE.read_text("utf-8").split(f"\n## {chapter}\n")[1].split("\n## ")[0]
     named = re.findall(r"^- (?:§[\d.]+, )?Fig\. (.*?), (?![\dA-D])", text, flags=re.MULTILINE)
-    found = {number for own in named for number in re.findall(r"[A-D]?\.?\d[\d.]*[ab]?", own)}
-    assert {own.strip(".") for own in found} >= FIGURES[chapter]
+    numbers = {
+        number for sentence in named for number in re.findall(r"[A-D]?\.?\d[\d.]*[ab]?", sentence)
+    }
+    assert {number.strip(".") for number in numbers} >= FIGURES[chapter]
 
 
 @pytest.fixture(scope="module")
@@ -81,11 +83,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     vectors = "".join(f'{{"input": [{k}, 1.5], "target": "word {k % 3}"}}\n' for k in range(40))
     (place / "captions.jsonl").write_text(vectors)
     settings = {"family": "both", "layers": 1, "hidden_size": 4, "embedding_size": 4, "columns": 2}
-    kept = [f"--set=model.{key}={value}" for key, value in settings.items()]
+    overrides = [f"--set=model.{key}={value}" for key, value in settings.items()]
     before = Path.cwd()
     os.chdir(place)
     try:
-        words = ["corpus.txt", "--task", "language", "--run", "words", "--epochs", "1", *kept]
+        words = ["corpus.txt", "--task", "language", "--run", "words", "--epochs", "1", *overrides]
         with pytest.raises(SystemExit) as ending:
             cli.main(["train", *words, "--set=text.min_count=1", "--quiet"])
         assert ending.value.code == 0
@@ -100,7 +102,7 @@ def ensue(
 ) -> Ensue:
     """The lab, which takes seconds, has run already."""
     shutil.copytree(made, tmp_path / "course")
-    monkeypatch.setattr("ensue.study.foundations.lab.run_lab", lambda *given: lab())
+    monkeypatch.setattr("ensue.study.foundations.lab.run_lab", lambda *arguments: lab())
     return commands_in(tmp_path / "course", capsys, monkeypatch)
 
 
@@ -119,7 +121,7 @@ def test_commands_run(command: str, ensue: Ensue) -> None:
     [("Fig. 6.2", 12), ("the letters L and T", 5), ("Fig. 6.4", -3), ("softmax of three", 4.15)],
 )
 def test_worked_examples_have_their_numbers(begins: str, value: float, ensue: Ensue) -> None:
-    (item,) = [own for own in ITEMS if own.startswith(begins)]
+    (item,) = [item for item in ITEMS if item.startswith(begins)]
     _, out, _ = ensue(*shlex.split(commands(item)[0])[1:])
     result = out.strip().splitlines()[-1].split()[-2]
     assert float(result.replace("−", "-")) == pytest.approx(value, abs=0.01)

@@ -64,5 +64,5 @@ def test_rows_of_unequal_length_end_with_their_own_last_label() -> None:
     for row, length in enumerate(lengths):
         every = product(range(LABELS), repeat=length)
         partition = math.log(sum(math.exp(score(made, y[:length, row], one)) for one in every))
-        given = score(made, y[:length, row], tuple(targets[:length, row].tolist()))
-        assert costs[row] == pytest.approx(partition - given, rel=1e-9)
+        score_of_row = score(made, y[:length, row], tuple(targets[:length, row].tolist()))
+        assert costs[row] == pytest.approx(partition - score_of_row, rel=1e-9)

@@ -17,8 +17,8 @@ LENGTHS = st.lists(st.integers(0, 400), max_size=60)
 REVIEWS = np.random.default_rng(0).lognormal(5.2, 0.7, 25_000).astype(np.int64)
 
 
-def plan(found: list[np.ndarray]) -> list[list[int]]:
-    return [rows.tolist() for rows in found]
+def plan(batches_of_rows: list[np.ndarray]) -> list[list[int]]:
+    return [rows.tolist() for rows in batches_of_rows]
 
 
 @pytest.mark.parametrize("kind", ["training", "evaluation"])
@@ -27,11 +27,11 @@ def test_every_row_stands_in_one_batch_and_no_batch_is_too_large(
     kind: str, lengths: list[int], budget: int, most_rows: int | None
 ) -> None:
     if kind == "training":
-        found = plan(batches(lengths, budget, 1, 2, most_rows=most_rows))
+        batch_plan = plan(batches(lengths, budget, 1, 2, most_rows=most_rows))
     else:
-        found = plan(evaluation_batches(lengths, budget, most_rows=most_rows))
-    assert sorted(row for rows in found for row in rows) == list(range(len(lengths)))
-    for rows in found:
+        batch_plan = plan(evaluation_batches(lengths, budget, most_rows=most_rows))
+    assert sorted(row for rows in batch_plan for row in rows) == list(range(len(lengths)))
+    for rows in batch_plan:
         assert len(rows) <= (most_rows or len(lengths))
         longest = max(max(lengths[row] for row in rows), 1)
         assert len(rows) * longest <= budget or len(rows) == 1
@@ -39,10 +39,10 @@ def test_every_row_stands_in_one_batch_and_no_batch_is_too_large(
 
 @given(LENGTHS, st.integers(1, 2000))
 def test_evaluation_batches_are_sorted_and_full(lengths: list[int], budget: int) -> None:
-    found = plan(evaluation_batches(lengths, budget))
-    ordered = [lengths[row] for rows in found for row in rows]
+    batch_plan = plan(evaluation_batches(lengths, budget))
+    ordered = [lengths[row] for rows in batch_plan for row in rows]
     assert ordered == sorted(ordered)
-    for rows, after in pairwise(found):  # one more row would be too many
+    for rows, after in pairwise(batch_plan):  # one more row would be too many
         assert (len(rows) + 1) * max(lengths[after[0]], 1) > budget
 
 
@@ -64,10 +64,10 @@ def test_the_order_of_batches_follows_no_length() -> None:
 
 
 def test_rows_of_like_length_meet_and_little_is_padding() -> None:
-    found = batches(REVIEWS, 8000, 0, 0)
-    area = sum(len(rows) * REVIEWS[rows].max() for rows in found)
+    batch_rows = batches(REVIEWS, 8000, 0, 0)
+    area = sum(len(rows) * REVIEWS[rows].max() for rows in batch_rows)
     assert REVIEWS.sum() / area > 0.9
-    assert all(len(rows) * REVIEWS[rows].max() <= 8000 or len(rows) == 1 for rows in found)
+    assert all(len(rows) * REVIEWS[rows].max() <= 8000 or len(rows) == 1 for rows in batch_rows)
     chosen = np.random.default_rng(0).permutation(len(REVIEWS))[:16000].reshape(-1, 32)
     unsorted = REVIEWS[chosen].sum() / (32 * REVIEWS[chosen].max(1).sum())
     assert unsorted < 0.5  # what the same would cost without

@@ -153,7 +153,8 @@ def test_lengths_empty_rows_and_lost_letters() -> None:
     assert warned(report, "empty") == [("2 of 104 rows of train have no text", ())]
     assert warned(report, "damage") == [
         (
-            "1 of 104 rows of train hold U+FFFD, the sign of letters lost in an earlier conversion",
+            "1 of 104 rows of train contain U+FFFD, the mark of characters lost in an "
+            "earlier conversion",
             (),
         )
     ]
@@ -209,18 +210,18 @@ def test_what_has_no_text_is_a_series_or_a_table() -> None:
     report = check({"train": ["wide.csv"]}, ReadOptions())
     assert (report.ok, report.as_json()["text"], report.as_json()["label"]) == (True, None, None)
     assert report.columns["date"] == "dates"
-    told = report.as_text()
-    assert "read as a series\n  date: a series of 28 steps, a step each day" in told
-    assert "warning" not in told
-    assert "1 empty cell in sales" in told
+    text = report.as_text()
+    assert "read as a series\n  date: a series of 28 steps, a step each day" in text
+    assert "warning" not in text
+    assert "1 empty cell in sales" in text
     shops = "".join(
         f"{day},{shop},{'' if k == 9 else k + 0.5}\n" for shop in "ab" for k, day in enumerate(days)
     )
     Path("panel.csv").write_text(f"date,shop,sales\n{shops}")
-    told = check({"train": ["panel.csv"]}, ReadOptions()).as_text()
-    assert "date: 2 series by shop, of up to 28 rows each\n  2 empty cells in sales" in told
-    assert "warning" not in told
-    assert re.search(r"train +56 +0 +– +0 ", told)  # no count of empty texts: no text is empty
+    text = check({"train": ["panel.csv"]}, ReadOptions()).as_text()
+    assert "date: 2 series by shop, of up to 28 rows each\n  2 empty cells in sales" in text
+    assert "warning" not in text
+    assert re.search(r"train +56 +0 +– +0 ", text)  # no count of empty texts: no text is empty
     customers = "".join(f"{20 + k % 9},{'ab'[k % 2]},{'ny'[k % 5 == 0]}\n" for k in range(40))
     Path("churn.csv").write_text(f"age,plan,churn\n{customers}")
     assert "text:" not in check({"train": ["churn.csv"]}, ReadOptions()).as_text()
@@ -248,9 +249,9 @@ def test_the_fields_are_guessed_or_named() -> None:
 
 def test_a_check_is_a_block_of_a_notebook() -> None:
     table("train.tsv", [(f"<b>text</b> {k}", "good" if k % 3 else "bad") for k in range(12)])
-    shown = words(check_page(check({"train": ["train.tsv"]}, ReadOptions())._repr_html_()))
-    assert "no problems" in shown
-    assert "good 8 66.7 %" in shown
+    page_words = words(check_page(check({"train": ["train.tsv"]}, ReadOptions())._repr_html_()))
+    assert "no problems" in page_words
+    assert "good 8 66.7 %" in page_words
 
 
 def test_the_screen_of_check() -> None:
@@ -321,12 +322,14 @@ def test_show_reads_once_for_rows_and_tokens(monkeypatch: pytest.MonkeyPatch) ->
     table("a.tsv", [("one two", "1"), ("three", "2")])
     opened: list[object] = []
     plain = show_module.read
-    monkeypatch.setattr(show_module, "read", lambda *own: (opened.append(own), plain(*own))[1])
-    found = Preview.of("a.tsv", ReadOptions(), 5)
-    assert "the first 2 rows" in found.as_text()
-    assert found.tokens().splitlines()[1:] == ["      2  one·two", "      1  three"]
+    monkeypatch.setattr(
+        show_module, "read", lambda *arguments: (opened.append(arguments), plain(*arguments))[1]
+    )
+    preview = Preview.of("a.tsv", ReadOptions(), 5)
+    assert "the first 2 rows" in preview.as_text()
+    assert preview.tokens().splitlines()[1:] == ["      2  one·two", "      1  three"]
     assert len(opened) == 1
-    assert found.tokens("label").startswith("as tokens (label,")
+    assert preview.tokens("label").startswith("as tokens (label,")
     assert len(opened) == 2
 
 
@@ -422,7 +425,9 @@ def test_rows_without_a_label_are_problems() -> None:
     for file, lines in (("a.csv", (3, 4)), ("a.jsonl", (2,))):
         report = check({"train": [file]}, ReadOptions(), label="label")
         reason = "label: expected a label, got nothing: fill it in"
-        assert [str(own) for own in report.problems] == [f"{file}:{n}: {reason}" for n in lines]
+        assert [str(problem) for problem in report.problems] == [
+            f"{file}:{n}: {reason}" for n in lines
+        ]
         assert (report.ok, report.parts[0].rejected) == (False, len(lines))
 
 
@@ -438,8 +443,8 @@ def test_another_delimiter_is_suggested(delimiter: str, name: str, option: str) 
     rows = ["text,label", "a, b,x", "c,y"]
     content = "\n".join(delimiter.join(row.rsplit(",", 1)) for row in rows)
     assert refused("a.csv", content, ReadOptions()) == (
-        f"a.csv:1: with a comma between columns there is one, {f'text{delimiter}label'!r}, with a "
-        f"{name} in it: use {option} (--delimiter ',' if it is one)"
+        f"a.csv:1: with a comma as the delimiter there is one column, {f'text{delimiter}label'!r}, "
+        f"with a {name} in it: use {option} (--delimiter ',' if it really is one)"
     )
     bare = content.partition("\n")[2].replace(", ", " ")
     assert f"use {option}" in refused("a.csv", bare, ReadOptions(header=("text", "label")))
@@ -472,7 +477,7 @@ def test_a_label_repeats_and_is_not_always_the_same() -> None:
     roles = check({"train": ["a.csv"]}, ReadOptions()).roles
     assert roles is not None
     assert roles[:3] == ("said", "kind", True)
-    Path("b.csv").write_text("\n".join(["label,said,stars", *(own[:-2] for own in lines[:10])]))
+    Path("b.csv").write_text("\n".join(["label,said,stars", *(line[:-2] for line in lines[:10])]))
     sorted_by = check({"train": ["b.csv"]}, ReadOptions()).roles
     assert sorted_by is not None
     assert sorted_by[:3] == ("said", "stars", True)
@@ -485,8 +490,8 @@ def test_a_label_repeats_and_is_not_always_the_same() -> None:
 def test_problems_that_are_alike_are_told_together() -> None:
     lines = ["a,b,c\n" if k % 2 else "a\n" for k in range(58)]
     Path("a.csv").write_text("text,label\nx,1\ny,2\n" + "".join(lines))
-    told = check({"train": ["a.csv"]}, ReadOptions()).as_text().splitlines()
-    assert told[-9:] == [
+    report_lines = check({"train": ["a.csv"]}, ReadOptions()).as_text().splitlines()
+    assert report_lines[-9:] == [
         "58 problems",
         "  a.csv:4: expected 2 columns, found 1 (missing comma?)",
         "  a.csv:5: expected 2 columns, found 3 (unquoted comma?)",

@@ -76,7 +76,7 @@ FILES = {
     "a.label": (LABELLED, [{"text": "How did it end ?", "label": "DESC:manner"},
                            {"text": "Where is it ?", "label": "LOC:city"}]),
     "a.json": (json.dumps(OBJECTS, indent=1), OBJECTS),
-    "a.jsonl": ("".join(json.dumps(own) + "\n" for own in OBJECTS), OBJECTS),
+    "a.jsonl": ("".join(json.dumps(row) + "\n" for row in OBJECTS), OBJECTS),
 }  # fmt: skip
 
 
@@ -111,15 +111,15 @@ def test_fasttext_is_recognised_by_most_of_its_first_lines(tmp_path: Path) -> No
 
 def test_lines_of_fasttext_need_no_label_where_none_is_asked_for(tmp_path: Path) -> None:
     path = written(tmp_path / "a.txt", "they won\n__label__news it rained\n")
-    found = fields_of(path, format="fasttext", columns=("text",))
-    assert [own["text"] for own in found] == ["they won", "it rained"]
+    fields = fields_of(path, format="fasttext", columns=("text",))
+    assert [row["text"] for row in fields] == ["they won", "it rained"]
 
 
 def test_what_training_makes_of_several_labels(tmp_path: Path) -> None:
     several = written(tmp_path / "several.txt", FASTTEXT * 3)
-    found = infer({"train": [str(several)]}, None, []).config
-    assert (found.task, found.data.text, found.data.label) == ("classify", "text", "label")
-    assert found.model.table()["several"]
+    config = infer({"train": [str(several)]}, None, []).config
+    assert (config.task, config.data.text, config.data.label) == ("classify", "text", "label")
+    assert config.model.table()["several"]
     one = written(tmp_path / "one.txt", "__label__a x\n__label__b y\n")
     assert not infer({"train": [str(one)]}, None, []).config.model.table()["several"]
 
@@ -142,8 +142,8 @@ def test_a_list_of_json_in_any_layout(tmp_path: Path, indent: int | None) -> Non
 
 def test_kinds_in_a_list_of_json(tmp_path: Path) -> None:
     path = written(tmp_path / "a.json", '[{"a": "x"},\n\n{"a": 1}]')
-    told = "a.json:2: field 'a': expected text as in row 1, got a number (line 3)"
-    assert outcome(path, columns=("a",))[1] == [told]
+    message = "a.json:2: field 'a': expected text as in row 1, got a number (line 3)"
+    assert outcome(path, columns=("a",))[1] == [message]
 
 
 @pytest.mark.parametrize(
@@ -234,17 +234,17 @@ UNUSED = {
 @pytest.mark.parametrize("what", UNUSED)
 def test_what_nobody_uses_takes_no_row_away(tmp_path: Path, what: str) -> None:
     objects = [{**OBJECTS[k % 2], "more": UNUSED[what]} for k in range(4)]
-    path = written(tmp_path / "a.jsonl", "".join(json.dumps(own) + "\n" for own in objects))
-    found = infer({"train": [str(path)]}, None, []).config
-    assert (found.task, found.data.text, found.data.label) == ("classify", "text", "label")
-    rows = gather([path], found.data.read_options())
+    path = written(tmp_path / "a.jsonl", "".join(json.dumps(row) + "\n" for row in objects))
+    config = infer({"train": [str(path)]}, None, []).config
+    assert (config.task, config.data.text, config.data.label) == ("classify", "text", "label")
+    rows = gather([path], config.data.read_options())
     assert [row.fields for row in rows] == OBJECTS * 2, "and it is not held"
 
 
 def test_fields_of_other_kinds_are_no_fault_of_a_check(tmp_path: Path, ensue: Ensue) -> None:
     more = [{"id": 1}, None, "a", [1], 2.5, {"id": 2}]
-    objects = [{**OBJECTS[k % 2], "more": own} for k, own in enumerate(more)]
-    written(tmp_path / "a.jsonl", "".join(json.dumps(own) + "\n" for own in objects))
+    objects = [{**OBJECTS[k % 2], "more": value} for k, value in enumerate(more)]
+    written(tmp_path / "a.jsonl", "".join(json.dumps(row) + "\n" for row in objects))
     code, out, _ = ensue("data", "check", "a.jsonl", "--json")
     assert (code, json.loads(out)["parts"]["train"]["rows"]) == (0, 6)
     code, out, err = ensue("data", "show", "a.jsonl", "--rows", "6")
@@ -254,31 +254,31 @@ def test_fields_of_other_kinds_are_no_fault_of_a_check(tmp_path: Path, ensue: En
 
 @pytest.mark.parametrize("verb", ["check", "show", "train"])
 def test_an_object_that_is_used_is_named(tmp_path: Path, ensue: Ensue, verb: str) -> None:
-    objects = [{**own, "meta": {"title": "x"}} for own in OBJECTS]
+    objects = [{**row, "meta": {"title": "x"}} for row in OBJECTS]
     written(tmp_path / "a.json", json.dumps(objects))
     words = ["train", "a.json", "--run", "run"] if verb == "train" else ["data", verb, "a.json"]
     code, out, err = ensue(*words, "--text", "meta")
-    told = (
+    message = (
         "a.json:1: field 'meta': expected text, numbers or lists of them, got an object: write "
         "what you need of it as a field of its own"
     )
-    assert (code, told in out + err) == (2, True)
+    assert (code, message in out + err) == (2, True)
 
 
 def test_a_row_that_holds_nothing_is_a_fault(tmp_path: Path) -> None:
     path = written(tmp_path / "a.jsonl", '{"a": {}}\n{}\n{"a": "x"}\n')
-    told = "expected an object with text, numbers or lists of them, got none of these"
-    assert outcome(path)[1] == [f"a.jsonl:1: {told}", f"a.jsonl:2: {told}"]
+    message = "expected an object with text, numbers or lists of them, got none of these"
+    assert outcome(path)[1] == [f"a.jsonl:1: {message}", f"a.jsonl:2: {message}"]
 
 
 def test_a_field_that_few_rows_have_is_no_text_and_no_label(tmp_path: Path) -> None:
     rows = [{"said": f"{k} words", "kind": "ab"[k % 2]} for k in range(20)]
     rows[3] |= {"text": "a remark of some length", "label": "rare"}
-    path = written(tmp_path / "a.jsonl", "".join(json.dumps(own) + "\n" for own in rows))
-    found = infer({"train": [str(path)]}, None, []).config.data
-    assert (found.text, found.label) == ("said", "kind")
-    found = infer({"train": [str(path)], "label": "label"}, None, []).config.data
-    assert (found.text, found.label) == ("said", "label"), "one that was named may be anywhere"
+    path = written(tmp_path / "a.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    data = infer({"train": [str(path)]}, None, []).config.data
+    assert (data.text, data.label) == ("said", "kind")
+    data = infer({"train": [str(path)], "label": "label"}, None, []).config.data
+    assert (data.text, data.label) == ("said", "label"), "one that was named may be anywhere"
 
 
 def test_all_columns_of_a_series_are_used(tmp_path: Path) -> None:
@@ -296,44 +296,44 @@ def table_rows() -> list[dict[str, Any]]:
 @pytest.mark.parametrize("ending", ["jsonl", "json", "parquet"])
 def test_others_are_kept_beside_the_columns_that_are_needed(tmp_path: Path, ending: str) -> None:
     path, rows = tmp_path / f"a.{ending}", table_rows()
-    nested = [{**own, "meta": {"id": 1}} for own in rows]
+    nested = [{**row, "meta": {"id": 1}} for row in rows]
     if ending == "parquet":
         pyarrow = pytest.importorskip("pyarrow")
         table = pyarrow.Table.from_pylist(nested)
         pytest.importorskip("pyarrow.parquet").write_table(table, path)
     else:
-        lines = "".join(json.dumps(own) + "\n" for own in nested)
+        lines = "".join(json.dumps(row) + "\n" for row in nested)
         written(path, lines if ending == "jsonl" else json.dumps(nested))
     assert fields_of(path, columns=("y",), others=True) == rows
-    assert fields_of(path, columns=("y",)) == [{"y": own["y"]} for own in rows]
-    assert fields_of(path, used=("y", "z")) == [{"y": own["y"]} for own in rows]
+    assert fields_of(path, columns=("y",)) == [{"y": row["y"]} for row in rows]
+    assert fields_of(path, used=("y", "z")) == [{"y": row["y"]} for row in rows]
 
 
 def test_a_table_of_json_is_learned_from(tmp_path: Path, ensue: Ensue) -> None:
     """From all its columns; null is an empty cell."""
-    written(tmp_path / "a.jsonl", "".join(json.dumps(own) + "\n" for own in table_rows()))
-    settings = [f"--set={own}" for own in ("train.epochs=1", "model.missing=indicator")]
+    written(tmp_path / "a.jsonl", "".join(json.dumps(row) + "\n" for row in table_rows()))
+    settings = [f"--set={setting}" for setting in ("train.epochs=1", "model.missing=indicator")]
     code, _, err = ensue("train", "a.jsonl", "--label", "y", "--run", "run", "--quiet", *settings)
     assert code == 0, err
     columns = json.loads((tmp_path / "run/model/model.json").read_text())["columns"]
-    assert [own["name"] for own in columns["numbers"]] == ["a", "b"]
+    assert [column["name"] for column in columns["numbers"]] == ["a", "b"]
 
 
 # --- files of other programs ------------------------------------------------------------
 
 
 def zipped(*names: str) -> bytes:
-    held = io.BytesIO()
-    with zipfile.ZipFile(held, "w") as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
         for name in names:
             archive.writestr(name, b"x" * 100)
-    return held.getvalue()
+    return buffer.getvalue()
 
 
 def array_bytes() -> bytes:
-    held = io.BytesIO()
-    np.save(held, np.zeros(3))
-    return held.getvalue()
+    buffer = io.BytesIO()
+    np.save(buffer, np.zeros(3))
+    return buffer.getvalue()
 
 
 ODS = "mimetypeapplication/vnd.oasis.opendocument.spreadsheet"
@@ -359,12 +359,16 @@ FOREIGN = {  # what it is, the bytes, and what the advice names
 @pytest.mark.parametrize("name", FOREIGN)
 def test_a_file_of_another_program_gets_the_sentence_that_helps(tmp_path: Path, name: str) -> None:
     what, content, advice = FOREIGN[name]
-    for own, given in {name: "auto", "renamed.csv": "auto", "other.txt": "text"}.items():
-        path = written(tmp_path / own, content)
-        told = refused(path, format=given)
-        assert told.startswith(f"{path}: this is {what}, which is not read: ")
-        csv = "rows.csv" if own == "renamed.csv" else f"{path.stem}.csv"
-        assert advice.format(path).replace("a.csv", csv) in told
+    for file_name, format_name in {
+        name: "auto",
+        "renamed.csv": "auto",
+        "other.txt": "text",
+    }.items():
+        path = written(tmp_path / file_name, content)
+        message = refused(path, format=format_name)
+        assert message.startswith(f"{path}: this is {what}, which is not read: ")
+        csv = "rows.csv" if file_name == "renamed.csv" else f"{path.stem}.csv"
+        assert advice.format(path).replace("a.csv", csv) in message
 
 
 def test_names_of_other_programs_with_other_bytes(tmp_path: Path) -> None:
@@ -398,7 +402,10 @@ def test_commands_say_the_same(tmp_path: Path, ensue: Ensue) -> None:
 
 
 def test_a_format_says_whether_its_first_line_may_name_columns() -> None:
-    assert {own.name for own in formats() if own.header} == {"csv", "tsv"}
+    assert {format_known.name for format_known in formats() if format_known.header} == {
+        "csv",
+        "tsv",
+    }
     assert format_named("csv").endings == (".csv",)
 
 
@@ -409,9 +416,9 @@ def test_commands_know_the_new_formats(tmp_path: Path, ensue: Ensue) -> None:
     for name, (content, expected) in FILES.items():
         written(tmp_path / name, content)
         code, out, _ = ensue("data", "check", name, "--json")
-        found = json.loads(out)
-        assert (code, found["parts"]["train"]["rows"]) == (0, len(expected))
-        assert (found["text"], found["label"]) == ("text", "label")
+        report = json.loads(out)
+        assert (code, report["parts"]["train"]["rows"]) == (0, len(expected))
+        assert (report["text"], report["label"]) == ("text", "label")
         code, out, _ = ensue("data", "show", name)
         assert code == 0
         assert str(expected[0]["text"]) in out

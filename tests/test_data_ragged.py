@@ -27,8 +27,8 @@ def test_rows_come_back(rows: list[list[int]]) -> None:
 def test_taking_and_padding_are_the_rows_one_by_one(rows: list[list[int]], data) -> None:
     ragged = Ragged.of(rows, np.int64)
     chosen = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=5))
-    taken = ragged.take(chosen)
-    assert [taken.row(k).tolist() for k in range(len(taken))] == [rows[k] for k in chosen]
+    rows_taken = ragged.take(chosen)
+    assert [rows_taken.row(k).tolist() for k in range(len(rows_taken))] == [rows[k] for k in chosen]
     padded = ragged.padded(chosen, fill=-1)
     assert padded.shape == (max((len(rows[k]) for k in chosen), default=0), len(chosen))
     for column, k in zip(padded.T.tolist(), chosen, strict=True):
@@ -74,9 +74,9 @@ def test_every_change_changes_the_fingerprint(change: str) -> None:
 
 def test_the_fingerprint_is_that_of_values_not_of_memory() -> None:
     label = np.array([0, 9, 1, 9])[::2]
-    told = {"text": columns()["text"], "label": label}
-    assert fingerprint(told) == fingerprint(columns())
-    turned = {**told, "label": label.astype(">i8")}
+    table = {"text": columns()["text"], "label": label}
+    assert fingerprint(table) == fingerprint(columns())
+    turned = {**table, "label": label.astype(">i8")}
     assert fingerprint(turned) == fingerprint(columns())
     assert len(fingerprint({})) == 64
 

@@ -382,13 +382,13 @@ def test_gathering_is_strict_or_skips(tmp_path: Path) -> None:
     strict = gather([sound, faulty], ReadOptions())
     with pytest.raises(DataError) as error:
         list(strict)
-    told = [
+    messages = [
         f"  {faulty}:{2 * k + 3}: expected 2 columns, found 3 (unquoted comma?)" for k in range(3)
     ]
     assert str(error.value) == "\n".join(
         [
             f"33 problems in {sound}, {faulty}",
-            *told,
+            *messages,
             "    and 30 more like it",
             "Fix the lines, or use --skip-bad to leave them out.",
         ]
@@ -411,8 +411,8 @@ def test_gathering_needs_a_row(tmp_path: Path) -> None:
     with pytest.raises(DataError) as error:
         list(gather([faulty], ReadOptions(), skip_bad=True))
     assert str(error.value) == (
-        f"1 problem in {faulty}\n  {faulty}:2: expected 2 columns, found 1 (missing comma?)\n"
-        "No sound row is left to work with."
+        f"1 problem in {faulty}\n  {faulty}:2: expected 2 columns, found 1 (missing "
+        "comma?)\nNo valid row is left."
     )
 
 

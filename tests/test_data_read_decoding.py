@@ -80,7 +80,7 @@ def test_pieces_do_not_show(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "kept", "problems"),
+    ("content", "texts", "problems"),
     [
         (
             "one\ncafé\nthree\n".encode("latin-1"),
@@ -152,9 +152,9 @@ def test_pieces_do_not_show(file: Path) -> None:
     ],
     ids=["latin-1", "C1", "damaged", "NUL", "utf-16", "utf-32", "no mark", "Mac", "CR", "empty"],
 )
-def test_never_silent(file: Path, content: bytes, kept: list[str], problems: list[str]) -> None:
+def test_never_silent(file: Path, content: bytes, texts: list[str], problems: list[str]) -> None:
     file.write_bytes(content)
-    assert outcome(file) == (kept, problems)
+    assert outcome(file) == (texts, problems)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "gb18030"])
@@ -164,12 +164,12 @@ def test_a_mark_inside_a_line_is_named(file: Path, encoding: str) -> None:
     file.write_bytes(f"{before}\ufeffzwei\ndrei\ufeff\nvier\n".encode(encoding))
     first = len(before.encode(encoding))
     last = len(f"{before}\ufeffzwei\ndrei".encode(encoding))
-    told = "were files joined? Remove it"
+    advice = "were files joined? Remove it"
     assert outcome(file, ReadOptions(encoding=encoding)) == (
         ["eins", "vier"],
         [
-            f"a.txt:2: a byte order mark at byte {first}: {told}",
-            f"a.txt:3: a byte order mark at byte {last}: {told}",
+            f"a.txt:2: a byte order mark at byte {first}: {advice}",
+            f"a.txt:3: a byte order mark at byte {last}: {advice}",
         ],
     )
 
@@ -238,8 +238,8 @@ def test_a_gzip_file_cut_anywhere_is_told(tmp_path: Path) -> None:
         assert texts == lines[: len(texts)]
         line = len(texts) + 1
         assert problems == [
-            f"a.txt.gz:{line}: the gzip data is cut off at byte {end}: the file is not whole, "
-            "copy it again"
+            f"a.txt.gz:{line}: the gzip data is cut off at byte {end}: the file is "
+            "incomplete, copy it again"
         ]
 
 
@@ -257,7 +257,7 @@ def test_damaged_gzip_is_told(tmp_path: Path) -> None:
     texts, problems = outcome(file)
     assert len(texts) == 1000
     assert problems == [
-        f"a.txt.gz:1001: bytes that are no gzip follow the gzip data at byte {len(packed)}"
+        f"a.txt.gz:1001: the gzip data is followed by other bytes at byte {len(packed)}"
     ]
     file.write_bytes(b"plain text\n")
     assert outcome(file)[1] == [
@@ -300,8 +300,8 @@ def test_a_long_line_is_read_and_a_longer_one_told(file: Path) -> None:
         assert problems == []
         texts, problems = outcome(file, ReadOptions(longest_line=8 << 20))
         assert texts == ["one", "three"]
-        told = "the line is longer than 8 MB and was not read: split it, or raise longest_line"
-        assert problems == [f"a.txt:2: {told}", f"a.txt:4: {told}"]
+        message = "the line is longer than 8 MB and was not read: split it, or raise longest_line"
+        assert problems == [f"a.txt:2: {message}", f"a.txt:4: {message}"]
 
 
 @pytest.mark.parametrize("extra", [-1, 0, 1])

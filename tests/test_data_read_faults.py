@@ -418,35 +418,35 @@ def written(path: Path, lines: list[str], rng: random.Random) -> None:
 @pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
 @pytest.mark.parametrize("share", [0.0, 0.15, 0.6])
 def test_every_fault_is_told_and_nothing_else(form: Format, share: float, tmp_path: Path) -> None:
-    seen = set()
+    faults_seen = set()
     for seed in SEEDS:
         rng = random.Random(f"{form.name} {share} {seed}")
-        lines, expected, kept, name = list(form.head), [], [], ""
+        lines, expected, rows_expected, name = list(form.head), [], [], ""
         for number in range(ROWS):
             row, fields = form.row(rng, number)
             # After an open quote comes a sound row: two such faults could not be told apart.
             if 0 < number < ROWS - 1 and name != "open" and rng.random() < share:
                 name = rng.choice(sorted(form.faults))
-                seen.add(name)
+                faults_seen.add(name)
                 at, reason = form.faults[name](rng, row)
                 expected.append((len(lines) + 1 + at, reason))
             else:
                 name = ""
-                kept.append((len(lines) + 1, fields))
+                rows_expected.append((len(lines) + 1, fields))
             lines += row + form.between
         path = tmp_path / f"{seed}.{form.name}"
         written(path, lines, rng)
         problems: list[Problem] = []
         rows = list(read(path, form.options, problems.append))
-        found = [(p.place.line, p.reason) for p in problems]
-        for (line, reason), (expected_line, start) in zip(found, expected, strict=True):
+        reasons = [(p.place.line, p.reason) for p in problems]
+        for (line, reason), (expected_line, start) in zip(reasons, expected, strict=True):
             assert line == expected_line
             assert reason.startswith(start)
-        assert [row.place.line for row in rows] == [line for line, _ in kept]
-        for row, (_, fields) in zip(rows, kept, strict=True):
+        assert [row.place.line for row in rows] == [line for line, _ in rows_expected]
+        for row, (_, fields) in zip(rows, rows_expected, strict=True):
             assert all(same(row.fields[name], value) for name, value in fields.items())
-        assert len(rows) + sum(p.rejects for p in problems) == len(kept) + len(expected)
-    assert seen == (set(form.faults) if share else set())
+        assert len(rows) + sum(p.rejects for p in problems) == len(rows_expected) + len(expected)
+    assert faults_seen == (set(form.faults) if share else set())
 
 
 # --- parallel text -------------------------------------------------------

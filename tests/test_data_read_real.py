@@ -60,8 +60,8 @@ def test_parallel_text(part: str, rows: int) -> None:
 def test_another_encoding_is_refused_with_the_right_hint() -> None:
     path = DATA / "rt-polarity" / "rt-polarity.neg.gz"
     problems: list[Problem] = []
-    kept = sum(1 for _ in read(path, ReadOptions(format="text"), problems.append))
-    assert kept + len(problems) == 5_331
+    count = sum(1 for _ in read(path, ReadOptions(format="text"), problems.append))
+    assert count + len(problems) == 5_331
     assert str(problems[0]) == (
         f"{path}:32: 0xE9 at byte 3777 is not utf-8; cp1252 reads 'é': use --encoding cp1252 "
         "if that is right"
@@ -71,10 +71,10 @@ def test_another_encoding_is_refused_with_the_right_hint() -> None:
 def test_missing_values_are_told() -> None:
     problems: list[Problem] = []
     path = DATA / "timeseries-small" / "pollution.csv.gz"
-    kept = sum(1 for _ in read(path, ReadOptions(numbers=("pm2.5",)), problems.append))
-    assert kept + len(problems) == 43_824
-    told = "column 'pm2.5': expected a finite number, got 'NA' (a missing value?)"
-    assert {problem.reason for problem in problems} == {told}
+    count = sum(1 for _ in read(path, ReadOptions(numbers=("pm2.5",)), problems.append))
+    assert count + len(problems) == 43_824
+    message = "column 'pm2.5': expected a finite number, got 'NA' (a missing value?)"
+    assert {problem.reason for problem in problems} == {message}
 
 
 @pytest.mark.slow

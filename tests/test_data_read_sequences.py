@@ -39,7 +39,7 @@ def test_a_long_table_gives_sequences_of_vectors(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("at", "line", "kept", "problems"),
+    ("at", "line", "sequences", "problems"),
     [
         (
             1,
@@ -100,9 +100,9 @@ def test_a_long_table_gives_sequences_of_vectors(tmp_path: Path) -> None:
     ],
 )
 def test_a_fault_leaves_its_sequence_out(
-    at: int, line: str, kept: str, problems: list[tuple[int, str, int]], tmp_path: Path
+    at: int, line: str, sequences: str, problems: list[tuple[int, str, int]], tmp_path: Path
 ) -> None:
     lines = [*CLEAN[:at], line, *CLEAN[at + 1 :]]
-    rows, found = long_table(tmp_path / "steps.csv", lines)
-    assert found == problems
-    assert "".join(row.fields["sequence"] for row in rows) == kept
+    rows, problems_found = long_table(tmp_path / "steps.csv", lines)
+    assert problems_found == problems
+    assert "".join(row.fields["sequence"] for row in rows) == sequences

@@ -133,8 +133,8 @@ def test_a_group_is_never_torn(groups: list[int]) -> None:
         split = by_group(map(str, groups), {"a": 0.5, "b": 0.5})
     except DataError:
         return
-    found = [{groups[k] for k in rows.tolist()} for rows in split.values()]
-    assert not found[0] & found[1]
+    groups_of_parts = [{groups[k] for k in rows.tolist()} for rows in split.values()]
+    assert not groups_of_parts[0] & groups_of_parts[1]
 
 
 def test_each_fold_is_tested_once_and_never_trained_on() -> None:
@@ -143,7 +143,9 @@ def test_each_fold_is_tested_once_and_never_trained_on() -> None:
     for train, held_out in pairs:
         assert sorted([*train.tolist(), *held_out.tolist()]) == list(range(1000))
         assert abs(len(held_out) - 1000 / 7) < 3
-    assert sorted(np.concatenate([held for _, held in pairs]).tolist()) == list(range(1000))
+    assert sorted(np.concatenate([test_rows for _, test_rows in pairs]).tolist()) == list(
+        range(1000)
+    )
 
 
 MESSAGES = [
@@ -197,7 +199,9 @@ def test_messages(call, kind: type[EnsueError], message: str) -> None:
 def test_blank_rows_fall_into_all_parts() -> None:
     """Split by their content, which is the same, all of them would fall into one part."""
     blank = [Place("r.csv", line) for line in range(2, 202)]
-    contents = [hashed_content(" " * (own.line % 2), own) for own in blank]
+    contents = [hashed_content(" " * (row.line % 2), row) for row in blank]
     parts = by_hash(contents)
-    assert [140 < len(parts["train"]) < 180, *(len(parts[own]) > 5 for own in parts)] == [True] * 4
+    assert [140 < len(parts["train"]) < 180, *(len(parts[part]) > 5 for part in parts)] == [
+        True
+    ] * 4
     assert hashed_content("a", blank[0]) == "a"  # the content alone, where there is any

@@ -127,10 +127,10 @@ def test_spans_say_where_each_token_stood(name, text: str, lower: bool, nfc: boo
     for token, (first, last) in zip(tokens, spans, strict=True):
         assert 0 <= first < last <= len(text)
         # what stood there, prepared by itself, holds the token; a final sigma looks around
-        there = plain(text[first:last]).replace("ς", "σ")
-        assert token.replace("ς", "σ") in there or (breaks == "space" and token.isspace())
+        part = plain(text[first:last]).replace("ς", "σ")
+        assert token.replace("ς", "σ") in part or (breaks == "space" and token.isspace())
         if name != "characters":
-            assert token.replace("ς", "σ") == there
+            assert token.replace("ς", "σ") == part
     assert spans == sorted(spans)
 
 
@@ -192,13 +192,13 @@ def test_subwords_put_together_are_the_text(subwords: Subwords) -> None:
     for text in [*CORPUS[:4], "the log sat on a dog's mat"]:
         tokens = tokeniser(text)
         assert tokeniser.text_of(tokens) == text
-        shown = [text[first:last] for first, last in tokeniser.spans(text)]
-        assert "".join(shown) == text
+        pieces = [text[first:last] for first, last in tokeniser.spans(text)]
+        assert "".join(pieces) == text
         decomposed = unicodedata.normalize("NFD", f"{text} é")
         first, last = tokeniser.spans(decomposed)[-1]
         assert decomposed[first:last].strip() == "e\u0301"
-        assert tokeniser.spans(decomposed)[: len(shown)] == tokeniser.spans(text)
-        assert [token.replace("▁", " ").strip() for token in tokens] == [s.strip() for s in shown]
+        assert tokeniser.spans(decomposed)[: len(pieces)] == tokeniser.spans(text)
+        assert [token.replace("▁", " ").strip() for token in tokens] == [s.strip() for s in pieces]
     assert any(len(token.strip("▁")) > 1 for token in tokeniser(CORPUS[1]))
     vocabulary = build_vocabulary(CORPUS, tokeniser)
     assert vocabulary.ids(tokeniser("the Ω"))[-1] == 1
@@ -331,16 +331,16 @@ def test_messages(call, kind: type[EnsueError], message: str) -> None:
 
 def test_padding_that_a_model_asks_for_is_not_made(subwords: Subwords) -> None:
     """A file may ask for more than there is memory; the package would end the process."""
-    asked = json.loads(subwords.definition)
+    definition = json.loads(subwords.definition)
     for length in (1 << 20, 1 << 60):
-        asked["padding"] = {
+        definition["padding"] = {
             "strategy": {"Fixed": length}, "direction": "Right", "pad_to_multiple_of": None,
             "pad_id": 0, "pad_type_id": 0, "pad_token": "<pad>",
         }  # fmt: skip
-        asked["truncation"] = {
+        definition["truncation"] = {
             "direction": "Right", "max_length": 1, "strategy": "LongestFirst", "stride": 0,
         }  # fmt: skip
-        assert Subwords(json.dumps(asked)).tokens("the cat") == subwords.tokens("the cat")
+        assert Subwords(json.dumps(definition)).tokens("the cat") == subwords.tokens("the cat")
 
 
 def test_json_that_is_no_model_is_refused() -> None:

@@ -28,14 +28,14 @@ def file_of(folder: Path, lines: list[str], header: bool = False, packed: bool =
 @pytest.mark.parametrize("header", [False, True])
 @pytest.mark.parametrize("packed", [False, True])
 def test_every_word_gets_its_vector(tmp_path: Path, header: bool, packed: bool) -> None:
-    found = read_vectors(file_of(tmp_path, LINES, header, packed), WORDS)
+    vectors = read_vectors(file_of(tmp_path, LINES, header, packed), WORDS)
     assert WORDS.tokens == ("<pad>", "<unk>", "the", "Paris", "nato", "xyzzy")
-    assert found.matrix.dtype == np.float32
-    assert found.matrix[[0, 2, 3, 4]].tolist() == [[0, 0, 0], [1, 2, 3], [4, 5, 6], [7, 8, 9]]
-    assert (found.exact, found.other_case, found.missing) == (1, 2, ("xyzzy",))
-    assert found.token_share == 0.9
+    assert vectors.matrix.dtype == np.float32
+    assert vectors.matrix[[0, 2, 3, 4]].tolist() == [[0, 0, 0], [1, 2, 3], [4, 5, 6], [7, 8, 9]]
+    assert (vectors.exact, vectors.other_case, vectors.missing) == (1, 2, ("xyzzy",))
+    assert vectors.token_share == 0.9
     assert (
-        str(found) == "vectors of width 3 for 3 of 4 words (2 in another case), 90.0% of the text"
+        str(vectors) == "vectors of width 3 for 3 of 4 words (2 in another case), 90.0% of the text"
     )
 
 
@@ -59,15 +59,15 @@ def test_what_is_missing_is_drawn_with_the_spread_of_the_file(tmp_path: Path) ->
     known = [f"w{k} " + " ".join(map(str, chance.normal(0, 0.3, 8))) for k in range(1000)]
     path = tmp_path / "vectors.txt"
     path.write_text("\n".join(known))
-    found = read_vectors(path, many, seed=3)
-    drawn = found.matrix[[many.numbers[word] for word in found.missing]]
+    vectors = read_vectors(path, many, seed=3)
+    drawn = vectors.matrix[[many.numbers[word] for word in vectors.missing]]
     assert drawn.shape == (1000, 8)
     assert 0.28 < drawn.std() < 0.32
     assert abs(drawn.mean()) < 0.02
-    assert np.array_equal(read_vectors(path, many, seed=3).matrix, found.matrix)
-    assert not np.array_equal(read_vectors(path, many, seed=4).matrix, found.matrix)
-    assert found.matrix[1].any()  # the unknown word has a vector, padding has none
-    assert not found.matrix[0].any()
+    assert np.array_equal(read_vectors(path, many, seed=3).matrix, vectors.matrix)
+    assert not np.array_equal(read_vectors(path, many, seed=4).matrix, vectors.matrix)
+    assert vectors.matrix[1].any()  # the unknown word has a vector, padding has none
+    assert not vectors.matrix[0].any()
 
 
 def test_every_fault_is_named_with_its_line(tmp_path: Path) -> None:
@@ -89,10 +89,10 @@ def test_the_problems_are_many_but_the_message_is_not(tmp_path: Path) -> None:
     path = file_of(tmp_path, ["the 1 2 3", *["of 1"] * 30])
     with pytest.raises(DataError) as caught:
         read_vectors(path, WORDS)
-    told = str(caught.value).splitlines()
-    assert len(told) == 22
-    assert told[0] == f"30 problems in {path}"
-    assert told[-1] == "  and 10 more"
+    lines = str(caught.value).splitlines()
+    assert len(lines) == 22
+    assert lines[0] == f"30 problems in {path}"
+    assert lines[-1] == "  and 10 more"
 
 
 def test_a_header_that_promises_more_is_a_file_cut_off(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ STEPS = 30
 def written(first: str, steps: int, column: str = "when", texts: Sequence[str] = ()) -> list[str]:
     """The times after a column of texts that ends with `first`, spelled as it is."""
     (spelling,) = spellings_of([*texts, first], column)
-    moments = [spelling.read(own) for own in (*texts, first)]
+    moments = [spelling.read(text) for text in (*texts, first)]
     spacing = spacing_of([moments])
     assert spacing is not None
     return [spelling.write(spacing.after(moments[-1], k), first) for k in range(1, steps + 1)]
@@ -39,9 +39,9 @@ def written(first: str, steps: int, column: str = "when", texts: Sequence[str] =
     ids=str,
 )
 def test_no_step_is_after_the_year_9999(spacing: Spacing, last: datetime) -> None:
-    with pytest.raises(DataError) as told:
+    with pytest.raises(DataError) as error:
         spacing.after(last, 1)
-    assert str(told.value).startswith(f"no date comes 1 × {spacing} after {last}: dates end with")
+    assert str(error.value).startswith(f"no date comes 1 × {spacing} after {last}: dates end with")
 
 
 @pytest.mark.parametrize(
@@ -81,6 +81,9 @@ def test_a_forecast_after_the_year_9999_is_refused(family: str) -> None:
     ]
     small = {"horizon": 2, "look_back": 3, "hidden_size": 2, "family": family, "time": "when"}
     model = Forecaster(model={"targets": ["sales"], **small}, train={"epochs": 1}).fit(rows[:-5])
-    assert [own.time for own in model.predict(rows[:-2])] == ["9999-12-30", "9999-12-31"]
+    assert [prediction.time for prediction in model.predict(rows[:-2])] == [
+        "9999-12-30",
+        "9999-12-31",
+    ]
     with pytest.raises(DataError, match="no date comes 1 × day after 9999-12-31"):
         model.predict(rows)

@@ -26,12 +26,14 @@ WORDS = ["the", "film", "was", "a", "long", "story", "of", "some", "town"]
 def rows(count: int) -> list[tuple[str, str]]:
     """Texts of which every third tells nothing of its label."""
     draw = np.random.default_rng(1)
-    found = []
+    labelled = []
     for k in range(count):
         text = " ".join(draw.choice(WORDS, 5))
         label = ("good", "bad")[k % 2]
-        found.append((f"{text} {'fine' if label == 'good' else 'dull'}" if k % 3 else text, label))
-    return found
+        labelled.append(
+            (f"{text} {'fine' if label == 'good' else 'dull'}" if k % 3 else text, label)
+        )
+    return labelled
 
 
 @pytest.fixture(scope="module")
@@ -61,8 +63,8 @@ def test_a_class_is_answered_from_its_threshold_on_and_only_then(threshold: Any)
 def test_of_several_thresholds_the_likeliest_that_is_reached_is_answered() -> None:
     labels = Vocabulary.closed({"a": 3, "b": 2, "c": 1})
     p = np.array([[0.5, 0.3, 0.2], [0.1, 0.3, 0.6], [0.2, 0.45, 0.35]])
-    found = Decision.of({"threshold": "b=0.3,c=0.5"}, labels)
-    assert found.classes(p, p.argmax(1)).tolist() == [1, 2, 1]
+    decision = Decision.of({"threshold": "b=0.3,c=0.5"}, labels)
+    assert decision.classes(p, p.argmax(1)).tolist() == [1, 2, 1]
     every = Decision.of({"threshold": "a=0.9,b=0.9,c=0.9"}, labels)
     assert every.classes(p, p.argmax(1)).tolist() == p.argmax(1).tolist()
 
@@ -81,7 +83,7 @@ def test_abstaining_leaves_what_a_threshold_asks_for() -> None:
     assert (half.answered(P, P.argmax(1)) == plain.answered(P, P.argmax(1))).all()
     target = ClassTarget(names("no", "yes"), 0.2)  # the threshold of a model, not of a question
     answers = target.answers([torch.from_numpy(p).log()], {"abstain_below": 0.6})
-    assert [own.label for own in answers] == ["yes", "", "", "no", "yes"]
+    assert [answer.label for answer in answers] == ["yes", "", "", "no", "yes"]
 
 
 def test_each_of_several_labels_has_the_threshold() -> None:
@@ -89,12 +91,12 @@ def test_each_of_several_labels_has_the_threshold() -> None:
     labels = names("a", "b")
     assert Decision.of({}, labels, True).marks(p, 0.5).tolist() == [[1, 1], [0, 1]]
     assert Decision.of({"threshold": 0.7}, labels, True).marks(p, 0.5).tolist() == [[0, 1], [0, 0]]
-    found = Decision.of({"threshold": "a=0.3"}, labels, True).marks(p, 0.5)
-    assert found.tolist() == [[1, 1], [1, 1]]
+    marks = Decision.of({"threshold": "a=0.3"}, labels, True).marks(p, 0.5)
+    assert marks.tolist() == [[1, 1], [1, 1]]
 
 
 @pytest.mark.parametrize(
-    ("asked", "labels", "told"),
+    ("options", "labels", "message"),
     [
         ({"threshold": 0.7}, names("good", "bad", rare=False), "Write its label, bad=0.7 or good"),
         ({"threshold": 0.7}, names("a", "b", "c"), "which of the 3 classes is it for?"),
@@ -108,9 +110,11 @@ def test_each_of_several_labels_has_the_threshold() -> None:
         ({"abstain_below": -1}, names("no", "yes"), "abstain-below: expected a probability"),
     ],
 )
-def test_what_is_no_threshold_is_told(asked: dict[str, Any], labels: Vocabulary, told: str) -> None:
-    with pytest.raises(EnsueError, match=told.replace("?", r"\?")):
-        Decision.of(asked, labels)
+def test_what_is_no_threshold_is_told(
+    options: dict[str, Any], labels: Vocabulary, message: str
+) -> None:
+    with pytest.raises(EnsueError, match=message.replace("?", r"\?")):
+        Decision.of(options, labels)
 
 
 def test_several_labels_do_not_abstain() -> None:
@@ -124,11 +128,11 @@ def test_several_labels_do_not_abstain() -> None:
 def test_doubtful_answers_are_left_empty_and_the_others_stay(model: Classifier) -> None:
     texts = [text for text, _ in rows(60)]
     usual = model.predict(texts)
-    limit = float(np.median([own.probability for own in usual]))
-    found = model.predict(texts, abstain_below=limit)
-    empty = [own for own in found if isinstance(own, Abstained)]
-    assert 0 < len(empty) < len(found)
-    for before, after in zip(usual, found, strict=True):
+    limit = float(np.median([answer.probability for answer in usual]))
+    answers = model.predict(texts, abstain_below=limit)
+    empty = [answer for answer in answers if isinstance(answer, Abstained)]
+    assert 0 < len(empty) < len(answers)
+    for before, after in zip(usual, answers, strict=True):
         assert after.probabilities == before.probabilities
         assert after.label == (before.label if before.probability >= limit else "")
     assert empty[0].as_row() == {"label": None, "probability": empty[0].probability}
@@ -139,16 +143,16 @@ def test_an_evaluation_has_coverage_and_the_accuracy_of_what_is_answered(
     model: Classifier,
 ) -> None:
     gold, answers = rows(60), model.predict([text for text, _ in rows(60)])
-    limit = float(np.median([own.probability for own in answers]))
-    found = model.evaluate(gold, abstain_below=limit)
-    given = [
-        (own.label == label)
-        for own, (_, label) in zip(answers, gold, strict=True)
-        if own.probability >= limit
+    limit = float(np.median([answer.probability for answer in answers]))
+    evaluation = model.evaluate(gold, abstain_below=limit)
+    right = [
+        (answer.label == label)
+        for answer, (_, label) in zip(answers, gold, strict=True)
+        if answer.probability >= limit
     ]
-    assert found.others["coverage"] == len(given) / len(gold)
-    assert found.others["accuracy answered"] == pytest.approx(np.mean(given))
-    assert found.scores == model.evaluate(gold).scores
+    assert evaluation.others["coverage"] == len(right) / len(gold)
+    assert evaluation.others["accuracy answered"] == pytest.approx(np.mean(right))
+    assert evaluation.scores == model.evaluate(gold).scores
     assert "coverage" not in model.evaluate(gold).others
     none = model.evaluate(gold, abstain_below=1.0)
     assert (none.others["coverage"], "accuracy answered" in none.others) == (0.0, False)
@@ -157,11 +161,11 @@ def test_an_evaluation_has_coverage_and_the_accuracy_of_what_is_answered(
 def test_a_threshold_changes_scores_as_it_changes_answers(model: Classifier) -> None:
     gold = rows(60)
     answers = model.predict([text for text, _ in gold], threshold={"good": 0.9})
-    right = [own.label == label for own, (_, label) in zip(answers, gold, strict=True)]
-    found = model.evaluate(gold, threshold={"good": 0.9})
-    assert found.scores["accuracy"].value == pytest.approx(np.mean(right))
-    assert "answered with 'good' from probability 0.90 on" in found.as_text()
-    assert {own.label for own in model.predict(["a town"], threshold="good=0")} == {"good"}
+    right = [answer.label == label for answer, (_, label) in zip(answers, gold, strict=True)]
+    evaluation = model.evaluate(gold, threshold={"good": 0.9})
+    assert evaluation.scores["accuracy"].value == pytest.approx(np.mean(right))
+    assert "answered with 'good' from probability 0.90 on" in evaluation.as_text()
+    assert {answer.label for answer in model.predict(["a town"], threshold="good=0")} == {"good"}
 
 
 def test_frames_have_nothing_where_nothing_is_answered() -> None:
@@ -169,9 +173,9 @@ def test_frames_have_nothing_where_nothing_is_answered() -> None:
     model = TableModel(model={"hidden": [2], "target": "class"}, train={"epochs": 1})
     model.fit(frame, target="y")
     sure = model.predict(frame)["probability"]
-    found = model.predict(frame, abstain_below=float(sure.max()))
-    assert found["label"].isna().sum() == (sure < sure.max()).sum() > 0
-    assert {*found["label"].dropna()} <= {0, 1}
+    answers = model.predict(frame, abstain_below=float(sure.max()))
+    assert answers["label"].isna().sum() == (sure < sure.max()).sum() > 0
+    assert {*answers["label"].dropna()} <= {0, 1}
     assert model.evaluate(frame, abstain_below=0.0).others["coverage"] == 1.0
 
 
@@ -208,10 +212,10 @@ def test_commands_leave_doubtful_answers_empty_and_count_them(
     assert (code, "answered with 'good' from probability 0.00 on" in err) == (0, True)
     assert {json.loads(line)["label"] for line in out.splitlines()} == {"good"}
     assert ensue("evaluate", "r")[0] == 0
-    kept = (run / "r" / "evaluation.json").read_bytes()
+    content = (run / "r" / "evaluation.json").read_bytes()
     code, out, err = ensue("evaluate", "r", "--abstain-below", "0.99")
     assert "not kept in r: scores by --abstain-below hold for this call only" in err
-    assert (run / "r" / "evaluation.json").read_bytes() == kept, "the model's own scores stay"
+    assert (run / "r" / "evaluation.json").read_bytes() == content, "the model's own scores stay"
     assert (code, "coverage" in out) == (0, True)
     code, _, err = ensue("predict", "r", "films.csv", "--threshold", "0.7")
     assert (code, "which of the 2 classes" in err) == (2, True)

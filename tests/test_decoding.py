@@ -34,13 +34,13 @@ class Prefix:
 
     def __init__(self, words: int = 4, sharp: float = 2.0, end_bias: float = 0.0) -> None:
         self.words, self.sharp, self.end_bias = words, sharp, end_bias
-        self.asked: list[int] = []
+        self.batch_sizes: list[int] = []
 
     def begin(self, rows: int) -> dict[str, Tensor]:
         return {"code": torch.arange(rows) * 7919 + 11}
 
     def __call__(self, tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
-        self.asked.append(len(tokens))
+        self.batch_sizes.append(len(tokens))
         code = (state["code"] * 31 + tokens * 17 + 5) % 1_000_003
         angles = code[:, None].double() * (torch.arange(self.words) + 1.37) * 0.713
         scores = self.sharp * angles.sin()
@@ -66,18 +66,18 @@ def exhaustive(
         for word, value in enumerate(log_probs[0].tolist()):
             yield from grown((*words, word), total + value, state)
 
-    found = []
+    hypotheses = []
     for code in step.begin(rows)["code"]:
-        own = list(grown((), 0.0, {"code": code[None]}))
-        assert sum(math.exp(total) for _, total in own) == pytest.approx(1) or alpha
-        found.append(sorted(own, key=lambda one: -one[1]))
-    return found
+        sequences = list(grown((), 0.0, {"code": code[None]}))
+        assert sum(math.exp(total) for _, total in sequences) == pytest.approx(1) or alpha
+        hypotheses.append(sorted(sequences, key=lambda one: -one[1]))
+    return hypotheses
 
 
-def assert_best(found: list[list[Hypothesis]], expected: Any) -> None:
-    for own, best in zip(found, expected, strict=True):
-        assert [one.tokens for one in own] == [tokens for tokens, _ in best[: len(own)]]
-        assert [one.score for one in own] == pytest.approx([s for _, s in best[: len(own)]])
+def assert_best(hypotheses: list[list[Hypothesis]], expected: Any) -> None:
+    for of_row, best in zip(hypotheses, expected, strict=True):
+        assert [one.tokens for one in of_row] == [tokens for tokens, _ in best[: len(of_row)]]
+        assert [one.score for one in of_row] == pytest.approx([s for _, s in best[: len(of_row)]])
 
 
 # --- the best of all ------------------------------------------------------------------
@@ -87,7 +87,7 @@ def assert_best(found: list[list[Hypothesis]], expected: Any) -> None:
 @pytest.mark.parametrize("end", [END, None])
 def test_a_beam_of_full_width_is_exhaustive(penalty: str, alpha: float, end: int | None) -> None:
     step, rows, most = Prefix(3), 3, 4
-    found = beam(
+    hypotheses = beam(
         step,
         start(rows),
         step.begin(rows),
@@ -95,8 +95,8 @@ def test_a_beam_of_full_width_is_exhaustive(penalty: str, alpha: float, end: int
         end=end,
         most_steps=most,
     )
-    assert [len(own) for own in found] == [30] * rows
-    assert_best(found, exhaustive(step, rows, most, penalty, alpha, end))
+    assert [len(of_row) for of_row in hypotheses] == [30] * rows
+    assert_best(hypotheses, exhaustive(step, rows, most, penalty, alpha, end))
 
 
 @pytest.mark.parametrize("end", [END, None])
@@ -106,8 +106,8 @@ def test_exact_is_exhaustive(
 ) -> None:
     monkeypatch.setattr(import_module("ensue.decoding.exact"), "KNOWN", 1)
     step, rows, most = Prefix(4, sharp=sharp, end_bias=end_bias), 12, 4
-    found = exact(step, start(rows), step.begin(rows), end=end, most_steps=most)
-    assert_best([[one] for one in found], exhaustive(step, rows, most, end=end))
+    hypotheses = exact(step, start(rows), step.begin(rows), end=end, most_steps=most)
+    assert_best([[one] for one in hypotheses], exhaustive(step, rows, most, end=end))
 
 
 def test_exact_finds_what_a_beam_misses() -> None:
@@ -120,32 +120,36 @@ def test_exact_finds_what_a_beam_misses() -> None:
     def step(tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
         return (table / table.sum(1, keepdim=True)).log()[tokens], state
 
-    given: dict[str, Any] = {"end": 0, "most_steps": 3}
-    best = exact(step, torch.tensor([6]), (), **given)[0]
+    options: dict[str, Any] = {"end": 0, "most_steps": 3}
+    best = exact(step, torch.tensor([6]), (), **options)[0]
     assert best.tokens == (5, 0)
-    assert beam(step, torch.tensor([6]), (), BeamSearch(width=4), **given)[0][0].tokens != (5, 0)
-    assert best == beam(step, torch.tensor([6]), (), BeamSearch(width=6), **given)[0][0]
+    assert beam(step, torch.tensor([6]), (), BeamSearch(width=4), **options)[0][0].tokens != (5, 0)
+    assert best == beam(step, torch.tensor([6]), (), BeamSearch(width=6), **options)[0][0]
 
 
 def test_a_beam_of_one_is_greedy() -> None:
     step, rows = Prefix(9), 40
-    given: dict[str, Any] = {"end": END, "most_steps": 12}
-    one = beam(step, start(rows), step.begin(rows), BeamSearch(width=1), **given)
-    assert [own[0] for own in one] == greedy(step, start(rows), step.begin(rows), **given)
-    lengths = {len(own[0].tokens) for own in one}
+    options: dict[str, Any] = {"end": END, "most_steps": 12}
+    one = beam(step, start(rows), step.begin(rows), BeamSearch(width=1), **options)
+    assert [of_row[0] for of_row in one] == greedy(step, start(rows), step.begin(rows), **options)
+    lengths = {len(of_row[0].tokens) for of_row in one}
     assert len(lengths) > 4
-    assert {own[0].ended for own in one} == {True, False}
+    assert {of_row[0].ended for of_row in one} == {True, False}
 
 
 # --- laws of every search -------------------------------------------------------------
 
 SEARCHES: dict[str, Any] = {
-    "greedy": lambda *given, **own: [[one] for one in greedy(*given, **own)],
-    "sample": lambda *given, **own: [[one] for one in sample(*given, Sampling(seed=3), **own)],
-    "exact": lambda *given, **own: [[one] for one in exact(*given, **own)],
-    "beam": lambda *given, **own: beam(*given, BeamSearch(width=5, n_best=3), **own),
-    "beam, mean": lambda *given, **own: beam(
-        *given, BeamSearch(width=4, n_best=4, length_penalty="length", alpha=1.0), **own
+    "greedy": lambda *arguments, **options: [[one] for one in greedy(*arguments, **options)],
+    "sample": lambda *arguments, **options: [
+        [one] for one in sample(*arguments, Sampling(seed=3), **options)
+    ],
+    "exact": lambda *arguments, **options: [[one] for one in exact(*arguments, **options)],
+    "beam": lambda *arguments, **options: beam(
+        *arguments, BeamSearch(width=5, n_best=3), **options
+    ),
+    "beam, mean": lambda *arguments, **options: beam(
+        *arguments, BeamSearch(width=4, n_best=4, length_penalty="length", alpha=1.0), **options
     ),
 }
 
@@ -155,18 +159,24 @@ def _search(request: pytest.FixtureRequest) -> Any:
     return SEARCHES[request.param]
 
 
-def seen(state: Any) -> Tensor:
+def last_code(state: Any) -> Tensor:
     return torch.stack([state["code"], state["code"] % 10], 1).double()
 
 
 def test_each_hypothesis_is_what_the_step_says(search: Any) -> None:
     """Its log p is that of its words, forced, and what was watched is what they met."""
     step, rows = Prefix(6), 9
-    found = search(
-        step, start(rows), step.begin(rows), end=END, most_steps=7, reorder=reordered, watch=seen
+    hypotheses = search(
+        step,
+        start(rows),
+        step.begin(rows),
+        end=END,
+        most_steps=7,
+        reorder=reordered,
+        watch=last_code,
     )
-    for row, own in enumerate(found):
-        for one in own:
+    for row, of_row in enumerate(hypotheses):
+        for one in of_row:
             state = reordered(step.begin(rows), torch.tensor([row]))
             tokens = torch.tensor(one.tokens)[:, None]
             forced = score(step, start(1), state, tokens)
@@ -174,7 +184,7 @@ def test_each_hypothesis_is_what_the_step_says(search: Any) -> None:
             met, before = [], 1
             for word in one.tokens:
                 _, state = step(torch.tensor([before]), state)
-                met.append(seen(state)[0])
+                met.append(last_code(state)[0])
                 before = word
             assert one.watched is not None
             assert torch.equal(one.watched, torch.stack(met))
@@ -183,47 +193,47 @@ def test_each_hypothesis_is_what_the_step_says(search: Any) -> None:
 def test_sequences_end_at_the_end_or_at_most_steps(search: Any) -> None:
     step, rows = Prefix(5), 12
     limits = torch.arange(rows) % 5 + 1
-    found = search(step, start(rows), step.begin(rows), end=END, most_steps=limits)
-    for own, limit in zip(found, limits.tolist(), strict=True):
-        for one in own:
+    hypotheses = search(step, start(rows), step.begin(rows), end=END, most_steps=limits)
+    for of_row, limit in zip(hypotheses, limits.tolist(), strict=True):
+        for one in of_row:
             assert END not in one.content
             assert one.ended == (one.tokens[-1] == END)
             assert one.ended or len(one.tokens) == limit
             assert 1 <= len(one.tokens) <= limit
-    assert {one.ended for own in found for one in own} == {True, False}
+    assert {one.ended for of_row in hypotheses for one in of_row} == {True, False}
 
 
 def test_no_row_depends_on_its_mates(search: Any) -> None:
     step, rows = Prefix(6), 8
     limits = torch.arange(rows) % 4 + 4
-    found = search(step, start(rows), step.begin(rows), end=END, most_steps=limits)
+    hypotheses = search(step, start(rows), step.begin(rows), end=END, most_steps=limits)
     if search is SEARCHES["sample"]:
         own_seeds = decoding.seeds(3, rows)
 
-        def alone(*given: Any, row: int, **own: Any) -> Any:
-            return [sample(*given, Sampling(seed=own_seeds[row : row + 1]), **own)]
+        def alone(*arguments: Any, row: int, **options: Any) -> Any:
+            return [sample(*arguments, Sampling(seed=own_seeds[row : row + 1]), **options)]
     else:
 
-        def alone(*given: Any, row: int, **own: Any) -> Any:
-            return search(*given, **own)
+        def alone(*arguments: Any, row: int, **options: Any) -> Any:
+            return search(*arguments, **options)
 
     for row in range(rows):
         state = reordered(step.begin(rows), torch.tensor([row]))
         single = alone(step, start(1), state, row=row, end=END, most_steps=int(limits[row]))
-        assert single == found[row : row + 1]
+        assert single == hypotheses[row : row + 1]
 
 
 def test_no_rows_find_nothing(search: Any) -> None:
     step = Prefix()
     assert search(step, start(0), step.begin(0), end=END, most_steps=3) == []
-    assert step.asked == []
+    assert step.batch_sizes == []
 
 
 def test_rows_that_are_over_are_not_asked() -> None:
     step, rows = Prefix(9), 40
-    found = greedy(step, start(rows), step.begin(rows), end=END, most_steps=12)
-    lengths = [len(one.tokens) for one in found]
-    assert step.asked == [sum(n > t for n in lengths) for t in range(max(lengths))]
+    hypotheses = greedy(step, start(rows), step.begin(rows), end=END, most_steps=12)
+    lengths = [len(one.tokens) for one in hypotheses]
+    assert step.batch_sizes == [sum(n > t for n in lengths) for t in range(max(lengths))]
 
 
 # --- beam -----------------------------------------------------------------------------
@@ -250,7 +260,7 @@ def slow_beam(step: Prefix, code: Tensor, width: int, most: int) -> list[tuple[i
 @pytest.mark.parametrize("end_bias", [0.0, 2.0])
 def test_a_beam_finishes_what_its_definition_says(width: int, end_bias: float) -> None:
     step, rows = Prefix(6, sharp=1.0, end_bias=end_bias), 20
-    found = beam(
+    hypotheses = beam(
         step,
         start(rows),
         step.begin(rows),
@@ -258,8 +268,8 @@ def test_a_beam_finishes_what_its_definition_says(width: int, end_bias: float) -
         end=END,
         most_steps=5,
     )
-    for own, code in zip(found, step.begin(rows)["code"], strict=True):
-        assert [one.tokens for one in own] == slow_beam(step, code, width, 5)[:width]
+    for of_row, code in zip(hypotheses, step.begin(rows)["code"], strict=True):
+        assert [one.tokens for one in of_row] == slow_beam(step, code, width, 5)[:width]
 
 
 @pytest.mark.parametrize(("penalty", "alpha"), PENALTIES)
@@ -269,10 +279,10 @@ def test_stopping_early_loses_nothing(
     penalty: str, alpha: float, n_best: int, end_bias: float
 ) -> None:
     step, rows = Prefix(6, end_bias=end_bias), 25
-    asked, found = [], []
+    asked_rows, hypotheses = [], []
     for stop_early in (True, False):
-        step.asked.clear()
-        found.append(
+        step.batch_sizes.clear()
+        hypotheses.append(
             beam(
                 step,
                 start(rows),
@@ -288,14 +298,14 @@ def test_stopping_early_loses_nothing(
                 most_steps=9,
             )
         )
-        asked.append(sum(step.asked))
-    assert found[0] == found[1]
-    assert asked[0] < asked[1] if alpha < 1 else asked[0] <= asked[1]
+        asked_rows.append(sum(step.batch_sizes))
+    assert hypotheses[0] == hypotheses[1]
+    assert asked_rows[0] < asked_rows[1] if alpha < 1 else asked_rows[0] <= asked_rows[1]
 
 
 def test_the_n_best_are_sorted_and_distinct() -> None:
     step, rows = Prefix(5), 20
-    found = beam(
+    hypotheses = beam(
         step,
         start(rows),
         step.begin(rows),
@@ -303,16 +313,16 @@ def test_the_n_best_are_sorted_and_distinct() -> None:
         end=END,
         most_steps=6,
     )
-    for own in found:
-        assert len({one.tokens for one in own}) == len(own) == 6
-        scores = [one.score for one in own]
+    for of_row in hypotheses:
+        assert len({one.tokens for one in of_row}) == len(of_row) == 6
+        scores = [one.score for one in of_row]
         assert scores == sorted(scores, reverse=True)
 
 
 def test_a_penalty_divides_by_its_formula() -> None:
     step = Prefix(6)
     for name, formula in {"wu": lambda n: ((5 + n) / 6) ** 0.7, "length": lambda n: n**0.7}.items():
-        for own in beam(
+        for of_row in beam(
             step,
             start(5),
             step.begin(5),
@@ -320,7 +330,7 @@ def test_a_penalty_divides_by_its_formula() -> None:
             end=END,
             most_steps=6,
         ):
-            for one in own:
+            for one in of_row:
                 assert one.score == pytest.approx(one.log_probability / formula(len(one.tokens)))
 
 
@@ -328,7 +338,7 @@ def test_a_greater_alpha_finds_longer_sequences() -> None:
     step, rows = Prefix(6), 30
     mean = []
     for alpha in (0.0, 0.5, 1.5):
-        found = beam(
+        hypotheses = beam(
             step,
             start(rows),
             step.begin(rows),
@@ -336,7 +346,7 @@ def test_a_greater_alpha_finds_longer_sequences() -> None:
             end=END,
             most_steps=10,
         )
-        mean.append(sum(len(own[0].tokens) for own in found) / rows)
+        mean.append(sum(len(of_row[0].tokens) for of_row in hypotheses) / rows)
     assert mean[0] < mean[1] < mean[2]
 
 
@@ -350,8 +360,8 @@ def test_impossible_words_are_never_found() -> None:
     def step(tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
         return log_probs[tokens], state
 
-    found = beam(step, start(2), (), BeamSearch(width=4, n_best=4), end=0, most_steps=5)
-    assert [[one.tokens for one in own] for own in found] == [[(2, 0), (2, 3, 0)]] * 2
+    hypotheses = beam(step, start(2), (), BeamSearch(width=4, n_best=4), end=0, most_steps=5)
+    assert [[one.tokens for one in of_row] for of_row in hypotheses] == [[(2, 0), (2, 3, 0)]] * 2
     assert exact(step, start(1), (), end=0, most_steps=5)[0].tokens == (2, 0)
 
 
@@ -359,8 +369,8 @@ def test_of_equals_the_first_beginning_and_the_first_word_come_first() -> None:
     def step(tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
         return torch.full((len(tokens), 50), 1 / 50).log(), state
 
-    found = beam(step, start(2), (), BeamSearch(width=4, n_best=4), end=None, most_steps=2)
-    assert [one.tokens for one in found[1]] == [(0, 0), (0, 1), (0, 2), (0, 3)]
+    hypotheses = beam(step, start(2), (), BeamSearch(width=4, n_best=4), end=None, most_steps=2)
+    assert [one.tokens for one in hypotheses[1]] == [(0, 0), (0, 1), (0, 2), (0, 3)]
     assert greedy(step, start(1), (), end=None, most_steps=2)[0].tokens == (0, 0)
 
 
@@ -386,12 +396,12 @@ class Pair(NamedTuple):
 def test_a_state_of_any_nesting_is_reordered() -> None:
     rows, order = torch.arange(4), torch.tensor([2, 2, 0])
     state = {"a": (rows, [rows * 10]), "b": Pair(rows, rows[:, None]), "n": 3, "none": None}
-    found = reordered(state, order)
-    assert found["a"][0].tolist() == [2, 2, 0]
-    assert found["a"][1][0].tolist() == [20, 20, 0]
-    assert isinstance(found["b"], Pair)
-    assert found["b"].second.tolist() == [[2], [2], [0]]
-    assert (found["n"], found["none"]) == (3, None)
+    state_after = reordered(state, order)
+    assert state_after["a"][0].tolist() == [2, 2, 0]
+    assert state_after["a"][1][0].tolist() == [20, 20, 0]
+    assert isinstance(state_after["b"], Pair)
+    assert state_after["b"].second.tolist() == [[2], [2], [0]]
+    assert (state_after["n"], state_after["none"]) == (3, None)
 
 
 @pytest.mark.parametrize(
@@ -407,9 +417,9 @@ def test_a_state_of_any_nesting_is_reordered() -> None:
 )
 def test_what_is_shared_follows_its_rows(order: list[int], values: list[int], each: int) -> None:
     shared = Shared(torch.tensor([5, 6, 7]), 2)
-    found = reordered(shared, torch.tensor(order))
-    assert (found.values.tolist(), found.each) == (values, each)
-    assert torch.equal(found.rows(), shared.rows()[torch.tensor(order)])
+    shared_after = reordered(shared, torch.tensor(order))
+    assert (shared_after.values.tolist(), shared_after.each) == (values, each)
+    assert torch.equal(shared_after.rows(), shared.rows()[torch.tensor(order)])
 
 
 def test_what_is_shared_is_not_copied_while_all_sentences_go_on() -> None:
@@ -434,10 +444,10 @@ def test_a_shared_part_finds_the_same(search: Any) -> None:
         return log_probs, (new["code"], offset)
 
     offsets = torch.arange(rows) * 13
-    given: dict[str, Any] = {"end": END, "most_steps": 6}
+    options: dict[str, Any] = {"end": END, "most_steps": 6}
     code = plain.begin(rows)["code"]
-    expected = search(step, start(rows), (code, offsets), **given)
-    assert search(step, start(rows), (code, Shared(offsets)), **given) == expected
+    expected = search(step, start(rows), (code, offsets), **options)
+    assert search(step, start(rows), (code, Shared(offsets)), **options) == expected
 
 
 # --- forced ---------------------------------------------------------------------------
@@ -448,8 +458,8 @@ def test_forced_scores_stop_at_the_lengths() -> None:
     tokens = torch.randint(5, (longest, rows), generator=torch.Generator().manual_seed(2))
     lengths = torch.tensor([3, 0, 6, 1])
     whole = score(step, start(rows), step.begin(rows), tokens)
-    step.asked.clear()
-    found = score(step, start(rows), step.begin(rows), tokens, lengths)
+    step.batch_sizes.clear()
+    scores = score(step, start(rows), step.begin(rows), tokens, lengths)
     real = torch.arange(longest)[:, None] < lengths
-    assert torch.equal(found, whole * real)
-    assert step.asked == [3, 2, 2, 1, 1, 1]
+    assert torch.equal(scores, whole * real)
+    assert step.batch_sizes == [3, 2, 2, 1, 1, 1]

@@ -38,12 +38,14 @@ MODELS: dict[str, Callable[[], LanguageNetwork]] = {
 }
 
 SEARCHES: dict[str, Any] = {
-    "greedy": lambda *given, **own: [[one] for one in greedy(*given, **own)],
-    "sample": lambda *given, **own: [
-        [one] for one in sample(*given, Sampling(seed=3, top_k=9), **own)
+    "greedy": lambda *arguments, **options: [[one] for one in greedy(*arguments, **options)],
+    "sample": lambda *arguments, **options: [
+        [one] for one in sample(*arguments, Sampling(seed=3, top_k=9), **options)
     ],
-    "exact": lambda *given, **own: [[one] for one in exact(*given, **own)],
-    "beam": lambda *given, **own: beam(*given, BeamSearch(width=5, n_best=3, alpha=0.6), **own),
+    "exact": lambda *arguments, **options: [[one] for one in exact(*arguments, **options)],
+    "beam": lambda *arguments, **options: beam(
+        *arguments, BeamSearch(width=5, n_best=3, alpha=0.6), **options
+    ),
 }
 
 
@@ -70,11 +72,11 @@ def test_what_is_found_costs_what_the_parallel_pass_says(search: str, model: Any
     state = network.begin(5)
     for tokens in prompts[:-1]:
         _, state = network.step(tokens, state)
-    found = SEARCHES[search](
+    hypotheses = SEARCHES[search](
         network.step, prompts[-1], state, end=END, most_steps=4, reorder=reorder
     )
-    for own, prompt in zip(found, prompts.T.tolist(), strict=True):
-        for one in own:
+    for of_row, prompt in zip(hypotheses, prompts.T.tolist(), strict=True):
+        for one in of_row:
             expected = -cost_in_parallel(network, one, prompt)
             assert one.log_probability == pytest.approx(expected, abs=1e-9)
 
@@ -84,18 +86,18 @@ def test_forced_scores_are_the_costs_of_the_parallel_pass(model: Any) -> None:
     text = torch.randint(WORDS, (8, 4), generator=torch.Generator().manual_seed(2))
     costs, _ = network.costs(StreamBatch(text[:-1], text[1:]), network.begin(4))
     lengths = torch.tensor([7, 2, 0, 5])
-    found = score(network.step, text[0], network.begin(4), text[1:], lengths, reorder=reorder)
+    scores = score(network.step, text[0], network.begin(4), text[1:], lengths, reorder=reorder)
     real = torch.arange(7)[:, None] < lengths
-    torch.testing.assert_close(found, -costs * real)
+    torch.testing.assert_close(scores, -costs * real)
 
 
 def test_exact_is_at_least_as_good_as_a_beam(model: Any) -> None:
     network, reorder = model
-    given: dict[str, Any] = {"end": END, "most_steps": 4, "reorder": reorder}
+    options: dict[str, Any] = {"end": END, "most_steps": 4, "reorder": reorder}
     start = torch.arange(1, 7)
-    best = exact(network.step, start, network.begin(6), **given)
-    full = beam(network.step, start, network.begin(6), BeamSearch(width=WORDS**3), **given)
-    narrow = beam(network.step, start, network.begin(6), BeamSearch(width=2), **given)
+    best = exact(network.step, start, network.begin(6), **options)
+    full = beam(network.step, start, network.begin(6), BeamSearch(width=WORDS**3), **options)
+    narrow = beam(network.step, start, network.begin(6), BeamSearch(width=2), **options)
     for one, whole, other in zip(best, full, narrow, strict=True):
         assert one.tokens == whole[0].tokens
         assert one.log_probability >= other[0].log_probability - 1e-12

@@ -13,13 +13,13 @@ from ensue.decoding import BeamSearch, beam, exact, greedy, score
 from ensue.errors import OptionError, ShapeError
 
 
-def refused(search: Any = greedy, step: Any = None, **own: Any) -> str:
+def refused(search: Any = greedy, step: Any = None, **overrides: Any) -> str:
     table = Prefix()
-    given = {"end": END, "most_steps": 3, **own}
-    given_start = given.pop("start", start(2))
-    state = given.pop("state", table.begin(2))
+    options = {"end": END, "most_steps": 3, **overrides}
+    given_start = options.pop("start", start(2))
+    state = options.pop("state", table.begin(2))
     with pytest.raises((OptionError, ShapeError)) as caught:
-        search(step or table, given_start, state, **given)
+        search(step or table, given_start, state, **options)
     return str(caught.value)
 
 
@@ -49,23 +49,24 @@ def test_a_beam_checks_its_options() -> None:
         "unknown length_penalty 'lenght': did you mean 'length'? Known: length, wu"
     )
     assert refused(beam, how=BeamSearch(width=2, alpha=-1.0)) == (
-        "alpha: expected a number ≥ 0, got -1.0; 0 ranks by log-probability, and the greater it "
-        "is, the longer what is found"
+        "alpha: expected a number ≥ 0, got -1.0; 0 ranks by log-probability, greater values "
+        "favour longer sequences"
     )
 
 
 @pytest.mark.parametrize("search", ["greedy", "sample", "beam", "exact"])
 def test_a_step_that_gives_no_log_probabilities_is_refused(search: str) -> None:
-    own = SEARCHES[search]
-    assert refused(own, step=lambda tokens, state: (torch.zeros(3, 4), state)) == (
+    search_function = SEARCHES[search]
+    assert refused(search_function, step=lambda tokens, state: (torch.zeros(3, 4), state)) == (
         "step: expected log-probabilities of shape (2, words) for 2 words, got (3, 4)"
     )
     for value, name in ((2.5, "2.5"), (torch.nan, "nan")):
         assert refused(
-            own, step=lambda tokens, state, v=value: (torch.full((len(tokens), 4), v), state)
+            search_function,
+            step=lambda tokens, state, v=value: (torch.full((len(tokens), 4), v), state),
         ) == (
-            f"step: expected log-probabilities, which are at most 0, got {name}; "
-            "log_softmax makes them of scores, and a value that is nan comes from the model"
+            f"step: expected log-probabilities, which are at most 0, got {name}; apply "
+            "log_softmax to scores; a value of nan comes from the model"
         )
 
 
@@ -84,7 +85,7 @@ def test_where_nothing_can_follow_it_is_said() -> None:
 
     assert beam(dead, start(2), (), BeamSearch(width=2), end=0, most_steps=3) == [[], []]
     assert refused(exact, step=dead, state=()) == (
-        "exact: no sequence of row 0 is possible; every beginning comes to where the step gives "
+        "exact: no sequence of row 0 is possible; every prefix leads to a step that gives "
         "all words the probability 0"
     )
 
@@ -113,16 +114,16 @@ def test_a_state_that_cannot_be_reordered_is_refused() -> None:
 
 @pytest.mark.parametrize("search", ["greedy", "sample", "beam", "exact"])
 def test_what_is_watched_is_checked(search: str) -> None:
-    own = SEARCHES[search]
-    assert refused(own, watch=lambda state: state["code"][:1]) == (
+    search_function = SEARCHES[search]
+    assert refused(search_function, watch=lambda state: state["code"][:1]) == (
         "watch: expected 2 rows, one for each word, got 1"
     )
     step = Prefix(4)
 
     def watch(state: Any) -> Tensor:
-        return torch.zeros(len(state["code"]), len(step.asked))
+        return torch.zeros(len(state["code"]), len(step.batch_sizes))
 
-    assert refused(own, step=step, watch=watch, end=None) == (
+    assert refused(search_function, step=step, watch=watch, end=None) == (
         "watch: expected the same shape at every step, got [(1,), (2,), (3,)]"
     )
 

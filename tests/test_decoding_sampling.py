@@ -37,9 +37,9 @@ def start(rows: int) -> Tensor:
 def chi_square(words: list[int], probs: Tensor) -> float:
     counts = torch.tensor(words).bincount(minlength=len(probs)).double()
     assert bool((counts[probs == 0] == 0).all())
-    kept = probs > 0
-    expected = probs[kept] * len(words)
-    return float(((counts[kept] - expected) ** 2 / expected).sum())
+    possible = probs > 0
+    expected = probs[possible] * len(words)
+    return float(((counts[possible] - expected) ** 2 / expected).sum())
 
 
 # 1 in 10,000 of honest draws exceed this, for 7 degrees of freedom or fewer.
@@ -54,7 +54,7 @@ def test_words_come_as_often_as_they_are_probable(
     temperature: float, top_k: int | None, top_p: float | None
 ) -> None:
     rows = 20_000
-    found = sample(
+    samples = sample(
         markov,
         torch.full((rows,), 2),
         (),
@@ -63,7 +63,7 @@ def test_words_come_as_often_as_they_are_probable(
     )
     probs, order = candidates(TABLE[2:3], temperature, top_k, top_p)
     full = torch.zeros(WORDS, dtype=torch.float64).scatter(0, order[0], probs[0])
-    words = [one.tokens[0] for one in found]
+    words = [one.tokens[0] for one in samples]
     assert chi_square(words, full) < CHANCE
     assert chi_square(words, (full + 0.03) / (full + 0.03).sum()) > CHANCE
 
@@ -75,9 +75,9 @@ def test_the_steps_of_a_row_are_drawn_apart() -> None:
         after = [b for a, b in pairwise(text) if a == before]
         probs = TABLE[before].exp()
         common = probs * len(after) > 5
-        kept = [word for word in after if bool(common[word])]
-        if len(kept) > 100:
-            assert chi_square(kept, probs.where(common, 0) / probs[common].sum()) < CHANCE
+        common_words = [word for word in after if bool(common[word])]
+        if len(common_words) > 100:
+            assert chi_square(common_words, probs.where(common, 0) / probs[common].sum()) < CHANCE
 
 
 def test_top_k_keeps_the_k_most_probable() -> None:
@@ -122,10 +122,10 @@ def test_of_equals_the_first_are_kept() -> None:
 def test_a_low_temperature_is_greedy() -> None:
     expected = greedy(markov, start(8), (), end=0, most_steps=9)
     for temperature in (0.0, 1e-3, 1e-310):
-        found = sample(
+        samples = sample(
             markov, start(8), (), Sampling(seed=1, temperature=temperature), end=0, most_steps=9
         )
-        assert found == expected
+        assert samples == expected
 
 
 def test_the_log_probability_is_the_models_own() -> None:
@@ -139,12 +139,13 @@ def test_the_log_probability_is_the_models_own() -> None:
 
 
 def test_a_seed_repeats_and_another_differs() -> None:
-    given: dict[str, Any] = {"end": 0, "most_steps": 20}
-    found = [
-        sample(markov, start(30), (), Sampling(seed=seed), **given) for seed in (4, 4, 5, -4, 2**70)
+    options: dict[str, Any] = {"end": 0, "most_steps": 20}
+    samples = [
+        sample(markov, start(30), (), Sampling(seed=seed), **options)
+        for seed in (4, 4, 5, -4, 2**70)
     ]
-    assert found[0] == found[1]
-    assert all(found[0] != other for other in found[2:])
+    assert samples[0] == samples[1]
+    assert all(samples[0] != other for other in samples[2:])
 
 
 def test_rows_have_seeds_of_their_own() -> None:
@@ -164,25 +165,25 @@ def test_rows_have_seeds_of_their_own() -> None:
 
 def test_a_stream_is_what_sample_draws() -> None:
     for seed in range(20):
-        given: dict[str, Any] = {"end": 0, "most_steps": 9}
+        options: dict[str, Any] = {"end": 0, "most_steps": 9}
         how = Sampling(seed, top_p=0.9)
-        assert tuple(stream(markov, start(1), (), how, **given)) == (
-            sample(markov, start(1), (), how, **given)[0].tokens
+        assert tuple(stream(markov, start(1), (), how, **options)) == (
+            sample(markov, start(1), (), how, **options)[0].tokens
         )
 
 
 def test_a_stream_gives_each_word_as_it_comes() -> None:
-    asked = []
+    sizes = []
 
     def step(tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
-        asked.append(len(tokens))
+        sizes.append(len(tokens))
         return markov(tokens, state)
 
     words = stream(step, start(1), (), Sampling(seed=1), end=None, most_steps=5)
-    assert asked == []
+    assert sizes == []
     next(words)
     next(words)
-    assert asked == [1, 1]
+    assert sizes == [1, 1]
     assert len(list(words)) == 3
 
 

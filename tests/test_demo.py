@@ -14,10 +14,15 @@ from ensue.layers import Recurrent
 
 
 def test_the_four_gradients_agree() -> None:
-    found = demo.gradients()
-    assert list(found) == ["autograd of the loop", "derivative graph", "RTRL", "finite differences"]
-    reference = found.pop("autograd of the loop")
-    for way, gradients in found.items():
+    by_method = demo.gradients()
+    assert list(by_method) == [
+        "autograd of the loop",
+        "derivative graph",
+        "RTRL",
+        "finite differences",
+    ]
+    reference = by_method.pop("autograd of the loop")
+    for way, gradients in by_method.items():
         assert gradients.keys() == reference.keys() == {"W", "U", "b", "p"}
         for name, gradient in gradients.items():
             apart = (gradient - reference[name]).abs().max().item()

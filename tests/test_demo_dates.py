@@ -18,8 +18,8 @@ def _run(*words: str) -> None:
     assert ending.value.code == 0
 
 
-def _isos(given: list[Date]) -> set[str]:
-    return {one.iso for one in given}
+def _isos(dates: list[Date]) -> set[str]:
+    return {one.iso for one in dates}
 
 
 def test_no_day_is_in_two_parts_and_what_is_kept_back_is_in_none() -> None:
@@ -37,12 +37,12 @@ def test_no_day_is_in_two_parts_and_what_is_kept_back_is_in_none() -> None:
 
 
 def test_one_word_of_a_mistyped_date_is_wrong() -> None:
-    given = rows("test", 400, 1)
-    by_iso = {(one.iso, one.format): one for one in given}
-    found = mistyped(given, 1)
-    assert found == mistyped(given, 1)
-    assert 100 < len(found) < 400
-    for one in found:
+    dates = rows("test", 400, 1)
+    by_iso = {(one.iso, one.format): one for one in dates}
+    wrong_dates = mistyped(dates, 1)
+    assert wrong_dates == mistyped(dates, 1)
+    assert 100 < len(wrong_dates) < 400
+    for one in wrong_dates:
         right = by_iso[one.iso, one.format]
         pairs = zip(one.text.split(" "), right.text.split(" "), strict=True)
         different = [(a, b) for a, b in pairs if a != b]
@@ -55,14 +55,14 @@ def test_one_word_of_a_mistyped_date_is_wrong() -> None:
 def test_shares_are_counted() -> None:
     days = rows("test", 3, 1)
     long, short = sorted(days, key=lambda one: len(one.text))[::2]
-    found = DemoTrial("some", [long, short], [long.iso, "nothing"])
-    assert found.exact == 0.5
-    assert found.mistakes() == [(short, "nothing")]
-    assert {own.name: own.share for own in found.by_format()} == {
+    trial = DemoTrial("some", [long, short], [long.iso, "nothing"])
+    assert trial.exact == 0.5
+    assert trial.mistakes() == [(short, "nothing")]
+    assert {share.name: share.share for share in trial.by_format()} == {
         long.format: 1.0,
         short.format: 0.0,
     }
-    same = list(lengths_beside(found, found))
+    same = list(lengths_beside(trial, trial))
     assert sum(count for _, count, _, _ in same) == 2
     assert all(ours == theirs for _, _, ours, theirs in same)
 
@@ -88,11 +88,11 @@ def test_the_demo_runs_to_its_end_and_again(
     for epochs in (1, 1, 2):  # the third time with other settings: from the start
         translation.SETTINGS["train"]["epochs"] = epochs
         _run("demo", "--out", "out")
-        said = capsys.readouterr().out
-        assert "\x1b" not in said
+        output = capsys.readouterr().out
+        assert "\x1b" not in output
         for words in ("3.5.97", "typed wrong", "without attention", "Where it fails"):
-            assert words in said
-        assert max(map(len, said.splitlines())) <= 88
+            assert words in output
+        assert max(map(len, output.splitlines())) <= 88
     page = (tmp_path / "out" / "report.html").read_text("utf-8")
     assert page.count("<figure") == 4
     assert "http://" not in page.replace("http://www.w3.org/2000/svg", "")

@@ -24,7 +24,7 @@ from ensue.errors import ConfigError, OptionError
 from ensue.layers import Recurrent
 from ensue.tasks import TASKS
 from ensue.tasks.abilities import Choice
-from ensue.training import Said, Stopped, TrainSettings, Validated, checkpoint, train
+from ensue.training import Notice, Stopped, TrainSettings, Validated, checkpoint, train
 from ensue.training.facts import check_same, facts
 from ensue.training.gradients import not_finite_cost
 from ensue.training.processes import Team, device_of, device_of_weights, moved
@@ -50,10 +50,10 @@ def fewer(rows: Iterable[Row]) -> list[Row]:
 
 def by_task(rows: Iterable[Row]) -> Iterator[Any]:
     """Every row; of those of a task, `make test` has the first, the slow tests the others."""
-    seen: set[str] = set()
+    tasks: set[str] = set()
     for row in rows:
-        yield pytest.param(row, marks=[pytest.mark.slow] if row.task in seen else [])
-        seen.add(row.task)
+        yield pytest.param(row, marks=[pytest.mark.slow] if row.task in tasks else [])
+        tasks.add(row.task)
 
 
 every_row = pytest.mark.parametrize("row", [*by_task(fewer(TABLE))], ids=str)
@@ -67,22 +67,22 @@ def states(model: AnyModel) -> list[torch.Tensor]:
     return [tensor for network in model.networks for tensor in network.state_dict().values()]
 
 
-def asked(model: AnyModel, row: Row) -> list[Any]:
+def answers_of(model: AnyModel, row: Row) -> list[Any]:
     """Answers and an evaluation; explanations and texts where the task has them."""
     questions, columns = row.questions(), row.data.columns
     evaluation = model.evaluate(row.parts()[2], **columns)
-    found = [asdict(answer) for answer in model.predict(questions)]
-    found.append({name: score.value for name, score in evaluation.scores.items()})
+    answers = [asdict(answer) for answer in model.predict(questions)]
+    answers.append({name: score.value for name, score in evaluation.scores.items()})
     explains, generates = model.task.explains, model.task.generates
     if explains is not None and getattr(model.settings, "attention", "") != "none":
-        found.append(asdict(explains.explain(model, questions[0]).result))
+        answers.append(asdict(explains.explain(model, questions[0]).result))
     if generates is not None:
         writer = generates.writer(model, "", whole=False)
-        found.append(writer.texts(Choice(most_tokens=4), 2))
-        found.append(writer.texts(Choice(most_tokens=4, width=2)))
-        found.append(list(writer.pieces(Choice(most_tokens=4))))
-        found.append([list(own) for own in writer.suggestions(3)])
-    return found
+        answers.append(writer.texts(Choice(most_tokens=4), 2))
+        answers.append(writer.texts(Choice(most_tokens=4, width=2)))
+        answers.append(list(writer.pieces(Choice(most_tokens=4))))
+        answers.append([list(suggestion) for suggestion in writer.suggestions(3)])
+    return answers
 
 
 # --- the stand-in ----------------------------------------------------------------------------
@@ -90,24 +90,24 @@ def asked(model: AnyModel, row: Row) -> list[Any]:
 
 def test_the_stand_in_refuses_what_a_gpu_refuses() -> None:
     with stand_in_gpu() as mode:
-        there, here = torch.ones(2, 2).to(GPU), torch.ones(2, 2)
-        assert there.device == (there + 1).device == torch.zeros(3, device=GPU).device == GPU
+        on_gpu, here = torch.ones(2, 2).to(GPU), torch.ones(2, 2)
+        assert on_gpu.device == (on_gpu + 1).device == torch.zeros(3, device=GPU).device == GPU
         assert mode.counts["gpu"]
         for wrong in (
-            lambda: there + here,
-            lambda: torch.cat([here, there]),
+            lambda: on_gpu + here,
+            lambda: torch.cat([here, on_gpu]),
             lambda: here.index_select(0, torch.zeros(1, dtype=torch.int64).to(GPU)),
             lambda: here[torch.zeros(1, dtype=torch.int64).to(GPU)],
-            lambda: there.bernoulli_(generator=torch.Generator()),
+            lambda: on_gpu.bernoulli_(generator=torch.Generator()),
         ):
             with pytest.raises(RuntimeError, match="expected a"):
                 wrong()
         with pytest.raises(RuntimeError):
-            there.numpy()
+            on_gpu.numpy()
         # what a GPU takes: single numbers, indices from the CPU, copies both ways
-        assert (there * torch.tensor(2.0)).device == there[torch.tensor([0])].device == GPU
-        assert here.copy_(there).device == there.cpu().device == CPU
-        assert float(there.sum()) == 4.0
+        assert (on_gpu * torch.tensor(2.0)).device == on_gpu[torch.tensor([0])].device == GPU
+        assert here.copy_(on_gpu).device == on_gpu.cpu().device == CPU
+        assert float(on_gpu.sum()) == 4.0
 
 
 def test_a_network_of_the_stand_in_learns_as_on_the_cpu() -> None:
@@ -121,8 +121,8 @@ def test_a_network_of_the_stand_in_learns_as_on_the_cpu() -> None:
         return [p.detach().cpu() for p in net.parameters()]
 
     with stand_in_gpu():
-        there = step(GPU)
-    assert all(map(torch.allclose, there, step(CPU)))
+        on_gpu = step(GPU)
+    assert all(map(torch.allclose, on_gpu, step(CPU)))
 
 
 # --- every task ------------------------------------------------------------------------------
@@ -135,24 +135,24 @@ def test_a_task_learns_validates_and_answers_on_the_gpu(row: Row, tmp_path: Path
     with stand_in_gpu() as mode:
         model = row.fitted(tmp_path / "run", model=row.new(device="cuda", **QUICK))
         assert all(isinstance(tensor, OnGPU) for tensor in states(model))
-        found = asked(model, row)
+        answers = answers_of(model, row)
         assert mode.counts["gpu"] or not states(model)
         model.save(tmp_path / "model")
     again = type(model).load(tmp_path / "model", device="cpu")
     assert not any(isinstance(tensor, OnGPU) for tensor in states(again))
-    assert_close(found, asked(again, row))
+    assert_close(answers, answers_of(again, row))
 
 
 @pytest.mark.parametrize("row", fewer(FILED), ids=lambda row: row.task)
 def test_a_model_of_the_cpu_answers_the_same_on_the_gpu(row: Row, tmp_path: Path) -> None:
     model = row.fitted(model=row.new(device="cpu", **QUICK))
-    found = asked(model, row)
+    answers = answers_of(model, row)
     model.save(tmp_path / "model")
     with stand_in_gpu():
         again = ensue.load(tmp_path / "model")
         assert all(isinstance(tensor, OnGPU) for tensor in states(again))
-        assert_close(found, asked(again, row))
-        assert_close(found, asked(again.to("cpu"), row))
+        assert_close(answers, answers_of(again, row))
+        assert_close(answers, answers_of(again.to("cpu"), row))
         assert not any(isinstance(tensor, OnGPU) for tensor in states(again))
 
 
@@ -173,10 +173,12 @@ def test_the_layer_whose_output_is_not_finite_is_found_on_the_gpu() -> None:
         network = model.networks[0]
         layer = network.recurrent
         assert isinstance(layer, Recurrent)
-        layer.register_forward_hook(lambda *given: (given[2][0] * torch.inf, given[2][1]))
+        layer.register_forward_hook(
+            lambda *arguments: (arguments[2][0] * torch.inf, arguments[2][1])
+        )
         source = model.task.source(part, model, 1)
-        told = not_finite_cost(network, source, 1, float("nan"), source.batches(0)[0], {})
-    assert "first in the output of layer recurrent" in str(told)
+        message = not_finite_cost(network, source, 1, float("nan"), source.batches(0)[0], {})
+    assert "first in the output of layer recurrent" in str(message)
 
 
 # --- checkpoints -----------------------------------------------------------------------------
@@ -186,16 +188,16 @@ SAME = {f"dropout_{name}": 0.0 for name in ("input", "output", "layers", "word",
 LONGER = {"epochs": 2, "averaging": 0.9, "check_every": 2, "checkpoint_updates": 1}
 
 
-def continued(row: Row, folder: Path, first: str, then: str, said: list[str]) -> AnyModel:
+def continued(row: Row, folder: Path, first: str, then: str, messages: list[str]) -> AnyModel:
     """A run that is stopped after its third update, and continues elsewhere."""
     known = type(row.new().settings).model_fields
     changed = {key: value for key, value in SAME.items() if key in known}
     with stand_in_gpu(), pytest.raises(Stopped):
         row.fitted(folder, [Stop(3)], model=row.new(changed, device=first, **LONGER))
 
-    def watch(own: Any) -> None:
-        if isinstance(own, Said):
-            said.append(own.text)
+    def watch(event: Any) -> None:
+        if isinstance(event, Notice):
+            messages.append(event.text)
 
     with stand_in_gpu():
         return row.fitted(folder, [watch], model=row.new(changed, device=then, **LONGER))
@@ -205,17 +207,17 @@ def continued(row: Row, folder: Path, first: str, then: str, said: list[str]) ->
 def test_a_run_goes_on_on_another_device(name: str, tmp_path: Path) -> None:
     """Weights, moments, average, best weights and what is carried go with it: the numbers are
     those of a run that stayed."""
-    row, models, told = row_of(name), dict[str, AnyModel](), dict[str, list[str]]()
+    row, models, messages = row_of(name), dict[str, AnyModel](), dict[str, list[str]]()
     for first, then in (("cpu", "cpu"), ("cuda", "cpu"), ("cpu", "cuda")):
         key = f"{first} {then}"
-        models[key] = continued(row, tmp_path / key, first, then, told.setdefault(key, []))
+        models[key] = continued(row, tmp_path / key, first, then, messages.setdefault(key, []))
         on_gpu = [isinstance(tensor, OnGPU) for tensor in states(models[key])]
         assert all(on_gpu) if then == "cuda" else not any(on_gpu)
     for key, model in models.items():
         for one, other in zip(states(models["cpu cpu"]), states(model), strict=True):
             torch.testing.assert_close(other.cpu(), one, rtol=CLOSE, atol=CLOSE)
         first, then = key.split()
-        lines = [text for text in told[key] if text.startswith("device: ")]
+        lines = [text for text in messages[key] if text.startswith("device: ")]
         expected = [f'device: was "{first}", now "{then}": not bit-exact'] * (first != then)
         assert lines == expected
 
@@ -249,11 +251,13 @@ class TwoRows:
         return f"row {row}"
 
 
-def held(at: Progress, network: Carrying) -> dict[str, torch.Tensor]:
+def tensors_of(at: Progress, network: Carrying) -> dict[str, torch.Tensor]:
     """All tensors of a training, by group and name."""
     groups = at.tensors(network)
     assert groups.keys() == {"weights", "optimiser", "best", "average", "carried"}
-    return {f"{group} {name}": t for group, own in groups.items() for name, t in own.items()}
+    return {
+        f"{group} {name}": t for group, tensors in groups.items() for name, t in tensors.items()
+    }
 
 
 @pytest.mark.parametrize("optimiser", ["sgd", "adam", "adamw"])
@@ -266,19 +270,19 @@ def test_all_that_a_checkpoint_holds_goes_where_the_weights_are(
         at = Progress.begin(network, settings)
         rows = train(network, TwoRows(), lambda: {"cost": 1.0}, settings, at)
         next(row for row in rows if isinstance(row, Validated))
-        before = held(at, network)
+        before = tensors_of(at, network)
         assert all(isinstance(tensor, OnGPU) for tensor in before.values())
-        found = checkpoint.read(checkpoint.save(tmp_path, 1, at.tensors(network), at.scalars(), {}))
-        files = [tensor for group in found.tensors.values() for tensor in group.values()]
+        saved = checkpoint.read(checkpoint.save(tmp_path, 1, at.tensors(network), at.scalars(), {}))
+        files = [tensor for group in saved.tensors.values() for tensor in group.values()]
         assert not any(isinstance(tensor, OnGPU) for tensor in files)
         for device in (CPU, GPU):
             network = Carrying().to(device)
             after = Progress.begin(network, settings)
-            after.load(network, found.tensors, found.scalars)
-            there = held(after, network)
-            assert {tensor.device for tensor in there.values()} == {device}
-            assert there.keys() == before.keys()
-            assert all(torch.equal(there[name].cpu(), before[name].cpu()) for name in there)
+            after.load(network, saved.tensors, saved.scalars)
+            tensors = tensors_of(after, network)
+            assert {tensor.device for tensor in tensors.values()} == {device}
+            assert tensors.keys() == before.keys()
+            assert all(torch.equal(tensors[name].cpu(), before[name].cpu()) for name in tensors)
             network.weight.grad = torch.ones(2, 3).to(device)
             after.optimiser.step(0.1)  # fused: takes no tensor that is elsewhere
 
@@ -307,9 +311,9 @@ def test_auto_is_the_gpu_where_there_is_one() -> None:
 
 
 def test_a_device_that_is_not_there_is_told_with_what_is() -> None:
-    with pytest.raises(OptionError) as told:
+    with pytest.raises(OptionError) as error:
         device_of("cuda")
-    assert str(told.value) == (
+    assert str(error.value) == (
         f"device: expected one that is there, cpu, got 'cuda': torch {torch.__version__} is built "
         "without CUDA; use --device cpu or auto, or install a torch with CUDA"
     )
@@ -353,12 +357,12 @@ def test_tensors_are_moved_wherever_they_are_and_lengths_stay() -> None:
     words = {"words": ones[2], "characters.lengths": ones[3]}
     batch = Batch(Pair(ones[0], ones[1]), words, ones[4:6], ones[6])
     with stand_in_gpu():
-        there = moved(batch, GPU)
-        assert (there.name, there.nothing, type(there.pair)) == ("batch", None, Pair)
-        found = [there.pair.one, there.inputs["words"], *there.several]
-        assert [own.device for own in found] == [GPU] * 4
-        stay = [there.pair.lengths, there.inputs["characters.lengths"], there.wanted_lengths]
-        assert [own.device for own in stay] == [CPU] * 3
+        on_gpu = moved(batch, GPU)
+        assert (on_gpu.name, on_gpu.nothing, type(on_gpu.pair)) == ("batch", None, Pair)
+        tensors = [on_gpu.pair.one, on_gpu.inputs["words"], *on_gpu.several]
+        assert [tensor.device for tensor in tensors] == [GPU] * 4
+        stay = [on_gpu.pair.lengths, on_gpu.inputs["characters.lengths"], on_gpu.wanted_lengths]
+        assert [tensor.device for tensor in stay] == [CPU] * 3
 
 
 def test_a_network_without_weights_is_on_the_cpu() -> None:
@@ -407,9 +411,9 @@ def test_on_a_gpu_torchs_kernels_run_or_the_reference(cell: str, engine: str) ->
             y, _ = layer(x.to(GPU))
         assert {*used} == {engine}
         torch.testing.assert_close(y.cpu(), expected)
-        for given in (lengths, lengths.to(GPU)):
+        for lengths_of_rows in (lengths, lengths.to(GPU)):
             with engines_used() as used:
-                y, _ = layer(x.to(GPU), lengths=given)
+                y, _ = layer(x.to(GPU), lengths=lengths_of_rows)
             assert {*used} == {"eager"}
             torch.testing.assert_close(y.cpu(), ragged)
 

@@ -143,24 +143,24 @@ def test_a_compiler_that_does_not_run_is_said(
     assert "CXX" in finding.advice
 
 
-@pytest.mark.parametrize("wanted", ["nowhere++", '"half a quotation'])
+@pytest.mark.parametrize("compiler", ["nowhere++", '"half a quotation'])
 def test_a_cxx_that_is_not_there_is_named(
-    wanted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    compiler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "ziglang", None)
     program(tmp_path / "c++", "echo c 1")
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("CXX", wanted)
+    monkeypatch.setenv("CXX", compiler)
     finding = doctor.compiler()
-    assert (finding.state, finding.value) == ("missing", f"CXX={wanted} is not found")
+    assert (finding.state, finding.value) == ("missing", f"CXX={compiler} is not found")
     assert "unset CXX" in finding.advice
 
 
 def test_a_torch_that_does_not_load_is_no_exception(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("ensue.engine.native", "ensue.engine.native.cache"):
         monkeypatch.setitem(sys.modules, name, None)
-    assert doctor.compiler().value == "not examined: torch does not load"
-    assert doctor.cache().value == "not examined: torch does not load"
+    assert doctor.compiler().value == "not checked: torch does not load"
+    assert doctor.cache().value == "not checked: torch does not load"
 
 
 def test_cxx_may_carry_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

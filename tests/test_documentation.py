@@ -100,7 +100,7 @@ def blocks(document: str) -> Iterator[Block]:
 class Command:
     line: int
     text: str
-    shown: str
+    output: str
 
 
 def commands(block: Block) -> Iterator[Command]:
@@ -114,20 +114,20 @@ def commands(block: Block) -> Iterator[Command]:
         text = text.removeprefix(prompt)
         while text.endswith("\\") and lines:
             text = text[:-1] + lines.pop(0)[1].removeprefix("> ")
-        shown = []
+        output = []
         while prompt and lines and not lines[0][1].startswith(prompt):
-            shown.append(lines.pop(0)[1])
+            output.append(lines.pop(0)[1])
         if text.strip() and not text.startswith("#"):
-            yield Command(number, text, "\n".join(shown))
+            yield Command(number, text, "\n".join(output))
 
 
-def matches(shown: str, printed: str) -> bool:
+def matches(expected: str, printed: str) -> bool:
     """Whether an output is the one shown, `...` standing for anything.
 
     Spaces at the end of a line and empty lines at the end do not count.
     """
     pattern = ""
-    for line in shown.rstrip().splitlines():
+    for line in expected.rstrip().splitlines():
         if line.strip() == "...":
             pattern += r"(?:.*\n)*?"
         else:
@@ -136,9 +136,11 @@ def matches(shown: str, printed: str) -> bool:
     return re.fullmatch(pattern, "".join(line.rstrip() + "\n" for line in lines)) is not None
 
 
-def compare(line: int, shown: str, printed: str) -> None:
-    if not matches(shown, printed):
-        raise Wrong(f"line {line}: the document shows\n{shown}\nbut this was printed:\n{printed}")
+def compare(line: int, expected: str, printed: str) -> None:
+    if not matches(expected, printed):
+        raise Wrong(
+            f"line {line}: the document shows\n{expected}\nbut this was printed:\n{printed}"
+        )
 
 
 # --- running --------------------------------------------------------------------------
@@ -164,17 +166,17 @@ def simple_commands(text: str) -> list[list[str]]:
     """
     reader = shlex.shlex(text, posix=True, punctuation_chars=True)
     reader.whitespace_split = True
-    found: list[list[str]] = [[]]
+    commands_found: list[list[str]] = [[]]
     cut = False
     for word in reader:
         if set(word) <= set("|&;()"):
-            found.append([])
+            commands_found.append([])
             cut = False
         elif set(word) <= set("<>&"):
             cut = True
-        elif not cut and (found[-1] or not re.match(r"\w+=", word)):
-            found[-1].append(word)
-    return [words for words in found if words]
+        elif not cut and (commands_found[-1] or not re.match(r"\w+=", word)):
+            commands_found[-1].append(word)
+    return [words for words in commands_found if words]
 
 
 def shell(script: str) -> str:
@@ -230,8 +232,8 @@ def run_shell(block: Block) -> str | None:
             printed = run_command(command, block.long)
         except (Wrong, ValueError, subprocess.TimeoutExpired) as problem:
             raise Wrong(f"line {command.line}: {problem}") from problem
-        if printed is not None and command.shown.strip():
-            compare(command.line, command.shown, printed)
+        if printed is not None and command.output.strip():
+            compare(command.line, command.output, printed)
         whole = None if whole is None or printed is None else whole + printed
     return whole
 
@@ -272,7 +274,7 @@ def run_document(path: Path) -> None:
             if follows and printed is not None:
                 compare(block.line, block.text, printed)
             elif block.language == "output" and not follows:
-                raise Wrong(f"line {block.line}: no block stands above this output")
+                raise Wrong(f"line {block.line}: no block comes before this output")
         elif block.language not in SHOWN_ONLY:
             raise Wrong(f"line {block.line}: the language {block.language!r} is not known")
 
@@ -349,7 +351,7 @@ print(x * 7)  # the same namespace
 Prose.
 
 ```text
-A picture, no output: prose stands above
+A picture, no output: prose comes before it
 ```
 
 ````console
@@ -455,8 +457,8 @@ def test_a_true_document_passes(
         ("```pythn\n1\n```", "'pythn' is not known"),
         ("```\n1\n```", "'' is not known"),
         ("```python skip\n1\n```", "the only mark is `long`"),
-        ("```output\n1\n```", "no block stands above"),
-        ("```python\n1\n```\nProse.\n```output\n1\n```", "no block stands above"),
+        ("```output\n1\n```", "no block comes before"),
+        ("```python\n1\n```\nProse.\n```output\n1\n```", "no block comes before"),
         ("```python\n1", "never closed"),
         ("> ```python\n> 1\n> ```", "begins the line"),
     ],
@@ -473,7 +475,7 @@ def test_an_untrue_document_fails(
 
 
 @pytest.mark.parametrize(
-    ("shown", "printed", "same"),
+    ("expected", "printed", "same"),
     [
         ("a\nb", "a  \nb\n\n", True),
         ("a\n...\nd", "a\nb\nc\nd\n", True),
@@ -486,8 +488,8 @@ def test_an_untrue_document_fails(
         ("", "", True),
     ],
 )
-def test_dots_stand_for_anything(shown: str, printed: str, same: bool) -> None:
-    assert matches(shown, printed) == same
+def test_dots_stand_for_anything(expected: str, printed: str, same: bool) -> None:
+    assert matches(expected, printed) == same
 
 
 if __name__ == "__main__":

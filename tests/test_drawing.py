@@ -63,14 +63,14 @@ def test_the_papers_change_places() -> None:
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_lines_and_words_are_seen_on_both_papers(theme: str) -> None:
-    def shown(colour: str) -> str:
+    def themed(colour: str) -> str:
         return dark(colour) if theme == "dark" else colour
 
-    for colour in (*COLOURS, *(own.line for own in (GREY, BLUE, VIOLET, *STATES))):
-        assert contrast(shown(colour), shown(PAPER)) >= 3, colour
+    for colour in (*COLOURS, *(colour.line for colour in (GREY, BLUE, VIOLET, *STATES))):
+        assert contrast(themed(colour), themed(PAPER)) >= 3, colour
     for colour in (INK, QUIET):
-        assert contrast(shown(colour), shown(PAPER)) >= 4.5, colour
-    assert len({shown(colour) for colour in COLOURS}) == len(COLOURS)
+        assert contrast(themed(colour), themed(PAPER)) >= 4.5, colour
+    assert len({themed(colour) for colour in COLOURS}) == len(COLOURS)
 
 
 def test_colours_are_mixed() -> None:
@@ -138,10 +138,10 @@ def test_an_axis_of_logarithms_is_even_in_factors() -> None:
 @given(st.floats(-1e3, 1e3), st.floats(1e-6, 1e6))
 def test_numbers_at_an_axis_are_round_few_and_even(start: float, room: float) -> None:
     low = start * room
-    found = round_numbers(low, low + room)
-    assert 2 <= len(found) <= 8
-    assert all(low - 1e-9 * room <= value <= low + room * (1 + 1e-9) for value in found)
-    (step,) = {f"{b - a:.6e}" for a, b in pairwise(found)}
+    numbers = round_numbers(low, low + room)
+    assert 2 <= len(numbers) <= 8
+    assert all(low - 1e-9 * room <= value <= low + room * (1 + 1e-9) for value in numbers)
+    (step,) = {f"{b - a:.6e}" for a, b in pairwise(numbers)}
     assert step[:8] in ("1.000000", "2.000000", "5.000000")
 
 
@@ -149,8 +149,11 @@ def test_a_legend_breaks_its_lines() -> None:
     drawing = Drawing()
     keys = [Key(f"series {k}", COLOURS[k], mark=k) for k in range(5)]
     last = legend(drawing, keys, 10, 20, 250)
-    found = ElementTree.fromstring(drawing.svg(250, 100, "")).iter(f"{SVG}text")
-    places = [(float(own.attrib["x"]), float(own.attrib["y"]), own.text or "") for own in found]
+    texts = ElementTree.fromstring(drawing.svg(250, 100, "")).iter(f"{SVG}text")
+    places = [
+        (float(element.attrib["x"]), float(element.attrib["y"]), element.text or "")
+        for element in texts
+    ]
     assert len(places) == 5
     assert all(x + text_width(text, 12.5) <= 250 for x, _, text in places)
     assert len({y for _, y, _ in places}) == 3
@@ -235,7 +238,7 @@ def test_a_disk_that_fails_leaves_the_file_as_it_was(
     path = tmp_path / f"a{name}"
     path.write_text("before")
 
-    def full(*given: object) -> None:
+    def full(*arguments: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)

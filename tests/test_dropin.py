@@ -66,23 +66,27 @@ def outcome(module: nn.Module, x: Any, hx: Any = None, **lengths: Tensor) -> dic
     module.zero_grad()
     data = x.data if isinstance(x, PackedSequence) else x
     data = data.detach().clone().requires_grad_()
-    given, hx = (x._replace(data=data) if isinstance(x, PackedSequence) else data), leaf(hx)
-    y, final = module(given, hx, **lengths)
+    inputs, hx = (x._replace(data=data) if isinstance(x, PackedSequence) else data), leaf(hx)
+    y, final = module(inputs, hx, **lengths)
     values = [y.data if isinstance(y, PackedSequence) else y, *parts_of(final)]
     torch.manual_seed(6)
     cost = sum((v * torch.randn_like(v)).sum() for v in values)
     cost.backward()
-    found = {"y": values[0], **{f"final {k}": v for k, v in enumerate(values[1:])}, "∂x": data.grad}
+    tensors = {
+        "y": values[0],
+        **{f"final {k}": v for k, v in enumerate(values[1:])},
+        "∂x": data.grad,
+    }
     if hx is not None:
-        found |= {f"∂start {k}": part.grad for k, part in enumerate(parts_of(hx))}
-    found |= {f"∂{name}": p.grad for name, p in module.named_parameters()}
-    return {name: v.detach().clone() for name, v in found.items()}
+        tensors |= {f"∂start {k}": part.grad for k, part in enumerate(parts_of(hx))}
+    tensors |= {f"∂{name}": p.grad for name, p in module.named_parameters()}
+    return {name: v.detach().clone() for name, v in tensors.items()}
 
 
-def assert_same(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
-    assert found.keys() == expected.keys()
+def assert_same(computed: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    assert computed.keys() == expected.keys()
     for name, value in expected.items():
-        assert_close(found[name], value, **TIGHT, msg=lambda m, name=name: f"{name}: {m}")
+        assert_close(computed[name], value, **TIGHT, msg=lambda m, name=name: f"{name}: {m}")
 
 
 # --- the same results --------------------------------------------------------------------
@@ -123,13 +127,15 @@ CASES: dict[str, Case] = {
 
 
 @pytest.mark.parametrize("engine", ["auto", *GENERAL])
-@pytest.mark.parametrize("given", [False, True], ids=["zero start", "given start"])
+@pytest.mark.parametrize("with_start", [False, True], ids=["zero start", "given start"])
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_results_and_gradients_are_torchs(kind: str, case: str, given: bool, engine: str) -> None:
+def test_results_and_gradients_are_torchs(
+    kind: str, case: str, with_start: bool, engine: str
+) -> None:
     mine, theirs = twins(kind, engine, **CASES[case].options)
     x = CASES[case].x()
-    hx = start(theirs, *CASES[case].batch) if given else None
+    hx = start(theirs, *CASES[case].batch) if with_start else None
     assert_same(outcome(mine, x, hx), outcome(theirs, x, hx))
 
 
@@ -144,10 +150,10 @@ def test_relu_is_torchs(engine: str) -> None:
 def test_a_packed_output_is_packed_as_torch_packs_it(kind: str) -> None:
     mine, theirs = twins(kind)
     x = packed([2, 5, 3], False)()
-    found, expected = mine(x)[0], theirs(x)[0]
-    assert isinstance(found, PackedSequence)
+    output, expected = mine(x)[0], theirs(x)[0]
+    assert isinstance(output, PackedSequence)
     for name in ("batch_sizes", "sorted_indices", "unsorted_indices"):
-        assert torch.equal(getattr(found, name), getattr(expected, name))
+        assert torch.equal(getattr(output, name), getattr(expected, name))
     sorted_x = pack_sequence([torch.randn(3, INPUT), torch.randn(2, INPUT)])
     assert mine(sorted_x)[0].sorted_indices is None
 
@@ -161,8 +167,8 @@ def test_lengths_do_what_packing_does(kind: str, batch_first: bool) -> None:
     bundle = pack_padded_sequence(x, lengths, batch_first, enforce_sorted=False)
     y, final = theirs(bundle, hx)
     expected, _ = pad_packed_sequence(y, batch_first)
-    found, mine_final = mine(x, hx, lengths=lengths)
-    assert_close(found, expected, **TIGHT)
+    output, mine_final = mine(x, hx, lengths=lengths)
+    assert_close(output, expected, **TIGHT)
     assert_close(parts_of(mine_final), parts_of(final), **TIGHT)
 
 
@@ -195,12 +201,12 @@ def test_state_dicts_fit_both_ways(kind: str, options: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_seed_gives_the_same_weights(kind: str) -> None:
-    found = []
+    states = []
     for origin in (ours, nn):
         torch.manual_seed(3)
-        found.append(getattr(origin, kind)(INPUT, HIDDEN, **EVERYTHING).state_dict())
-    for name, weight in found[1].items():
-        assert torch.equal(found[0][name], weight), name
+        states.append(getattr(origin, kind)(INPUT, HIDDEN, **EVERYTHING).state_dict())
+    for name, weight in states[1].items():
+        assert torch.equal(states[0][name], weight), name
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -319,5 +325,5 @@ def test_the_parts_of_the_state_are_counted(kind: str, count: int) -> None:
     hx = parts if count > 1 else parts[0]
     with pytest.raises(ShapeError) as error:
         getattr(ours, kind)(INPUT, HIDDEN)(torch.randn(TIME, BATCH, INPUT), hx)
-    wanted = "h and c" if kind == "LSTM" else "h"
-    assert str(error.value) == f"hx: expected {wanted}, one tensor each, got {count}"
+    expected = "h and c" if kind == "LSTM" else "h"
+    assert str(error.value) == f"hx: expected {expected}, one tensor each, got {count}"

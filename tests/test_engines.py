@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 from laws import OneNumber, Reading, Sizes
-from parity import Given, needs_native
+from parity import KernelInputs, needs_native
 from torch import Tensor, nn
 from torch.testing import assert_close
 
@@ -97,9 +97,9 @@ def test_one_list_of_engines_inside_another() -> None:
 def test_what_native_cannot_run_has_a_reason(
     cell: Cell, x: Tensor, expected: str, reason: str
 ) -> None:
-    engine, said = choose(cell, x)
+    engine, choice = choose(cell, x)
     assert engine == expected
-    assert reason in said
+    assert reason in choice
     parameters = {n: x.new_empty(s) for n, s in cell.shapes(3, 4).items()}
     state = tuple(x.new_empty(2, 4) for _ in cell.parts)
     with pytest.raises(OptionError, match=r"native engine: "):
@@ -127,7 +127,7 @@ def test_an_unknown_engine_gets_a_suggestion(wrong: str, meant: str) -> None:
     "cell", [SimpleRNN("tanh"), SimpleRNN("relu"), GRU(), LSTM()], ids=lambda c: type(c).__name__
 )
 def test_the_torch_engine_is_the_eager_one(cell: Cell, reverse: bool) -> None:
-    one = replace(Given.of(cell, 3, 5, 6, 4), reverse=reverse)
+    one = replace(KernelInputs.of(cell, 3, 5, 6, 4), reverse=reverse)
     assert_close(one.outcome("torch"), one.outcome("eager"), rtol=1e-9, atol=1e-10)
 
 
@@ -187,8 +187,8 @@ def outcome(
     y, state = call(x, lengths=lengths)
     values = [y, *flat(state)]
     cost = sum((v * torch.linspace(-1, 2, v.numel()).view(v.shape)).sum() for v in values)
-    found = torch.autograd.grad(cost, [x, *layer.parameters()])
-    return [v.detach() for v in values] + list(found)
+    gradients = torch.autograd.grad(cost, [x, *layer.parameters()])
+    return [v.detach() for v in values] + list(gradients)
 
 
 @pytest.fixture
@@ -212,9 +212,9 @@ def test_torch_compile_sees_one_whole_graph(name: str, lengths: Tensor | None) -
     layer.engine = "auto"
     assert_close(outcome(compiled, layer, x, lengths), expected, **CLOSE)
     other = x.flip(0)  # the same graph again
-    found = outcome(compiled, layer, other, lengths)
+    values = outcome(compiled, layer, other, lengths)
     layer.engine = "eager"
-    assert_close(found, outcome(layer, layer, other, lengths), **CLOSE)
+    assert_close(values, outcome(layer, layer, other, lengths), **CLOSE)
 
 
 @pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")  # read by the compiler
@@ -237,9 +237,9 @@ def test_torch_compile_draws_masks_in_training() -> None:
     layer, x = Recurrent(Zoneout(LSTM(), 0.4), 3, 5), torch.randn(4, 3, 3)
     compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
     torch.manual_seed(7)
-    found = outcome(compiled, layer, x, LENGTHS)
+    values = outcome(compiled, layer, x, LENGTHS)
     torch.manual_seed(7)
-    assert_close(found, outcome(layer, layer, x, LENGTHS), **CLOSE)
+    assert_close(values, outcome(layer, layer, x, LENGTHS), **CLOSE)
 
 
 @needs_native
@@ -288,10 +288,10 @@ def test_inference_mode() -> None:
     layer, x = Recurrent(PeepholeLSTM(), 3, 5, 2, bidirectional=True), torch.randn(4, 3, 3)
     expected = layer(x, lengths=LENGTHS)
     with torch.inference_mode():
-        found = layer(x, lengths=LENGTHS)
-        again = layer(x.clone(), found[1], lengths=LENGTHS)[0]
-    assert found[0].is_inference()
-    assert_close(found, expected, rtol=0, atol=0)
+        output = layer(x, lengths=LENGTHS)
+        again = layer(x.clone(), output[1], lengths=LENGTHS)[0]
+    assert output[0].is_inference()
+    assert_close(output, expected, rtol=0, atol=0)
     assert_close(again, layer(x, expected[1], lengths=LENGTHS)[0], rtol=0, atol=0)
 
 
@@ -313,14 +313,14 @@ def test_autocast_computes_in_the_type_of_the_parameters(
     assert between.dtype == torch.bfloat16
     assert {v.dtype for v in (y, *flat(state), continued)} == {torch.float32}
     (y * y).sum().backward()
-    found = [p.grad for p in layer.parameters()]
+    gradients = [p.grad for p in layer.parameters()]
     assert front.weight.grad.isfinite().all()
-    taken = between.detach().float()
-    exact, end = layer(taken)
+    inputs = between.detach().float()
+    exact, end = layer(inputs)
     expected = torch.autograd.grad((exact * exact).sum(), list(layer.parameters()))
     assert_close(y, exact, rtol=0, atol=0)
-    assert_close(found, list(expected), rtol=0, atol=0)
-    assert_close(continued, layer(taken, end)[0], rtol=0, atol=0)
+    assert_close(gradients, list(expected), rtol=0, atol=0)
+    assert_close(continued, layer(inputs, end)[0], rtol=0, atol=0)
 
 
 @needs_native
@@ -367,10 +367,10 @@ for _ in range(2):  # twice: a bucket that is used again
     model.zero_grad()
     with engines_used() as used:
         shared(x[:, rows], lengths[rows]).square().mean().backward()
-found = [p.grad.clone() for p in model.parameters()]
+gradients = [p.grad.clone() for p in model.parameters()]
 model.zero_grad()
 model(x, lengths).square().mean().backward()
-for a, b in zip(found, (p.grad for p in model.parameters())):
+for a, b in zip(gradients, (p.grad for p in model.parameters())):
     torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6)
 torch.distributed.destroy_process_group()
 print(*used)
@@ -390,9 +390,9 @@ def test_two_processes_find_the_gradient_of_one(tmp_path: Path) -> None:
         )
         for rank in range(2)
     ]
-    said = [worker.communicate(timeout=300) for worker in workers]
-    assert [worker.returncode for worker in workers] == [0, 0], said
-    assert said[0][0] == said[1][0]
+    outputs = [worker.communicate(timeout=300) for worker in workers]
+    assert [worker.returncode for worker in workers] == [0, 0], outputs
+    assert outputs[0][0] == outputs[1][0]
 
 
 # --- one step at a time ------------------------------------------------------------------
@@ -409,8 +409,8 @@ STEPPED: dict[str, Cell] = {
 }
 
 
-def stepped(cell: Cell, batch: int = 3) -> tuple[Given, NativeStep]:
-    one = replace(Given.of(cell, 5, 5, 6, batch), masks=None)
+def stepped(cell: Cell, batch: int = 3) -> tuple[KernelInputs, NativeStep]:
+    one = replace(KernelInputs.of(cell, 5, 5, 6, batch), masks=None)
     return one, NativeStep(cell, one.parameters, 5, batch)
 
 
@@ -465,9 +465,9 @@ def test_a_step_names_what_is_wrong() -> None:
         r"step: h: expected a contiguous tensor": (x, (h[:, :1].expand(3, 5), c)),
         r"step: state: expected 2 parts \(h, c\), got 1": (x, (h,)),
     }
-    for message, (given, state) in wrong.items():
+    for message, (inputs, state) in wrong.items():
         with pytest.raises(ShapeError, match=message):
-            step.step(given, state)
+            step.step(inputs, state)
     halves = {name: p.bfloat16() for name, p in one.parameters.items()}
     with pytest.raises(OptionError, match=r"step: expected parameters of float32 or float64"):
         NativeStep(one.cell, halves, 5, 3)

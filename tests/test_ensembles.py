@@ -39,7 +39,9 @@ def test_whatever_makes_the_mean_best_is_added() -> None:
     counts, score = forward_selected(outputs, distance, higher_is_better=False)
     assert counts == {"near": 2, "below": 1}
     assert score == pytest.approx(1 / 30)
-    higher, best = forward_selected(outputs, lambda own: -distance(own), higher_is_better=True)
+    higher, best = forward_selected(
+        outputs, lambda weights: -distance(weights), higher_is_better=True
+    )
     assert higher == counts
     assert best == pytest.approx(-1 / 30)
 
@@ -48,8 +50,8 @@ def test_the_best_alone_stays_alone() -> None:
     outputs = {"best": [np.array(1.1)], "worse": [np.array(1.2)], "same": [np.array(1.1)]}
     assert forward_selected(outputs, distance, False)[0] == {"best": 1}
     endless = {"a": [np.array(0.0)]}
-    found = forward_selected(endless, lambda own: float(len(own)), True)
-    assert found[0] == {"a": MOST}
+    selection = forward_selected(endless, lambda members: float(len(members)), True)
+    assert selection[0] == {"a": MOST}
 
 
 # --- run folders -----------------------------------------------------------------------------
@@ -79,12 +81,12 @@ def test_an_ensemble_is_a_run(row: Row, ensue: Ensue, tmp_path: Path) -> None:
     """Of one run twice, it is that run. It is asked, tested and loaded like any other, and moved
     without the runs."""
     (run,) = trained(row, ensue, tmp_path, 1)
-    asked = [f"asked{row.data.suffix}"] if TASKS[row.task].needs_input else []
+    input_files = [f"asked{row.data.suffix}"] if TASKS[row.task].needs_input else []
     written = write_ensemble(RunFolder(tmp_path / "both"), [run, run], [2, 1], ROWS, {"cost": 0.5})
-    code, out, err = ensue("predict", "both", *asked)
+    code, out, err = ensue("predict", "both", *input_files)
     assert code == 0, err
     if row.task != "label":  # whose one network looks for the best labels of a row together
-        assert out == ensue("predict", "r1", *asked)[1]
+        assert out == ensue("predict", "r1", *input_files)[1]
     code, scores, err = ensue("evaluate", "both", "--json")
     assert code == 0, err
     assert json.loads(scores)["opened_by_this_run"] == 1
@@ -93,13 +95,13 @@ def test_an_ensemble_is_a_run(row: Row, ensue: Ensue, tmp_path: Path) -> None:
     assert "the mean of 2 models" in model.summary()
     (tmp_path / "both").rename(tmp_path / "moved")
     (tmp_path / "r1").rename(tmp_path / "gone")
-    assert ensue("predict", "moved", *asked)[1] == out
+    assert ensue("predict", "moved", *input_files)[1] == out
 
 
 def test_the_mean_of_outputs_answers(
     ensue: Ensue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row = next(own for own in AVERAGED if own.task == "classify")
+    row = next(row for row in AVERAGED if row.task == "classify")
     runs = trained(row, ensue, tmp_path, 1, 2)
     write_ensemble(RunFolder(tmp_path / "both"), runs, [2, 1], ROWS, {})
     texts = row.questions()
@@ -114,7 +116,7 @@ def test_the_mean_of_outputs_answers(
 
 
 def test_what_an_ensemble_is_not_for(ensue: Ensue, tmp_path: Path) -> None:
-    row = next(own for own in AVERAGED if own.task == "table")
+    row = next(row for row in AVERAGED if row.task == "table")
     (run,) = trained(row, ensue, tmp_path, 1)
     folder = RunFolder(tmp_path / "both")
     write_ensemble(folder, [run, run], [1, 1], ROWS, {})
@@ -141,7 +143,7 @@ def noisy(path: Path, rows: int, seed: int) -> str:
     draw = np.random.default_rng(seed)
     x = draw.normal(size=(rows, 3))
     cells = np.column_stack([x, x[:, 0] * x[:, 1] + draw.normal(size=rows)])
-    lines = ["a,b,c,y", *(",".join(f"{own:.3f}" for own in row) for row in cells)]
+    lines = ["a,b,c,y", *(",".join(f"{number:.3f}" for number in row) for row in cells)]
     path.write_text("\n".join(lines) + "\n")
     return path.name
 
@@ -152,24 +154,24 @@ def test_several_trials_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     quick = ["train.epochs=12", "model.target=number", "train.watch=mae", "train.rate=0.05"]
     names = ("validation", "test")
     parts = {name: [noisy(tmp_path / f"{name}.csv", 200, k)] for k, name in enumerate(names)}
-    given: Any = {"task": "table", "label": "y", "trials": 4, "settings": quick, **parts}
+    options: Any = {"task": "table", "label": "y", "trials": 4, "settings": quick, **parts}
     rows = noisy(tmp_path / "rows.csv", 80, 5)
-    found = package.select(rows, "s", together=True, **given)
-    first, *others = found.rows
+    selection = package.select(rows, "s", together=True, **options)
+    first, *others = selection.rows
     assert first.name == "together"
-    assert {own.name for own in others} == {f"trial-00{k}" for k in range(4)}
-    assert first.score < min(own.score for own in others if not own.stopped)
-    assert found.test is not None
-    assert found.test.name == "together"
+    assert {trial.name for trial in others} == {f"trial-00{k}" for k in range(4)}
+    assert first.score < min(trial.score for trial in others if not trial.stopped)
+    assert selection.test is not None
+    assert selection.test.name == "together"
     assert len((tmp_path / "s" / OPENINGS).read_text().splitlines()) == 1
-    assert "the mean of" in found.model.summary()
+    assert "the mean of" in selection.model.summary()
     run = package.Run(tmp_path / "s" / "together")
     assert (run.best, run.state) == (first.score, "finished")
-    again = package.select(rows, "s", together=True, **given)
-    assert again.test == found.test
+    again = package.select(rows, "s", together=True, **options)
+    assert again.test == selection.test
     assert len((tmp_path / "s" / OPENINGS).read_text().splitlines()) == 1
-    assert f"together: {first.what}" in str(found)
-    assert "together: the default" not in str(found)
+    assert f"together: {first.what}" in str(selection)
+    assert "together: the default" not in str(selection)
 
 
 def test_answers_that_have_no_mean_are_refused_by_name(tmp_path: Path) -> None:
@@ -177,6 +179,6 @@ def test_answers_that_have_no_mean_are_refused_by_name(tmp_path: Path) -> None:
     path.write_text("the dog runs\n" * 40)
     with pytest.raises(OptionError) as caught:
         package.select(path, tmp_path / "s", task="language", together=True)
-    told = "--together: answers of models to language have no mean; it is for "
-    assert str(caught.value).startswith(told)
+    message = "--together: answers of models to language have no mean; it is for "
+    assert str(caught.value).startswith(message)
     assert not (tmp_path / "s").exists()

@@ -55,7 +55,7 @@ def test_mathml_has_the_signs_of_the_latex(row: Row) -> None:
     assert len(tree.findall(".//mtr")) == latex.count("&=")
     for tag, word in LAYOUT.items():
         assert len(tree.findall(f".//{tag}")) == len(re.findall(word, latex))
-    indices = [own for own in tree.iter() if own.tag in ("msub", "msubsup")]
+    indices = [element for element in tree.iter() if element.tag in ("msub", "msubsup")]
     assert len(indices) == latex.count("_{")
 
 
@@ -105,8 +105,8 @@ def test_an_element_has_as_many_parts_as_it_needs() -> None:
     """msub, mfrac and their like mean something else with fewer or more."""
     needed = {"msub": 2, "msup": 2, "msubsup": 3, "mfrac": 2}
     for row in CELL_ROWS:
-        for own in ElementTree.fromstring(equations_of(row).mathml()).iter():
-            assert len(own) == needed.get(own.tag, len(own)), (row.name, own.tag)
+        for element in ElementTree.fromstring(equations_of(row).mathml()).iter():
+            assert len(element) == needed.get(element.tag, len(element)), (row.name, element.tag)
 
 
 # --- in a notebook ---------------------------------------------------------------------------
@@ -119,12 +119,12 @@ def test_a_cell_in_a_notebook(row: Row) -> None:
     html = cell._repr_html_()
     tree = check_page(html)
     equations = cell._displayed_equations()
-    assert {"math", "svg"} <= {own.tag for own in tree.iter()}
-    shown = words(tree)
-    assert equations.title in shown
-    assert f"{equations.counts().parameters:,}" in shown
+    assert {"math", "svg"} <= {element.tag for element in tree.iter()}
+    page_words = words(tree)
+    assert equations.title in page_words
+    assert f"{equations.counts().parameters:,}" in page_words
     for name, shape in equations.shapes.items():
-        assert f"{name} {' × '.join(map(str, shape))}" in shown
+        assert f"{name} {' × '.join(map(str, shape))}" in page_words
 
 
 def test_a_picture_shown_twice_has_ids_of_its_own() -> None:

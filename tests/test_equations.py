@@ -114,9 +114,14 @@ def test_a_step_twice_is_one_graph() -> None:
 
 
 def derivative_nodes(equations: Equations) -> list[Node]:
-    found = equations.derivative
-    wanted = [found.x, *found.state.values(), *found.vectors.values(), *found.matrices.values()]
-    return below([*equations.roots, *(node for node in wanted if node is not None)])
+    derivative = equations.derivative
+    nodes = [
+        derivative.x,
+        *derivative.state.values(),
+        *derivative.vectors.values(),
+        *derivative.matrices.values(),
+    ]
+    return below([*equations.roots, *(node for node in nodes if node is not None)])
 
 
 @every_cell
@@ -213,8 +218,8 @@ def test_simplified_reductions_keep_values(numbers: list[float]) -> None:
         graph.mean(graph.spread(graph.mean(a), size) + 0.0): v.mean(-1, keepdim=True),
         graph.spread(graph.mean(a), size) * b: v.mean(-1, keepdim=True) * w,
     }
-    for node, wanted in cases.items():
-        torch.testing.assert_close(value(node, {a: v, b: w}), wanted, equal_nan=True)
+    for node, expected in cases.items():
+        torch.testing.assert_close(value(node, {a: v, b: w}), expected, equal_nan=True)
 
 
 # --- derivatives --------------------------------------------------------------------------
@@ -252,9 +257,9 @@ def test_jacobian_equals_torch(name: str) -> None:
     theirs = torch.autograd.functional.jacobian(step.eager, tuple(inputs))
     for place, leaf in enumerate([step.equations.x, *step.equations.old.values()]):
         ours = jacobian(step.equations, leaf, step.leaves(), step.blocks())
-        wanted = torch.cat([rows[place] for rows in theirs], 1)  # (batch, outputs, batch, wrt)
+        expected = torch.cat([rows[place] for rows in theirs], 1)  # (batch, outputs, batch, wrt)
         rows = torch.arange(batch)
-        torch.testing.assert_close(ours, wanted[rows, :, rows])
+        torch.testing.assert_close(ours, expected[rows, :, rows])
 
 
 def test_a_node_used_many_times_gets_the_sum() -> None:

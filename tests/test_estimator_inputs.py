@@ -16,14 +16,14 @@ ROWS = [("a fine film", "good"), ("a dull film", "bad")] * 10
 SMALL = {"model": {"hidden_size": 4, "embedding_size": 4}, "train": {"epochs": 1}}
 
 
-def said(rows: Any, validation: Any = None) -> str:
+def refusal(rows: Any, validation: Any = None) -> str:
     with pytest.raises(DataError) as caught:
         Classifier(**SMALL).fit(rows, validation)
     return str(caught.value)
 
 
 def test_inputs_and_labels_in_two_lists() -> None:
-    message = said([text for text, _ in ROWS], [label for _, label in ROWS])
+    message = refusal([text for text, _ in ROWS], [label for _, label in ROWS])
     assert message == (
         "fit: the second argument is validation data, got labels; expected rows, each with its "
         "label: fit(list(zip(X, y))), or ensue.sklearn.SequenceClassifier().fit(X, y)"
@@ -32,7 +32,7 @@ def test_inputs_and_labels_in_two_lists() -> None:
 
 def test_a_row_without_label_is_named() -> None:
     rows = [*ROWS, ("nothing is known of this", None)]
-    assert said(rows, ROWS) == (
+    assert refusal(rows, ROWS) == (
         "the training part: expected rows with labels, got 21 rows with some or all of them "
         "missing, the first of them row:21"
     )
@@ -41,14 +41,14 @@ def test_a_row_without_label_is_named() -> None:
 def test_labels_that_are_no_labels() -> None:
     rows = [*ROWS, ("what is it", float("nan"))]
     expected = "row:21: label: expected a text, a number or a list of them, got nan"
-    assert said(rows, ROWS) == expected
+    assert refusal(rows, ROWS) == expected
 
 
 def test_numbers_that_are_not_finite_are_named_by_row_and_step() -> None:
     vectors = np.zeros((3, 2))
     vectors[1, 0] = np.nan
     rows = [(np.ones((2, 2)), "a"), (vectors, "b")]
-    assert said(rows, rows) == "row:2: step 1: expected finite numbers, got [nan, 0.0]"
+    assert refusal(rows, rows) == "row:2: step 1: expected finite numbers, got [nan, 0.0]"
 
 
 @pytest.mark.parametrize(

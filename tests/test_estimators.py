@@ -20,7 +20,7 @@ from ensue.data.vocabulary import Vocabulary
 from ensue.errors import DataError, OptionError, RunError
 from ensue.tasks.rows.batch import collate
 from ensue.tasks.rows.inputs import LearnedInputs
-from ensue.training import Said, Stopped, Update
+from ensue.training import Notice, Stopped, Update
 
 GOOD = ["good", "fine", "great", "lovely", "superb"]
 BAD = ["bad", "dull", "poor", "awful", "boring"]
@@ -39,58 +39,58 @@ def chosen(kinds: Sequence[str], count: int, draw: np.random.Generator) -> list[
 def reviews(count: int, seed: int) -> Pairs:
     """Texts whose class one of their words tells."""
     draw = np.random.default_rng(seed)
-    found = []
+    rows = []
     for k in range(count):
         words = chosen(REST, int(draw.integers(1, 8)), draw) + chosen((BAD, GOOD)[k % 2], 2, draw)
-        found.append((" ".join(words), ("bad", "very good")[k % 2]))
-    return found
+        rows.append((" ".join(words), ("bad", "very good")[k % 2]))
+    return rows
 
 
 def several(count: int, seed: int) -> Pairs:
     """Texts with any of two labels, or none, as their words tell."""
-    found = []
+    rows = []
     for text, label in reviews(count, seed):
-        there = {"pleased": label == "very good", "music": {"film", "music"} & {*text.split()}}
-        found.append((text, [name for name, own in there.items() if own]))
-    return found
+        presence = {"pleased": label == "very good", "music": {"film", "music"} & {*text.split()}}
+        rows.append((text, [name for name, is_present in presence.items() if is_present]))
+    return rows
 
 
 def waves(count: int, seed: int) -> Pairs:
     """Sequences of two numbers a step, rising or falling."""
     draw = np.random.default_rng(seed)
-    found = []
+    rows = []
     for k in range(count):
         steps = int(draw.integers(2, 9))
         up = np.arange(steps) * (1 if k % 2 else -1)
         vectors = np.stack([up + draw.normal(size=steps), np.full(steps, 7.0)], 1)
-        found.append((vectors.astype(np.float32), "rises" if k % 2 else "falls"))
-    return found
+        rows.append((vectors.astype(np.float32), "rises" if k % 2 else "falls"))
+    return rows
 
 
 def sentences(count: int, seed: int) -> Pairs:
     """Tokens with a tag each."""
     draw = np.random.default_rng(seed)
     tagged = [("NOUN", REST[1::2]), ("DET", REST[::2]), ("PROPN", NAMES)]
-    found = []
+    rows = []
     for _ in range(count):
         kinds = draw.integers(3, size=int(draw.integers(1, 9)))
         words = [chosen(tagged[k][1], 1, draw)[0] for k in kinds]
-        found.append((words, [tagged[k][0] for k in kinds]))
-    return found
+        rows.append((words, [tagged[k][0] for k in kinds]))
+    return rows
 
 
 def spans(count: int, seed: int) -> Pairs:
     """Names of people and places as BIO tags."""
     draw = np.random.default_rng(seed)
-    found = []
+    rows = []
     for _ in range(count):
         words, tags = chosen(REST, 2, draw), ["O", "O"]
         if draw.random() < 0.7:
             words, tags = [*words, *chosen(NAMES, 2, draw)], [*tags, "B-PER", "I-PER"]
         if draw.random() < 0.5:
             words, tags = [*words, *chosen(PLACES, 1, draw)], [*tags, "B-LOC"]
-        found.append((words, tags))
-    return found
+        rows.append((words, tags))
+    return rows
 
 
 def steps(count: int, seed: int) -> Pairs:
@@ -125,12 +125,12 @@ class Case:
 
     def inputs(self) -> list[Any]:
         """Rows that training has not seen, with words it has not, and an empty one."""
-        found = [value for value, _ in self.data(12, 3)]
-        if isinstance(found[0], np.ndarray):
-            return [*found, found[0][:0]]
-        if isinstance(found[0], str):
-            return [*found, "", "zebra 東京", "the " * 30]
-        return [*found, [], ["zebra", "東京"], ["the"] * 30]
+        values = [value for value, _ in self.data(12, 3)]
+        if isinstance(values[0], np.ndarray):
+            return [*values, values[0][:0]]
+        if isinstance(values[0], str):
+            return [*values, "", "zebra 東京", "the " * 30]
+        return [*values, [], ["zebra", "東京"], ["the"] * 30]
 
 
 CASES = {
@@ -265,7 +265,7 @@ def test_the_same_seed_gives_the_same_weights(name: str, fitted: Callable[[str],
     again = CASES[name].fitted()
     assert same_weights(fitted(name), again)
     again.fit(CASES[name].data(40, 1), CASES[name].data(16, 2))
-    assert same_weights(fitted(name), again), "fitted again, it begins anew"
+    assert same_weights(fitted(name), again), "a second fit starts from scratch"
     assert not same_weights(fitted(name), CASES[name].fitted(seed=7))
 
 
@@ -309,34 +309,36 @@ def test_validation_teaches_no_words(name: str, fitted: Callable[[str], AnyModel
 @every_case
 def test_scores_agree_with_scikit_learn(name: str, fitted: Callable[[str], AnyModel]) -> None:
     model, rows = fitted(name), CASES[name].data(30, 4)
-    found, answers = model.evaluate(rows), model.predict([value for value, _ in rows])
+    evaluation, answers = model.evaluate(rows), model.predict([value for value, _ in rows])
     gold: Any = [label for _, label in rows]
     several_labels = isinstance(gold[0], tuple | list) and isinstance(model, Classifier)
     if several_labels:
         names = labels_of(model).tokens
-        gold = np.array([[label in own for label in names] for own in gold])
-        guess: Any = np.array([[label in own.labels for label in names] for own in answers])
+        gold = np.array([[label in labels for label in names] for labels in gold])
+        guess: Any = np.array([[label in answer.labels for label in names] for answer in answers])
     elif isinstance(model, Labeller):
-        gold = [label for own in gold for label in own]
-        guess = [label for own in answers for label in own.labels]
+        gold = [label for labels in gold for label in labels]
+        guess = [label for answer in answers for label in answer.labels]
     else:
-        guess = [own.label for own in answers]
-    scores = {n: own.value for n, own in found.scores.items()} | dict(found.others)
+        guess = [answer.label for answer in answers]
+    scores = {n: score.value for n, score in evaluation.scores.items()} | dict(evaluation.others)
     assert scores["accuracy"] == pytest.approx(sklearn.metrics.accuracy_score(gold, guess))
     macro = sklearn.metrics.f1_score(gold, guess, average="macro", zero_division=0)
     assert scores["macro_f1"] == pytest.approx(macro)
     if not several_labels:
         labels = list(labels_of(model).tokens)
-        own = sklearn.metrics.precision_recall_fscore_support(
+        columns = sklearn.metrics.precision_recall_fscore_support(
             gold, guess, labels=labels, zero_division=0
         )
-        assert np.array([row[1:] for row in found.classes]) == pytest.approx(np.array(own).T)
+        assert np.array([row[1:] for row in evaluation.classes]) == pytest.approx(
+            np.array(columns).T
+        )
         confused = sklearn.metrics.confusion_matrix(gold, guess, labels=labels)
-        assert found.confusion == confused.tolist()
+        assert evaluation.confusion == confused.tolist()
         wrong = sum(a != b for a, b in zip(gold, guess, strict=True))
-        assert len(found.worst) == min(10, wrong)
-        assert all(error.gold != error.predicted for error in found.worst)
-    for score in found.scores.values():
+        assert len(evaluation.worst) == min(10, wrong)
+        assert all(error.gold != error.predicted for error in evaluation.worst)
+    for score in evaluation.scores.values():
         assert score.low <= score.value <= score.high
 
 
@@ -349,19 +351,20 @@ def test_a_label_that_training_lacks_is_a_mistake_and_stops_nothing(
     before = fitted(name).evaluate(rows)
     value, label = rows[4]
     rows[4] = (value, "odd one" if isinstance(label, str) else ["odd one"] * max(1, len(label)))
-    found = fitted(name).evaluate(rows)
-    assert found.rows == before.rows
-    assert found.scores[found.main].value <= before.scores[before.main].value
+    evaluation = fitted(name).evaluate(rows)
+    assert evaluation.rows == before.rows
+    assert evaluation.scores[evaluation.main].value <= before.scores[before.main].value
     assert (
-        "odd one" in found.as_text() or "labels that the training part does not" in found.as_text()
+        "odd one" in evaluation.as_text()
+        or "labels that the training part does not" in evaluation.as_text()
     )
-    said: list[str] = []
+    messages: list[str] = []
     train = case.data(40, 1)
-    model = case.new().fit(train, rows, watchers=[lambda row: note(said, row)])
+    model = case.new().fit(train, rows, watchers=[lambda row: note(messages, row)])
     assert (
         "1 row of the validation part left out, with labels that the training part does not have: "
         "row:5"
-    ) in said
+    ) in messages
     assert same_weights(model, case.new().fit(train, [*rows[:4], *rows[5:]]))
 
 
@@ -407,9 +410,9 @@ def test_a_summary_for_people_and_for_notebooks(
     times = f" × {model.members}" if model.members > 1 else ""
     assert lines[1] == f"  {count:,} parameters{times}"
     assert repr(model) == model.summary()
-    shown = words(check_page(model._repr_html_()))
+    page_words = words(check_page(model._repr_html_()))
     for line in (*lines[0].split(": ", 1), *lines[1:]):
-        assert " ".join(line.split()) in shown
+        assert " ".join(line.split()) in page_words
 
 
 # --- classifiers -----------------------------------------------------------------------------
@@ -417,8 +420,8 @@ def test_a_summary_for_people_and_for_notebooks(
 
 def test_it_learns() -> None:
     model = CASES["words"].new(epochs=12).fit(reviews(80, 1), reviews(20, 2))
-    found = model.evaluate(reviews(60, 3))
-    assert found.scores["accuracy"].value > 0.9
+    evaluation = model.evaluate(reviews(60, 3))
+    assert evaluation.scores["accuracy"].value > 0.9
     (answer,) = model.predict(["the film was superb"])
     assert answer.label == "very good"
     assert sum(answer.probabilities.values()) == pytest.approx(1)
@@ -432,10 +435,12 @@ def test_it_learns() -> None:
 def test_several_labels_are_any_number_of_them() -> None:
     model = CASES["several labels"].new(epochs=30).fit(several(80, 1), several(20, 2))
     answers = model.predict([value for value, _ in several(30, 3)])
-    assert {len(own.labels) for own in answers} == {0, 1, 2}
-    for own in answers:
-        assert own.label == ""
-        assert all((p > 0.5) == (label in own.labels) for label, p in own.probabilities.items())
+    assert {len(answer.labels) for answer in answers} == {0, 1, 2}
+    for answer in answers:
+        assert answer.label == ""
+        assert all(
+            (p > 0.5) == (label in answer.labels) for label, p in answer.probabilities.items()
+        )
     none = Classified("", (), {"music": 0.2, "pleased": 0.1})
     assert none.as_line("text") == "\t\ttext"
     both = Classified("", ("music", "pleased"), {"pleased": 0.9, "music": 0.6})
@@ -448,30 +453,30 @@ def test_an_ensemble_is_the_mean_of_its_members() -> None:
     both = replace(CASES["two classifiers"], model=network).fitted()
     case, rows = replace(CASES["words"], model=network), [value for value, _ in reviews(12, 3)]
     members = [case.fitted(seed=seed) for seed in (1, 2)]
-    assert len({own.learned.temperature for own in (both, *members)}) == 3
-    for own in members:  # each by itself has another temperature
-        own._learned = replace(own.learned, temperature=both.learned.temperature)
-    alone = [own.predict(rows) for own in members]
+    assert len({model.learned.temperature for model in (both, *members)}) == 3
+    for member in members:  # each by itself has another temperature
+        member._learned = replace(member.learned, temperature=both.learned.temperature)
+    alone = [member.predict(rows) for member in members]
     for k, answer in enumerate(both.predict(rows)):
         for label, probability in answer.probabilities.items():
-            mean = sum(own[k].probabilities[label] for own in alone) / 2
+            mean = sum(answers_alone[k].probabilities[label] for answers_alone in alone) / 2
             assert probability == pytest.approx(mean, abs=1e-12)
 
 
 def test_long_texts_are_cut_and_it_is_said() -> None:
-    said: list[str] = []
+    messages: list[str] = []
     rows = [*reviews(20, 1), ("the " * 30, "bad")]
     model = Classifier({"max_length": 25}, {"hidden_size": 4}, {"epochs": 1})
-    model.fit(rows, reviews(9, 2), watchers=[lambda row: note(said, row)])
+    model.fit(rows, reviews(9, 2), watchers=[lambda row: note(messages, row)])
     assert (
         "1 row longer than text.max_length = 25 steps: cut at the end (the longest, row:21, has 30)"
-    ) in said
+    ) in messages
     assert Classifier().text.max_length == 20_000
 
 
-def note(said: list[str], row: object) -> None:
-    if isinstance(row, Said):
-        said.append(row.text)
+def note(messages: list[str], row: object) -> None:
+    if isinstance(row, Notice):
+        messages.append(row.text)
 
 
 def test_word_vectors_are_needed_to_train_and_not_to_load(tmp_path: Path) -> None:
@@ -510,7 +515,7 @@ def test_texts_are_cut_into_words_as_they_are_written(fitted: Callable[[str], An
     assert text == tokens
     assert text.tokens == ("Ada", "saw", "Zürich", "!")
     assert text.as_line("") == " ".join(
-        f"{t}/{own}" for t, own in zip(text.tokens, text.labels, strict=True)
+        f"{t}/{label}" for t, label in zip(text.tokens, text.labels, strict=True)
     )
 
 
@@ -529,13 +534,13 @@ def test_the_vocabulary_folds_case_and_numbers(fitted: Callable[[str], AnyModel]
 
 def test_spans_come_with_span_tags_only(fitted: Callable[[str], AnyModel]) -> None:
     inputs = [value for value, _ in spans(6, 5)]
-    assert all(own.spans is None for own in fitted("stepwise").predict(inputs))
+    assert all(answer.spans is None for answer in fitted("stepwise").predict(inputs))
     for answer in fitted("span tags").predict(inputs):
         assert answer.spans is not None
         begun = [at for at, tag in enumerate(answer.labels) if tag.startswith("B")]
         assert [span.start for span in answer.spans] == begun, "only legal sequences"
-    found = fitted("span tags").evaluate(spans(30, 4))
-    assert list(found.scores) == ["span_f1", "accuracy"]
+    evaluation = fitted("span tags").evaluate(spans(30, 4))
+    assert list(evaluation.scores) == ["span_f1", "accuracy"]
 
 
 def test_a_labeller_has_a_label_for_each_word() -> None:
@@ -570,9 +575,9 @@ def test_labellers_together_give_the_best_label_of_their_mean(
     alone = fitted("previous label")
     part = alone.reader.questions([value for value, _ in sentences(12, 3)])
     batch = collate(alone.learned.columns(part, alone.text, alone.settings), range(12))
-    found = alone.networks[0].label(batch, "beam", 8).labels  # type: ignore[operator]
+    labels = alone.networks[0].label(batch, "beam", 8).labels  # type: ignore[operator]
     for row, answer in enumerate(alone.task.answers(part, alone)):
-        names = [alone.learned.labels.tokens[k] for k in found[: len(answer.labels), row]]
+        names = [alone.learned.labels.tokens[k] for k in labels[: len(answer.labels), row]]
         assert answer.labels == tuple(names)
 
 

@@ -39,16 +39,16 @@ Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 def shapes_of(svg: str) -> Iterator[tuple[str, Box, str, str]]:
     """Kind, box, colour and words of each rectangle and text, in the order of drawing."""
-    for own in ElementTree.fromstring(svg).iter():
-        kind, given = own.tag.removeprefix(SVG), own.attrib
-        if kind == "rect" and given.get("fill", "none").startswith("#"):
-            x, y, w, h = (float(given.get(key, 0)) for key in ("x", "y", "width", "height"))
-            yield kind, (x, y, x + w, y + h), given["fill"], ""
-        elif kind == "text" and "transform" not in given:
-            words, size = "".join(own.itertext()), float(given["font-size"])
-            x, y, wide = float(given["x"]), float(given["y"]), text_width(words, size)
-            left = {"start": x, "middle": x - wide / 2, "end": x - wide}[given["text-anchor"]]
-            yield kind, (left, y - size, left + wide, y), given["fill"], words
+    for element in ElementTree.fromstring(svg).iter():
+        kind, attributes = element.tag.removeprefix(SVG), element.attrib
+        if kind == "rect" and attributes.get("fill", "none").startswith("#"):
+            x, y, w, h = (float(attributes.get(key, 0)) for key in ("x", "y", "width", "height"))
+            yield kind, (x, y, x + w, y + h), attributes["fill"], ""
+        elif kind == "text" and "transform" not in attributes:
+            words, size = "".join(element.itertext()), float(attributes["font-size"])
+            x, y, wide = float(attributes["x"]), float(attributes["y"]), text_width(words, size)
+            left = {"start": x, "middle": x - wide / 2, "end": x - wide}[attributes["text-anchor"]]
+            yield kind, (left, y - size, left + wide, y), attributes["fill"], words
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -126,8 +126,8 @@ KEYS = {
 
 @pytest.mark.parametrize(("name", "words"), [*TITLES.items(), *KEYS.items()])
 def test_axes_have_titles_and_colours_a_legend(name: str, words: list[str]) -> None:
-    said = [own for kind, _, _, own in shapes_of(picture(name)) if kind == "text"]
-    assert [word for word in words if word not in said] == []
+    texts = [text for kind, _, _, text in shapes_of(picture(name)) if kind == "text"]
+    assert [word for word in words if word not in texts] == []
 
 
 # --- forecasts of several targets ------------------------------------------------------------
@@ -138,7 +138,7 @@ def test_every_target_has_a_panel_over_the_same_times(count: int) -> None:
     names = [f"target {k}" for k in range(count)]
     model, columns = forecaster(*names)
     svg = model.picture(columns, held_out=True)
-    words = [own for kind, _, _, own in shapes_of(svg) if kind == "text"]
+    words = [text for kind, _, _, text in shapes_of(svg) if kind == "text"]
     assert [word for word in words if word.startswith("target ")] == names
     assert f"{count} targets, 12 steps ahead" in words
     panels = {2: 1, 5: 2, 14: 3}[count]  # side by side: times stand below the lowest
@@ -167,8 +167,8 @@ def drawing_commands() -> set[str]:
     """Every command that has --picture, by its words."""
 
     def walk(command: Any, words: tuple[str, ...]) -> Iterator[str]:
-        for name, own in getattr(command, "commands", {}).items():
-            yield from walk(own, (*words, name))
+        for name, command_below in getattr(command, "commands", {}).items():
+            yield from walk(command_below, (*words, name))
         if any("--picture" in parameter.opts for parameter in command.params):
             yield " ".join(words)
 
@@ -208,11 +208,13 @@ def ensue(
     place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Ensue:
     """Commands; what takes longer than drawing is done already."""
-    monkeypatch.setattr("ensue.study.foundations.lab.run_lab", lambda *given: lab())
+    monkeypatch.setattr("ensue.study.foundations.lab.run_lab", lambda *arguments: lab())
     report = memory_report(100)
-    monkeypatch.setattr("ensue.study.memory.study.study_memory", lambda *given: report)
-    monkeypatch.setattr("ensue.study.selection.selection.select_among", lambda *given: selection())
-    monkeypatch.setattr("ensue.study.labels.curve.label_curve", lambda *given: label_curve())
+    monkeypatch.setattr("ensue.study.memory.study.study_memory", lambda *arguments: report)
+    monkeypatch.setattr(
+        "ensue.study.selection.selection.select_among", lambda *arguments: selection()
+    )
+    monkeypatch.setattr("ensue.study.labels.curve.label_curve", lambda *arguments: label_curve())
     return commands_in(place, capsys, monkeypatch)
 
 

@@ -27,15 +27,15 @@ def source(task: str) -> str:
 @pytest.fixture
 def evaluations(monkeypatch: pytest.MonkeyPatch) -> list[Evaluation]:
     """Those that a script makes."""
-    found: list[Evaluation] = []
+    recorded: list[Evaluation] = []
     evaluate = Model.evaluate
 
-    def noted(model: Any, data: Any, **given: Any) -> Evaluation:
-        found.append(evaluate(model, data, **given))
-        return found[-1]
+    def noted(model: Any, data: Any, **options: Any) -> Evaluation:
+        recorded.append(evaluate(model, data, **options))
+        return recorded[-1]
 
     monkeypatch.setattr(Model, "evaluate", noted)
-    return found
+    return recorded
 
 
 def run(task: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,20 +53,20 @@ def test_an_example_runs_and_beats_its_baselines(
 ) -> None:
     run(task, tmp_path, monkeypatch)
     out, _ = capsys.readouterr()
-    (found,) = evaluations
-    assert found.as_text() in out, "with the baselines beside"
-    score = found.scores[found.main]
-    parts = {name: found.baselines[name] for name in PARTS & found.baselines.keys()}
-    others = [own for name, own in found.baselines.items() if name not in parts]
-    if found.higher_is_better:
+    (evaluation,) = evaluations
+    assert evaluation.as_text() in out, "with its baselines"
+    score = evaluation.scores[evaluation.main]
+    parts = {name: evaluation.baselines[name] for name in PARTS & evaluation.baselines.keys()}
+    others = [baseline for name, baseline in evaluation.baselines.items() if name not in parts]
+    if evaluation.higher_is_better:
         assert score.low > max(others)
-        assert all(score.high >= own for own in parts.values())
+        assert all(score.high >= part for part in parts.values())
     else:
         assert score.high < min(others)
-        assert all(score.low <= own for own in parts.values())
+        assert all(score.low <= part for part in parts.values())
     assert re.search(r"the same answers? after loading: True", out)
     assert (tmp_path / "example-models" / task / "model.json").is_file()
-    assert [own.name for own in tmp_path.iterdir()] == ["example-models"]
+    assert [path.name for path in tmp_path.iterdir()] == ["example-models"]
 
 
 def test_an_example_prints_the_same_each_time(
@@ -77,7 +77,7 @@ def test_an_example_prints_the_same_each_time(
     for _ in range(2):
         run("forecast", tmp_path, monkeypatch)
         lines = capsys.readouterr().out.splitlines()
-        outputs.append([own for own in lines if own and "have been evaluated" not in own])
+        outputs.append([line for line in lines if line and "have been evaluated" not in line])
     assert outputs[0] == outputs[1]
 
 
@@ -88,7 +88,7 @@ def test_an_example_is_short_and_uses_public_names(task: str) -> None:
     assert f"`python examples/{task}.py`" in (ast.get_docstring(ast.parse(text)) or "")
     assert "Larger: " in text
     imports = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
-    ours = {node.module: {own.name for own in node.names} for node in imports}
+    ours = {node.module: {alias.name for alias in node.names} for node in imports}
     ours = {module: names for module, names in ours.items() if str(module).startswith("ensue")}
     assert ours.keys() <= PUBLIC
     assert "load" in ours["ensue"]

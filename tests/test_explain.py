@@ -50,7 +50,7 @@ from ensue.cells import Cell
 from ensue.equations import Matrix, Vector, sigmoid, tanh
 
 
-class Own(Cell):
+class UpdateCell(Cell):
     W, U, b = Matrix("x", "un"), Matrix("h", "un"), Vector("un")
 
     def step(self, x, h):
@@ -77,7 +77,7 @@ def small(**more: Any) -> dict[str, Any]:
 def own_cell(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("cell") / "own.py"
     path.write_text(OWN_CELL)
-    return f"{path}:Own"
+    return f"{path}:UpdateCell"
 
 
 @pytest.fixture(scope="module")
@@ -112,8 +112,8 @@ def doubled(network: nn.Module) -> nn.Module:
     return copy.deepcopy(network).double().eval()
 
 
-def batch_of(model: Any, given: Any, rows: int) -> SequenceBatch:
-    part = model.reader.questions([given])
+def batch_of(model: Any, sample: Any, rows: int) -> SequenceBatch:
+    part = model.reader.questions([sample])
     if isinstance(model, Labeller):
         columns = model.learned.columns(part, model.text, model.settings)
     else:
@@ -137,33 +137,35 @@ def labels_of(model: Any) -> Any:
 
 def embedding(network: Any) -> nn.Module:
     """Of a network for whole rows, or for each step."""
-    found: nn.Module = getattr(network, "reader", network).embed
-    return found
+    layer: nn.Module = getattr(network, "reader", network).embed
+    return layer
 
 
 Outputs = Callable[[Tensor], Tensor]  # x (time, rows, width) → (rows, answers)
 
 
-def outputs_of(model: Any, network: nn.Module, given: Any, found: Attributions) -> Outputs:
+def outputs_of(model: Any, network: nn.Module, sample: Any, attributions: Attributions) -> Outputs:
     """The log-odds of what was explained, by a network that is made to see x."""
 
     def outputs(x: Tensor) -> Tensor:
-        batch = batch_of(model, given, x.shape[1])
-        hook = embedding(network).register_forward_hook(lambda *given: x)
+        batch = batch_of(model, sample, x.shape[1])
+        hook = embedding(network).register_forward_hook(lambda *arguments: x)
         names = labels_of(model)
         with torch.no_grad():
-            if found.answers[0].step is None:
+            if attributions.answers[0].step is None:
                 z = network.scores(batch) / model.learned.temperature
                 several = getattr(model.settings, "several", False)
                 values = [
-                    z[:, names.index(own.answer)]
+                    z[:, names.index(answer.answer)]
                     if several
-                    else odds(z.softmax(-1), names.index(own.answer))
-                    for own in found.answers
+                    else odds(z.softmax(-1), names.index(answer.answer))
+                    for answer in attributions.answers
                 ]
             else:
                 # the labels that a step is given are those of the answer
-                labels = torch.tensor([names.index(own.answer) for own in found.answers])
+                labels = torch.tensor(
+                    [names.index(answer.answer) for answer in attributions.answers]
+                )
                 encoded, _ = network.encoder(x, batch.lengths)
                 p = network.output.probabilities(
                     encoded, batch.lengths, labels[:, None].expand(-1, x.shape[1])
@@ -178,12 +180,12 @@ def outputs_of(model: Any, network: nn.Module, given: Any, found: Attributions) 
 def slopes(f: Outputs, x: Tensor, directions: Tensor) -> Tensor:
     """Central differences of f (rows, answers) along directions (time, rows, width): one for each
     step alone, (rows, answers, time)."""
-    found = []
+    slopes_of_units = []
     for t in range(len(x)):
         step = torch.zeros_like(x)
         step[t] = STEPS * directions[t]
-        found.append((f(x + step) - f(x - step)) / (2 * STEPS))
-    return torch.stack(found, -1)
+        slopes_of_units.append((f(x + step) - f(x - step)) / (2 * STEPS))
+    return torch.stack(slopes_of_units, -1)
 
 
 EVERY = pytest.mark.parametrize("name", CLASSES + LABELS)
@@ -192,19 +194,21 @@ EVERY = pytest.mark.parametrize("name", CLASSES + LABELS)
 # --- gradients -----------------------------------------------------------------------------------
 
 
-def check_gradient(model: Any, given: Any) -> None:
-    found = model.explain(given, method="gradient")
+def check_gradient(model: Any, sample: Any) -> None:
+    attributions = model.explain(sample, method="gradient")
     scores, output = [], []
     for network in map(doubled, model.networks):
-        f = outputs_of(model, network, given, found)
-        x = embedding(network)(batch_of(model, given, 1).inputs).detach()
+        f = outputs_of(model, network, sample, attributions)
+        x = embedding(network)(batch_of(model, sample, 1).inputs).detach()
         scores.append(slopes(f, x, x)[0])
         output.append(f(x)[0])
-    told = torch.tensor([own.scores for own in found.answers])
-    wanted = torch.stack(scores).mean(0)
-    torch.testing.assert_close(told.double(), wanted, rtol=1e-4, atol=1e-6, check_dtype=False)
+    scores_explained = torch.tensor([answer.scores for answer in attributions.answers])
+    expected = torch.stack(scores).mean(0)
     torch.testing.assert_close(
-        torch.tensor([own.output for own in found.answers]).double(),
+        scores_explained.double(), expected, rtol=1e-4, atol=1e-6, check_dtype=False
+    )
+    torch.testing.assert_close(
+        torch.tensor([answer.output for answer in attributions.answers]).double(),
         torch.stack(output).mean(0),
         rtol=1e-6,
         atol=1e-7,
@@ -227,29 +231,31 @@ def test_a_network_that_answers_alone_is_explained_as_it_answers(ngrams: int) ->
     settings = small(linear="alone", ngrams=ngrams)
     model = Classifier(model=settings, train={"epochs": 3, "rate": 0.05}).fit(TEXTS)
     model._learned = replace(model.learned, temperature=2.5)
-    given = TEXTS[0][0].split()
-    (answer,) = model.predict([given])
-    wanted = math.log(answer.probability / (1 - answer.probability))
+    tokens = TEXTS[0][0].split()
+    (answer,) = model.predict([tokens])
+    expected = math.log(answer.probability / (1 - answer.probability))
     for method in ("occlusion", "gradient", "integrated"):
-        found = model.explain(given, method=method)
-        assert found.answers[0].output == pytest.approx(wanted, abs=1e-5)
-        assert bool(found.linear) == (bool(ngrams) and method != "occlusion")
-        if found.linear:
-            side = model.networks[0].side(batch_of(model, given, 1))[0]
+        attributions = model.explain(tokens, method=method)
+        assert attributions.answers[0].output == pytest.approx(expected, abs=1e-5)
+        assert bool(attributions.linear) == (bool(ngrams) and method != "occlusion")
+        if attributions.linear:
+            side = model.networks[0].side(batch_of(model, tokens, 1))[0]
             first, second = side.tolist()
             number = labels_of(model).index(answer.label)
             apart = (first - second) * (1 if number == 0 else -1) / 2.5
-            assert sum(found.linear[0].scores) == pytest.approx(apart, abs=1e-5)
-    check_gradient(model, given)
+            assert sum(attributions.linear[0].scores) == pytest.approx(apart, abs=1e-5)
+    check_gradient(model, tokens)
 
 
-def integral(model: Any, network: nn.Module, given: Any, found: Attributions, x0: Tensor) -> Tensor:
+def integral(
+    model: Any, network: nn.Module, sample: Any, attributions: Attributions, x0: Tensor
+) -> Tensor:
     """(answers, steps), by the midpoints of many pieces and finite differences."""
     pieces = 200
-    x = embedding(network)(batch_of(model, given, 1).inputs).detach()
+    x = embedding(network)(batch_of(model, sample, 1).inputs).detach()
     at = ((torch.arange(pieces) + 0.5) / pieces).double()[:, None]
     points = x0 + at * (x - x0)  # (time, pieces, width)
-    f = outputs_of(model, network, given, found)
+    f = outputs_of(model, network, sample, attributions)
     return slopes(f, points, (x - x0).expand_as(points)).mean(0)
 
 
@@ -266,41 +272,41 @@ BOUNDS = {
 
 @pytest.mark.parametrize("name", BOUNDS)
 def test_integrated_gradients_are_the_integral(name: str) -> None:
-    model, given = model_of(name)[1], question(name)
-    zero = {"baseline": "padding"} if isinstance(given, list) else {"baseline": "mean"}
-    found = model.explain(given, method="integrated", **zero)
+    model, inputs = model_of(name)[1], question(name)
+    zero = {"baseline": "padding"} if isinstance(inputs, list) else {"baseline": "mean"}
+    attributions = model.explain(inputs, method="integrated", **zero)
     network = doubled(model.networks[0])
-    x = embedding(network)(batch_of(model, given, 1).inputs).detach()
-    wanted = integral(model, network, given, found, torch.zeros_like(x))
-    told = torch.tensor([own.scores for own in found.answers]).double()
-    assert float((told - wanted).abs().max()) <= BOUNDS[name] * float(wanted.abs().max())
-    f = outputs_of(model, network, given, found)
-    for k, own in enumerate(found.answers):
-        assert own.output == pytest.approx(float(f(x)[0, k]), abs=1e-7)
-        assert own.reference == pytest.approx(float(f(torch.zeros_like(x))[0, k]), abs=1e-7)
+    x = embedding(network)(batch_of(model, inputs, 1).inputs).detach()
+    expected = integral(model, network, inputs, attributions, torch.zeros_like(x))
+    scores = torch.tensor([answer.scores for answer in attributions.answers]).double()
+    assert float((scores - expected).abs().max()) <= BOUNDS[name] * float(expected.abs().max())
+    f = outputs_of(model, network, inputs, attributions)
+    for k, answer in enumerate(attributions.answers):
+        assert answer.output == pytest.approx(float(f(x)[0, k]), abs=1e-7)
+        assert answer.reference == pytest.approx(float(f(torch.zeros_like(x))[0, k]), abs=1e-7)
 
 
 @EVERY
 def test_integrated_gradients_are_complete_but_for_the_error_that_is_told(name: str) -> None:
-    model, given = model_of(name)[1], question(name)
-    found = model.explain(given, method="integrated")
-    for own in found.answers:
-        assert own.reference is not None
-        assert own.error is not None
-        change = own.output - own.reference
-        assert abs(sum(own.scores) - change) == pytest.approx(own.error, abs=1e-9)
-        assert own.error <= 1e-3 * max(abs(change), 1e-3) or found.points == 256
-        assert own.error <= 0.02 * max(abs(change), 0.1)
+    model, inputs = model_of(name)[1], question(name)
+    attributions = model.explain(inputs, method="integrated")
+    for answer in attributions.answers:
+        assert answer.reference is not None
+        assert answer.error is not None
+        change = answer.output - answer.reference
+        assert abs(sum(answer.scores) - change) == pytest.approx(answer.error, abs=1e-9)
+        assert answer.error <= 1e-3 * max(abs(change), 1e-3) or attributions.points == 256
+        assert answer.error <= 0.02 * max(abs(change), 0.1)
 
 
 def test_the_unknown_baseline_is_a_text_of_words_never_seen(mixed: Classifier) -> None:
-    given = TEXTS[0][0].split()
-    found = mixed.explain(given, method="integrated")
+    tokens = TEXTS[0][0].split()
+    attributions = mixed.explain(tokens, method="integrated")
     nothing = mixed.explain(
-        [NEVER_SEEN] * len(given), method="gradient", label=found.answers[0].answer
+        [NEVER_SEEN] * len(tokens), method="gradient", label=attributions.answers[0].answer
     )
-    assert found.answers[0].reference == pytest.approx(nothing.answers[0].output, abs=1e-9)
-    assert found.baseline == "as many tokens that training never saw"
+    assert attributions.answers[0].reference == pytest.approx(nothing.answers[0].output, abs=1e-9)
+    assert attributions.baseline == "as many tokens that training never saw"
 
 
 @pytest.mark.parametrize("cell", CELLS)
@@ -315,11 +321,11 @@ def test_every_cell_is_explained(cell: str) -> None:
         return torch.stack([y[-1, :, 0], y.sum((0, 2))], 1)
 
     with torch.no_grad():
-        wanted = slopes(lambda own: f((own,)), x, x)[0]
-    torch.testing.assert_close(gradient_times_input(f, (x,)).scores, wanted, rtol=1e-5, atol=1e-7)
-    found = integrated_gradients(f, (x,), (x0,))
-    change = found.output - found.reference
-    torch.testing.assert_close(found.scores.sum(1), change, rtol=1e-3, atol=1e-6)
+        expected = slopes(lambda inputs: f((inputs,)), x, x)[0]
+    torch.testing.assert_close(gradient_times_input(f, (x,)).scores, expected, rtol=1e-5, atol=1e-7)
+    attribution = integrated_gradients(f, (x,), (x0,))
+    change = attribution.output - attribution.reference
+    torch.testing.assert_close(attribution.scores.sum(1), change, rtol=1e-3, atol=1e-6)
 
 
 def test_a_linear_function_has_its_terms() -> None:
@@ -332,76 +338,81 @@ def test_a_linear_function_has_its_terms() -> None:
     sides, start = (x, x0[:2]), (x0, x[:2])
     terms = torch.cat([(w * x).sum((1, 2)), 2 * x0[:2].sum((1, 2))])
     torch.testing.assert_close(gradient_times_input(f, sides).scores[0], terms)
-    found = integrated_gradients(f, sides, start)
+    attribution = integrated_gradients(f, sides, start)
     apart = torch.cat([(w * (x - x0)).sum((1, 2)), 2 * (x0[:2] - x[:2]).sum((1, 2))])
-    torch.testing.assert_close(found.scores[0], apart)
-    assert float(found.error[0]) < 1e-12
+    torch.testing.assert_close(attribution.scores[0], apart)
+    assert float(attribution.error[0]) < 1e-12
 
 
 # --- occlusion -----------------------------------------------------------------------------------
 
 
-def answered(model: Any, inputs: list[Any], found: Attributions) -> np.ndarray:
+def answered(model: Any, inputs: list[Any], attributions: Attributions) -> np.ndarray:
     """(inputs, answers): the log-odds of what was explained, by asking."""
     rows = []
     for answer in model.predict(inputs):
-        if found.measure == "value":
+        if attributions.measure == "value":
             rows.append([answer.value])
             continue
-        p = [answer.probabilities[own.answer] for own in found.answers]
-        rows.append([math.log(own / (1 - own)) for own in p])
+        p = [answer.probabilities[explained.answer] for explained in attributions.answers]
+        rows.append([math.log(probability / (1 - probability)) for probability in p])
     return np.array(rows)
 
 
-def without(given: Any) -> list[Any]:
+def without(steps: Any) -> list[Any]:
     """The input without each of its steps."""
-    if isinstance(given, list):
-        return [given[:k] + given[k + 1 :] for k in range(len(given))]
-    return [np.delete(given, k, 0) for k in range(len(given))]
+    if isinstance(steps, list):
+        return [steps[:k] + steps[k + 1 :] for k in range(len(steps))]
+    return [np.delete(steps, k, 0) for k in range(len(steps))]
 
 
 @pytest.mark.parametrize("name", CLASSES)
 def test_occlusion_is_asking_without_each_step(name: str) -> None:
-    model, given = model_of(name)[1], question(name)
-    check_occlusion(model, given)
+    model, inputs = model_of(name)[1], question(name)
+    check_occlusion(model, inputs)
 
 
-def check_occlusion(model: Any, given: Any) -> None:
-    found = model.explain(given)
-    whole, rest = answered(model, [given], found), answered(model, without(given), found)
-    told = np.array([own.scores for own in found.answers])
-    np.testing.assert_allclose(told, (whole - rest).T, rtol=1e-4, atol=2e-5)
-    assert [own.output for own in found.answers] == pytest.approx(whole[0], abs=1e-5)
+def check_occlusion(model: Any, sample: Any) -> None:
+    attributions = model.explain(sample)
+    whole, rest = (
+        answered(model, [sample], attributions),
+        answered(model, without(sample), attributions),
+    )
+    scores = np.array([answer.scores for answer in attributions.answers])
+    np.testing.assert_allclose(scores, (whole - rest).T, rtol=1e-4, atol=2e-5)
+    assert [answer.output for answer in attributions.answers] == pytest.approx(whole[0], abs=1e-5)
 
 
 def test_occlusion_is_of_the_mixture(mixed: Classifier) -> None:
-    given = TEXTS[1][0].split()
-    check_occlusion(mixed, given)
-    found = mixed.explain(given, baseline="unknown")
-    replaced = [[*given[:k], NEVER_SEEN, *given[k + 1 :]] for k in range(len(given))]
-    change = answered(mixed, [given], found) - answered(mixed, replaced, found)
-    np.testing.assert_allclose([found.answers[0].scores], change.T, rtol=1e-4, atol=2e-5)
-    assert found.of.startswith("the whole answer (network and linear model, weights")
+    tokens = TEXTS[1][0].split()
+    check_occlusion(mixed, tokens)
+    attributions = mixed.explain(tokens, baseline="unknown")
+    replaced = [[*tokens[:k], NEVER_SEEN, *tokens[k + 1 :]] for k in range(len(tokens))]
+    change = answered(mixed, [tokens], attributions) - answered(mixed, replaced, attributions)
+    np.testing.assert_allclose([attributions.answers[0].scores], change.T, rtol=1e-4, atol=2e-5)
+    assert attributions.of.startswith("the whole answer (network and linear model, weights")
 
 
 @pytest.mark.parametrize("name", LABELS)
 def test_occlusion_of_labels_replaces_each_word(name: str) -> None:
-    model, given = model_of(name)[1], question(name)
-    found = model.explain(given)
+    model, inputs = model_of(name)[1], question(name)
+    attributions = model.explain(inputs)
     names = model.learned.labels.tokens
 
     def marginals(tokens: list[str]) -> np.ndarray:
         part = model.reader.questions([tokens])
         return answering_of(part, model).predicted(columns_of(part, model))[1]
 
-    whole = marginals(given)
-    for k in range(len(given)):
-        other = marginals([*given[:k], NEVER_SEEN, *given[k + 1 :]])
-        for t, own in enumerate(found.answers):
-            label = names.index(own.answer)
+    whole = marginals(inputs)
+    for k in range(len(inputs)):
+        other = marginals([*inputs[:k], NEVER_SEEN, *inputs[k + 1 :]])
+        for t, explained in enumerate(attributions.answers):
+            label = names.index(explained.answer)
             change = odds(whole[t], label) - odds(other[t], label)
-            assert own.scores[k] == pytest.approx(change, rel=1e-3, abs=1e-4)
-    assert [own.answer for own in found.answers] == list(model.predict([given])[0].labels)
+            assert explained.scores[k] == pytest.approx(change, rel=1e-3, abs=1e-4)
+    assert [explained.answer for explained in attributions.answers] == list(
+        model.predict([inputs])[0].labels
+    )
 
 
 # --- the linear model ----------------------------------------------------------------------------
@@ -414,12 +425,14 @@ def test_ngrams_are_shared_by_their_words() -> None:
     weights = np.arange(len(ngrams), dtype=np.float32)[:, None] + 1
     spelled = {ngrams.spelled(k): float(weights[k, 0]) for k in range(len(ngrams))}
     model = LinearModel(ngrams, weights, np.zeros(1, np.float32), True)
-    found = ngram_contributions(ngrams, weights, Texts(["", "a", "b"], rows), np.ones((1, 1)))
-    a, b, ab, ba = (spelled[own] for own in ((1,), (2,), (1, 2), (2, 1)))
-    wanted = [a / 2 + ab / 2, b + ab / 2 + ba / 2, a / 2 + ba / 2]
-    np.testing.assert_allclose(found.by_word[:, 0], wanted)
-    assert found.by_word.sum() == pytest.approx(float(model.scores(rows)[0, 0]))
-    assert {own: float(v[0]) for own, v in found.features.items()} == pytest.approx(
+    contributions = ngram_contributions(
+        ngrams, weights, Texts(["", "a", "b"], rows), np.ones((1, 1))
+    )
+    a, b, ab, ba = (spelled[ngram] for ngram in ((1,), (2,), (1, 2), (2, 1)))
+    expected = [a / 2 + ab / 2, b + ab / 2 + ba / 2, a / 2 + ba / 2]
+    np.testing.assert_allclose(contributions.by_word[:, 0], expected)
+    assert contributions.by_word.sum() == pytest.approx(float(model.scores(rows)[0, 0]))
+    assert {name: float(v[0]) for name, v in contributions.features.items()} == pytest.approx(
         {"a": a, "b": b, "a b": ab, "b a": ba}
     )
 
@@ -432,50 +445,52 @@ def test_each_feature_counts_for_what_is_lost_without_its_weight() -> None:
     model = fit_text_linear(texts, texts, np.concatenate([targets, targets]), 2).model
     one = Texts(words, Ragged.of([[*numbers[0], numbers[0][0]]], np.int32))
     direction = np.array([[-1.0], [1.0]])
-    found = text_contributions(model, one, direction)
+    contributions = text_contributions(model, one, direction)
     whole = (model.scores(one).numpy() @ direction).item()
     bias = float(model.bias @ direction[:, 0])
-    assert bias + found.by_word.sum() == pytest.approx(whole, abs=1e-5)
+    assert bias + contributions.by_word.sum() == pytest.approx(whole, abs=1e-5)
     losses = []
     for column in model.features.matrix(one).columns.row(0):
         weights = model.weights.copy()
         weights[column] = 0
         less = TextLinear(model.features, weights, model.bias)
         losses.append(whole - (less.scores(one).numpy() @ direction).item())
-    told = [float(value[0]) for value in found.features.values()]
-    np.testing.assert_allclose(sorted(told), sorted(losses), atol=2e-6, rtol=1e-5)  # of float32
+    values = [float(value[0]) for value in contributions.features.values()]
+    np.testing.assert_allclose(sorted(values), sorted(losses), atol=2e-6, rtol=1e-5)  # of float32
 
 
 def test_the_linear_model_of_an_answer_is_told_exactly(mixed: Classifier) -> None:
-    given = TEXTS[0][0].split()
-    found = mixed.explain(given, method="gradient")
-    (own,), (answer,) = found.linear, found.answers
-    part = mixed.reader.questions([given])
+    tokens = TEXTS[0][0].split()
+    attributions = mixed.explain(tokens, method="gradient")
+    (linear,), (answer,) = attributions.linear, attributions.answers
+    part = mixed.reader.questions([tokens])
     scores = mixed.learned.linear.model.scores(texts_of(part))[0]
     number = labels_of(mixed).index(answer.answer)
-    assert own.output == pytest.approx(float(scores[number] - scores[1 - number]), abs=1e-5)
-    assert own.output == pytest.approx(own.bias + sum(own.scores), abs=1e-9)
-    assert found.linear_measure == "log-odds"
-    assert found.of.startswith("the mean of the 2 networks alone, not of the whole answer")
+    assert linear.output == pytest.approx(float(scores[number] - scores[1 - number]), abs=1e-5)
+    assert linear.output == pytest.approx(linear.bias + sum(linear.scores), abs=1e-9)
+    assert attributions.linear_measure == "log-odds"
+    assert attributions.of.startswith("the mean of the 2 networks alone, not of the whole answer")
 
 
 def test_the_linear_chain_is_told_exactly() -> None:
     rows = [(text.split(), ["D", "N", "V", "D", "A", "N"]) for text, _ in TEXTS]
     model = Labeller(model=small(), train={"epochs": 1}).fit(rows)
-    given = TEXTS[0][0].split()
-    found = model.explain(given, method="gradient")
-    part = model.reader.questions([given])
+    tokens = TEXTS[0][0].split()
+    attributions = model.explain(tokens, method="gradient")
+    part = model.reader.questions([tokens])
     linear = answering_of(part, model).linear
     chain = linear.chain(part.inputs)
-    for own in found.linear:
-        t, label = own.step - 1, model.learned.labels.tokens.index(own.answer)
+    for linear_answer in attributions.linear:
+        t, label = linear_answer.step - 1, model.learned.labels.tokens.index(linear_answer.answer)
         follow = torch.from_numpy(linear.linear.follow[0])
         e = chain.first[0] - torch.from_numpy(linear.linear.first)
         if t:
             e = chain.pair(t)[0, 0] - follow
         others = (e.sum() - e[label]) / (len(e) - 1)
-        assert own.output == pytest.approx(float(e[label] - others), abs=1e-4)
-        assert own.output == pytest.approx(own.bias + sum(own.scores), abs=1e-9)
+        assert linear_answer.output == pytest.approx(float(e[label] - others), abs=1e-4)
+        assert linear_answer.output == pytest.approx(
+            linear_answer.bias + sum(linear_answer.scores), abs=1e-9
+        )
 
 
 def test_numbers_and_pairs_are_explained() -> None:
@@ -483,27 +498,33 @@ def test_numbers_and_pairs_are_explained() -> None:
     numbers = [(text, float(len(text)) + (kind == "good")) for text, kind in TEXTS]
     train = {"epochs": 1}
     model = Regressor(model=small(linear="mixed"), train=train).fit(numbers)
-    given = TEXTS[0][0].split()
-    check_occlusion(model, given)
-    found = model.explain(given, method="integrated")
-    own = found.answers[0]
-    assert own.error <= 0.02 * max(abs(own.output - own.reference), 0.1)
-    part = model.reader.questions([given])
+    tokens = TEXTS[0][0].split()
+    check_occlusion(model, tokens)
+    attributions = model.explain(tokens, method="integrated")
+    explained = attributions.answers[0]
+    assert explained.error <= 0.02 * max(abs(explained.output - explained.reference), 0.1)
+    part = model.reader.questions([tokens])
     value = model.learned.linear.scores(part)
     target = model.learned.target
-    assert found.linear[0].output == pytest.approx(float(value) * target.spread + target.mean, 1e-5)
+    assert attributions.linear[0].output == pytest.approx(
+        float(value) * target.spread + target.mean, 1e-5
+    )
     pairs = [((text, "a " + kind), kind) for text, kind in TEXTS]
     matcher = Matcher(model=small(), train=train).fit(pairs)
-    pair = (given, ["a", "good"])
-    found = matcher.explain(pair)
-    assert found.tokens == (*given, "a", "good")
-    assert found.sides == (6, 2)
-    rest = [(own, pair[1]) for own in without(given)] + [(given, own) for own in without(pair[1])]
-    change = answered(matcher, [pair], found) - answered(matcher, rest, found)
-    np.testing.assert_allclose([found.answers[0].scores], change.T, rtol=1e-3, atol=2e-5)
-    found = matcher.explain(pair, method="integrated", baseline="padding")
-    own = found.answers[0]
-    assert abs(sum(own.scores) - (own.output - own.reference)) == pytest.approx(own.error, abs=1e-9)
+    pair = (tokens, ["a", "good"])
+    attributions = matcher.explain(pair)
+    assert attributions.tokens == (*tokens, "a", "good")
+    assert attributions.sides == (6, 2)
+    rest = [(first_text, pair[1]) for first_text in without(tokens)] + [
+        (tokens, second_text) for second_text in without(pair[1])
+    ]
+    change = answered(matcher, [pair], attributions) - answered(matcher, rest, attributions)
+    np.testing.assert_allclose([attributions.answers[0].scores], change.T, rtol=1e-3, atol=2e-5)
+    attributions = matcher.explain(pair, method="integrated", baseline="padding")
+    explained = attributions.answers[0]
+    assert abs(sum(explained.scores) - (explained.output - explained.reference)) == pytest.approx(
+        explained.error, abs=1e-9
+    )
 
 
 # --- the command ---------------------------------------------------------------------------------
@@ -522,9 +543,9 @@ def run_of(name: str) -> str:
 
 def test_explanations_as_text_picture_page_and_json(ensue: Ensue, tmp_path: Path) -> None:
     text = " ".join(question("classify-words"))
-    asked = ("explain", run_of("classify-words"), "--text", text)
+    command = ("explain", run_of("classify-words"), "--text", text)
     code, out, err = ensue(
-        *asked, "--method", "integrated", "--picture", "a.svg", "--html", "a.html"
+        *command, "--method", "integrated", "--picture", "a.svg", "--html", "a.html"
     )
     assert code == 0, err
     assert "wrote a.svg" in err
@@ -534,24 +555,24 @@ def test_explanations_as_text_picture_page_and_json(ensue: Ensue, tmp_path: Path
     assert "\x1b" not in out
     svg = (tmp_path / "a.svg").read_text("utf-8")
     assert svg in (tmp_path / "a.html").read_text("utf-8")
-    found = json.loads(ensue(*asked, "--json")[1])
-    assert found["method"] == "occlusion"
+    facts = json.loads(ensue(*command, "--json")[1])
+    assert facts["method"] == "occlusion"
     model = load(run_of("classify-words"))
-    own = model.explain(text)
-    assert found["answers"][0]["scores"] == pytest.approx(own.answers[0].scores)
-    coloured = own.as_text(60, colour=True)
+    attributions = model.explain(text)
+    assert facts["answers"][0]["scores"] == pytest.approx(attributions.answers[0].scores)
+    coloured = attributions.as_text(60, colour=True)
     assert "\x1b[38;5;231;48;5;" in coloured
-    assert own._repr_html_().count("<svg") == 1
+    assert attributions._repr_html_().count("<svg") == 1
 
 
 def test_rows_of_files_are_explained(ensue: Ensue) -> None:
     """Vectors have no other way in."""
     (file,) = toy_run("classify-vectors").glob("input.*")
-    asked = ("explain", run_of("classify-vectors"), "--file", str(file))
-    found = json.loads(ensue(*asked, "--row", "2", "--json")[1])
-    assert found["tokens"][:2] == ["1", "2"]
-    assert found["baseline"] == "each step left out"
-    code, _, err = ensue(*asked, "--row", "999")
+    command = ("explain", run_of("classify-vectors"), "--file", str(file))
+    facts = json.loads(ensue(*command, "--row", "2", "--json")[1])
+    assert facts["tokens"][:2] == ["1", "2"]
+    assert facts["baseline"] == "each step left out"
+    code, _, err = ensue(*command, "--row", "999")
     assert code == 2
     assert "--row: expected a row of" in err
 
@@ -559,10 +580,10 @@ def test_rows_of_files_are_explained(ensue: Ensue) -> None:
 def test_one_step_and_another_label(ensue: Ensue) -> None:
     text = " ".join(question("label-crf"))
     label = model_of("label-crf")[1].learned.labels.tokens[0]
-    asked = ("explain", run_of("label-crf"), "--text", text, "--json")
-    found = json.loads(ensue(*asked, "--step", "2", "--label", label)[1])
-    (own,) = found["answers"]
-    assert (own["step"], own["answer"]) == (2, label)
+    command = ("explain", run_of("label-crf"), "--text", text, "--json")
+    facts = json.loads(ensue(*command, "--step", "2", "--label", label)[1])
+    (explained,) = facts["answers"]
+    assert (explained["step"], explained["answer"]) == (2, label)
 
 
 def mistaken(ensue: Ensue, *words: str) -> str:

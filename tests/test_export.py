@@ -89,7 +89,7 @@ class Subjects:
 
     def in_c(self, folder: Path, flags: Sequence[str] = SANITIZERS) -> None:
         files = [CFile(stack, f"model{k}") for k, stack in enumerate(self.stacks)]
-        works = [own.code.work_per_step for own in files]
+        works = [file.code.work_per_step for file in files]
         self._compare(CPrograms(folder, [f.text() for f in files], self.stacks, works, flags), "C")
 
     def in_node(self, folder: Path) -> None:
@@ -97,18 +97,18 @@ class Subjects:
         self._compare(NodePrograms(folder, sources, self.stacks), "JavaScript")
 
     def in_onnx(self) -> None:
-        for stack, cases, wanted in zip(self.stacks, self.cases, self.expected, strict=True):
-            compare(wanted, run_onnx(onnx_model(stack), stack, cases), "ONNX")
+        for stack, cases, outcomes in zip(self.stacks, self.cases, self.expected, strict=True):
+            compare(outcomes, run_onnx(onnx_model(stack), stack, cases), "ONNX")
 
     def _compare(self, programs: Any, target: str) -> None:
-        for wanted, got in zip(self.expected, programs.run(self.cases), strict=True):
-            compare(wanted, got, target)
+        for outcomes, got in zip(self.expected, programs.run(self.cases), strict=True):
+            compare(outcomes, got, target)
         streams = [
             cases if stack.streams else []
             for stack, cases in zip(self.stacks, self.cases, strict=True)
         ]
-        for wanted, got in zip(self.expected, programs.run(streams, mode=1), strict=True):
-            compare(wanted[: len(got)], got, f"{target} step by step")
+        for outcomes, got in zip(self.expected, programs.run(streams, mode=1), strict=True):
+            compare(outcomes[: len(got)], got, f"{target} step by step")
 
 
 def layer_of(row: Row) -> nn.Module:
@@ -158,10 +158,10 @@ def test_every_row_of_the_table_in_every_language(tmp_path: Path) -> None:
 def test_fewer_bits_a_weight(tmp_path: Path, weights: str) -> None:
     torch.manual_seed(1)
     both = Recurrent(GRU(), 3, 4, 2, bidirectional=True, initial="learned")
-    own = Subjects([Recurrent(LayerNormLSTM(), 3, 5), both], weights)
-    own.in_onnx()
-    own.in_node(tmp_path)
-    own.in_c(tmp_path, (*SANITIZERS, "-O0"))
+    subjects = Subjects([Recurrent(LayerNormLSTM(), 3, 5), both], weights)
+    subjects.in_onnx()
+    subjects.in_node(tmp_path)
+    subjects.in_c(tmp_path, (*SANITIZERS, "-O0"))
 
 
 @settings(
@@ -194,10 +194,10 @@ def one_random_cell(cell: Any, folder: Path) -> None:
     layer = Recurrent(cell, cell.input_size, cell.hidden_size)
     for parameter in layer.parameters():
         nn.init.normal_(parameter, std=0.4)
-    own = Subjects([layer])
-    own.in_onnx()
-    own.in_node(folder)
-    own.in_c(folder, ("-O0",))
+    subjects = Subjects([layer])
+    subjects.in_onnx()
+    subjects.in_node(folder)
+    subjects.in_c(folder, ("-O0",))
 
 
 # --- which operator a cell is ------------------------------------------------------------------
@@ -255,17 +255,17 @@ class AlmostGRU(Cell):
         (ensue.LSTM1997(), None, {}),
         (LayerNormLSTM(), None, {}),
     ],
-    ids=lambda own: type(own).__name__ if isinstance(own, Cell) else "",
+    ids=lambda part: type(part).__name__ if isinstance(part, Cell) else "",
 )
 def test_standard_operators_are_found(cell: Cell, name: str | None, attributes: dict) -> None:
     torch.manual_seed(2)
     layer = Recurrent(cell, 3, 4)
     for parameter in layer.parameters():
         nn.init.normal_(parameter, std=0.5)
-    found = operator_of(stack_of(layer).directions[0])
-    assert (found and found.name) == name
-    if found is not None:
-        assert attributes.items() <= found.attributes.items()
+    operator = operator_of(stack_of(layer).directions[0])
+    assert (operator and operator.name) == name
+    if operator is not None:
+        assert attributes.items() <= operator.attributes.items()
     Subjects([layer]).in_onnx()
 
 
@@ -285,31 +285,31 @@ def operator_cases() -> list[Any]:
 
 
 def test_onnx_own_cases_give_their_outputs(operator_cases: list[Any]) -> None:
-    seen = set()
+    types = set()
     for case in operator_cases:
         (node,) = case.model.graph.node
-        seen.add(node.op_type)
+        types.add(node.op_type)
         for inputs, outputs in case.data_sets:
             waiting = iter(inputs)
             args = [torch.from_numpy(np.array(next(waiting))) if n else None for n in node.input]
-            found = dict(zip(node.output, from_onnx(node)(*args), strict=False))
+            computed = dict(zip(node.output, from_onnx(node)(*args), strict=False))
             for name, value in zip((n for n in node.output if n), outputs, strict=True):
-                np.testing.assert_allclose(found[name], value, rtol=1e-5, atol=1e-6)
-    assert seen == {"RNN", "GRU", "LSTM"}
+                np.testing.assert_allclose(computed[name], value, rtol=1e-5, atol=1e-6)
+    assert types == {"RNN", "GRU", "LSTM"}
     assert len(operator_cases) >= 14
 
 
 def test_an_operator_becomes_a_layer_and_goes_back(operator_cases: list[Any]) -> None:
     """Peepholes: ONNX's case as a layer of ours, exported, in ONNX Runtime."""
-    (case,) = [own for own in operator_cases if own.name == "test_lstm_with_peepholes"]
+    (case,) = [case for case in operator_cases if case.name == "test_lstm_with_peepholes"]
     (node,) = case.model.graph.node
-    x, w, r, b, _, _, _, p = (np.array(own) for own in case.data_sets[0][0])
+    x, w, r, b, _, _, _, p = (np.array(array) for array in case.data_sets[0][0])
     layer = from_onnx(node).layer(w, r, b, p)
     stack = stack_of(layer)
-    found = operator_of(stack.directions[0])
-    assert found is not None
-    assert found.P is not None
-    np.testing.assert_allclose(found.P, p)
+    operator = operator_of(stack.directions[0])
+    assert operator is not None
+    assert operator.P is not None
+    np.testing.assert_allclose(operator.P, p)
     assert layer(torch.from_numpy(x))[0].shape == (*x.shape[:2], r.shape[2])
 
 
@@ -377,14 +377,14 @@ def test_a_file_is_written_once_it_is_compared(tmp_path: Path, name: str) -> Non
     written = write(layer, tmp_path / name)
     assert written.combinations == len(CASES) >= 20
     assert written.difference < 1e-5
-    assert [own.name for own in tmp_path.iterdir()] == [name]
+    assert [path.name for path in tmp_path.iterdir()] == [name]
     assert "compared with Python over 24 combinations" in "\n".join(written.lines())
 
 
 @needs_c
 def test_weights_in_a_file_of_their_own(tmp_path: Path) -> None:
     written = write(SimpleRNN(), tmp_path / "rnn.c", separate=True, input_size=3, hidden_size=4)
-    assert [own.name for own in written.files] == ["rnn.c", "rnn_weights.h"]
+    assert [file.name for file in written.files] == ["rnn.c", "rnn_weights.h"]
     assert '#include "rnn_weights.h"' in (tmp_path / "rnn.c").read_text()
     assert "flash: 128 bytes of weights" in "\n".join(written.lines())
     compiled = subprocess.run([*c_compiler(), "-std=c99", "-c", "rnn.c"], cwd=tmp_path)
@@ -436,9 +436,9 @@ def _no_zero_length(builder: Any, operator: Any, sequences: Any, *rest: Any) -> 
 def replace_lengths(sequences: Any, op: str) -> Any:
     import copy
 
-    own = copy.copy(sequences)
-    own.lengths = own.builder.add(op, sequences.lengths, own.builder.whole(1))
-    return own
+    lengthened = copy.copy(sequences)
+    lengthened.lengths = lengthened.builder.add(op, sequences.lengths, lengthened.builder.whole(1))
+    return lengthened
 
 
 STANDARD = onnx_layer.standard
@@ -490,8 +490,9 @@ def test_sabotage_is_caught_by_the_grid(tmp_path: Path, monkeypatch: Any, name: 
     file, change = SABOTAGE[name]
     if (file == "a.c" and not has(c_compiler)) or (file == "a.js" and not has(node_program)):
         pytest.skip("nothing to run it with")
-    layer, wanted = sabotaged()
-    monkeypatch.setattr(writing, "expected", lambda *_: wanted)  # what Python says stays the same
+    layer, outcome_of_python = sabotaged()
+    # what Python says stays the same
+    monkeypatch.setattr(writing, "expected", lambda *_: outcome_of_python)
     change(monkeypatch)
     with pytest.raises(ExportMismatch, match="not exported"):
         write(layer, tmp_path / file)
@@ -501,10 +502,10 @@ def test_sabotage_is_caught_by_the_grid(tmp_path: Path, monkeypatch: Any, name: 
 def test_a_number_that_is_none_is_a_mismatch() -> None:
     layer = with_stored_weights(Recurrent(GRU(), 2, 3), "float32")
     stack = stack_of(layer)
-    wanted = expected(layer, stack, cases_of(stack)[:1])
-    got = [replace(wanted[0].outcome, y=np.full_like(wanted[0].outcome.y, np.nan))]
+    outcomes = expected(layer, stack, cases_of(stack)[:1])
+    got = [replace(outcomes[0].outcome, y=np.full_like(outcomes[0].outcome.y, np.nan))]
     with pytest.raises(ExportMismatch, match="y is nan away"):
-        compare(wanted, got, "C")
+        compare(outcomes, got, "C")
 
 
 def test_the_grid_has_what_it_promises() -> None:
@@ -515,7 +516,8 @@ def test_the_grid_has_what_it_promises() -> None:
     stack = stack_of(Recurrent(GRU(), 2, 3))
     assert isinstance(stack, Stack)
     assert all(
-        isinstance(own, Expected) for own in expected(Recurrent(GRU(), 2, 3).eval(), stack, [])
+        isinstance(outcome, Expected)
+        for outcome in expected(Recurrent(GRU(), 2, 3).eval(), stack, [])
     )
 
 

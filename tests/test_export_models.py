@@ -69,11 +69,11 @@ needs_node = pytest.mark.skipif(no_node(), reason="no Node.js")
 
 @pytest.mark.parametrize("name", NAMES)
 def test_onnx_answers_like_predict_without_torch(name: str, tmp_path: Path) -> None:
-    own = made(name)
-    written = write_traced(own.traced, tmp_path / "model.onnx")
+    export = made(name)
+    written = write_traced(export.traced, tmp_path / "model.onnx")
     assert written.combinations == 24
-    for got, wanted in zip(in_onnx(tmp_path, ROWS[name].questions), own.wanted, strict=True):
-        check_answer(got, wanted)
+    for got, expected in zip(in_onnx(tmp_path, ROWS[name].questions), export.expected, strict=True):
+        check_answer(got, expected)
     described = json.loads((tmp_path / "model.preprocess.json").read_text())
     assert described["task"] == name.split(",")[0]
 
@@ -106,22 +106,22 @@ def test_a_model_is_exported_without_a_compiler(cell: str, tmp_path: Path, warm:
     done = warm.run(words, tmp_path, hidden)
     assert done.returncode == 0, done.stderr
     row = ROWS["classify"]
-    wanted = row.wanted(model, row.questions)
-    for got, answer in zip(in_onnx(tmp_path, row.questions), wanted, strict=True):
+    expected = row.expected_answers(model, row.questions)
+    for got, answer in zip(in_onnx(tmp_path, row.questions), expected, strict=True):
         check_answer(got, answer)
 
 
 @needs_node
 @pytest.mark.parametrize("name", NAMES)
 def test_javascript_answers_like_predict(name: str, tmp_path: Path) -> None:
-    own = made(name)
-    assert write_traced(own.traced, tmp_path / "model.js").combinations == 24
-    found = in_node(tmp_path, ROWS[name].questions)
-    for got, wanted in zip(found, own.wanted, strict=True):
-        check_answer(got, wanted)
+    export = made(name)
+    assert write_traced(export.traced, tmp_path / "model.js").combinations == 24
+    answers = in_node(tmp_path, ROWS[name].questions)
+    for got, expected in zip(answers, export.expected, strict=True):
+        check_answer(got, expected)
     if name == "classify":  # cut as Python cuts
-        tokeniser = own.model.learned.tokenisers.input
-        assert [got["cut"] for got in found] == [tokeniser(t) for t in ROWS[name].questions]
+        tokeniser = export.model.learned.tokenisers.input
+        assert [got["cut"] for got in answers] == [tokeniser(t) for t in ROWS[name].questions]
 
 
 @pytest.mark.slow
@@ -129,14 +129,14 @@ def test_javascript_answers_like_predict(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ROWS)
 def test_two_hundred_answers_are_those_of_predict(name: str, tmp_path: Path) -> None:
     """ONNX without torch, and JavaScript. What is measured is printed (pytest -s)."""
-    row, own = ROWS[name], made(name)
-    asked = row.asked.many(200)
-    wanted = row.wanted(own.model, asked)
+    row, export = ROWS[name], made(name)
+    questions = row.question_set.many(200)
+    expected = row.expected_answers(export.model, questions)
     for target, run in (("model.onnx", in_onnx), ("model.js", in_node)):
-        write_traced(own.traced, tmp_path / target)
-        found = run(tmp_path, asked)
-        largest = max(check_answer(*both) for both in zip(found, wanted, strict=True))
-        print(f"{name}: {target}: {len(found)} answers, largest difference {largest:.1e}")
+        write_traced(export.traced, tmp_path / target)
+        answers = run(tmp_path, questions)
+        largest = max(check_answer(*both) for both in zip(answers, expected, strict=True))
+        print(f"{name}: {target}: {len(answers)} answers, largest difference {largest:.1e}")
 
 
 WITH_LINEAR = ("label", "regress", "table")
@@ -165,11 +165,11 @@ IN_C += ["classify, ways apart", "classify, causal transformer", "classify, caus
 )
 def test_c_computes_what_python_does(name: str, weights: str, flags: tuple[str, ...]) -> None:
     """Over the grid; under the sanitizers, too."""
-    own = made(name).traced
-    files = folder_files(own.exported, own.graphs, weights)
-    cases = [(graph.name, given) for graph, given in cases_of(own.exported)]
-    found = iter(run_folder(own.exported.graphs, files, cases, flags))
-    assert compare_outputs(own.exported, weights, lambda *_: next(found), "C") < 1e-4
+    traced_model = made(name).traced
+    files = folder_files(traced_model.exported, traced_model.graphs, weights)
+    cases = [(graph.name, inputs) for graph, inputs in cases_of(traced_model.exported)]
+    outputs = iter(run_folder(traced_model.exported.graphs, files, cases, flags))
+    assert compare_outputs(traced_model.exported, weights, lambda *_: next(outputs), "C") < 1e-4
 
 
 @pytest.mark.parametrize(
@@ -178,11 +178,11 @@ def test_c_computes_what_python_does(name: str, weights: str, flags: tuple[str, 
 )
 def test_the_linear_model_of_an_answer_is_stored_as_the_networks_are(name: str) -> None:
     """Its matrices count as learned: rounded, where those of the networks are."""
-    own = made(name)
-    assert own.model.learned.mixed_linear is not None
-    (graph,) = own.traced.graphs.values()
-    assert any(found.startswith("network.linear.") for found in parameter_names(graph))
-    (whole,) = own.traced.exported.graphs
+    export = made(name)
+    assert export.model.learned.mixed_linear is not None
+    (graph,) = export.traced.graphs.values()
+    assert any(name.startswith("network.linear.") for name in parameter_names(graph))
+    (whole,) = export.traced.exported.graphs
     stored = with_stored_weights(whole.network, "int8").state_dict()
     for path, values in whole.network.linear.state_dict().items():  # type: ignore[union-attr, operator]
         if values.dim() > 1 and values.numel():
@@ -194,7 +194,7 @@ def test_the_linear_model_of_an_answer_is_stored_as_the_networks_are(name: str) 
 def test_a_folder_of_c_is_written_and_runs(tmp_path: Path) -> None:
     written = write_traced(made("classify").traced, tmp_path / "model.c")
     assert written.combinations == 24
-    names = {own.name for own in written.files}
+    names = {file.name for file in written.files}
     library = {"tensors.h", "shapes.h", "indices.h", "windows.h", "operators.h"}
     assert names == {"model.c", "model.h", "example.c", "preprocess.json"} | library
     folder = tmp_path / "model.c"
@@ -211,7 +211,7 @@ def test_a_file_of_somebody_else_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"predict\.py is there already, and no export wrote it"):
         write_traced(made("classify").traced, tmp_path / "model.onnx", unchecked=True)
     assert mine.read_text() == "print('mine')"
-    assert [own.name for own in tmp_path.iterdir()] == ["predict.py"]
+    assert [path.name for path in tmp_path.iterdir()] == ["predict.py"]
     mine.unlink()
     described = tmp_path / "model.preprocess.json"
     for _ in range(2):  # what an export wrote, the next one replaces; of another task, too
@@ -238,7 +238,7 @@ def test_models_of_one_folder_share_the_example(tmp_path: Path) -> None:
         command = [sys.executable, "predict.py", f"{name}.onnx", question]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout)["label"] == made(name).wanted[0]["label"]
+        assert json.loads(done.stdout)["label"] == made(name).expected[0]["label"]
 
 
 def test_pieces_of_the_example_do_not_replace_each_other() -> None:
@@ -268,11 +268,11 @@ def test_steps_of_a_newer_model_are_refused_in_a_line(tmp_path: Path) -> None:
 def test_the_example_of_c_takes_no_word_that_is_none(tmp_path: Path) -> None:
     """Numbers beyond the vocabulary, fractions and letters are reported, and nothing is read for
     them. The network itself reports them, too, where a program passes them to it."""
-    own = made("classify").traced
-    files = folder_files(own.exported, own.graphs, "float32")
+    traced_model = made("classify").traced
+    files = folder_files(traced_model.exported, traced_model.graphs, "float32")
     unwary = files["example.c"].replace(b"number_of(argv[k])", b"strtod(argv[k], NULL)")
     unwary = unwary.replace(b"isnan(value)", b"0 && isnan(number_of(argv[k]))")
-    count = own.exported.graphs[0].inputs[0].count
+    count = traced_model.exported.graphs[0].inputs[0].count
     expected = f"expected a whole number from 0 to {count - 1}"
     for name, text in {**files, "unwary.c": unwary}.items():
         (tmp_path / name).write_bytes(text)
@@ -297,8 +297,8 @@ def test_the_example_of_c_takes_no_word_that_is_none(tmp_path: Path) -> None:
 @needs_c
 def test_too_little_memory_is_told(tmp_path: Path) -> None:
     """The room is the caller's: a run that it is too small for gives −1 and writes nothing else."""
-    own = made("classify").traced
-    files = folder_files(own.exported, own.graphs, "float32")
+    traced_model = made("classify").traced
+    files = folder_files(traced_model.exported, traced_model.graphs, "float32")
     files["example.c"] = files["example.c"].replace(b"memory[4000000]", b"memory[20]")
     for name, text in files.items():
         (tmp_path / name).write_bytes(text)
@@ -335,13 +335,13 @@ def test_the_docs_print_the_table_of_refusals() -> None:
 
 
 def test_weights_of_two_classes_are_stored_once_where_one_is_the_other_negated() -> None:
-    own = made("classify").model.learned.linear.model
+    scores = made("classify").model.learned.linear.model
     columns, values = torch.tensor([[0, 2]]), torch.tensor([[1.0, 0.5]])
     for scale in (1.0, 1.5):
-        weights = own.weights * np.array([1.0, scale], np.float32)
-        linear = LinearScores(replace(own, weights=weights))
+        weights = scores.weights * np.array([1.0, scale], np.float32)
+        linear = LinearScores(replace(scores, weights=weights))
         assert len(linear.weight) == (1 if scale == 1 else 2)
-        expected = torch.from_numpy(weights[0] + 0.5 * weights[2] + own.bias)
+        expected = torch.from_numpy(weights[0] + 0.5 * weights[2] + scores.bias)
         torch.testing.assert_close(linear(columns, values)[0], expected)
 
 
@@ -380,11 +380,11 @@ def test_the_command(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
         with pytest.raises(SystemExit) as stop:
             cli.main(line.split())
         assert stop.value.code == code, capsys.readouterr()
-    told = capsys.readouterr()
-    assert "wrote model.onnx" in told.out
-    assert "validation accuracy:" in told.out
-    assert "the linear model learned from these rows, too" in told.out
-    assert "model.exe" in told.err
+    streams = capsys.readouterr()
+    assert "wrote model.onnx" in streams.out
+    assert "validation accuracy:" in streams.out
+    assert "the linear model learned from these rows, too" in streams.out
+    assert "model.exe" in streams.err
 
 
 @pytest.mark.parametrize(
@@ -394,15 +394,17 @@ def test_the_command(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
 def test_the_linear_model_is_rounded_too(name: str) -> None:
     """What `--weights int8` reports of the scores covers all that is stored with fewer bits."""
     model = ROWS[name].make() if ROWS[name].slow else made(name).model
-    seen = []
-    rounded_model = rounded(model.learned, lambda own: seen.append(own.shape) or 0 * own)
-    assert len(seen) == 1
-    asked = list(ROWS[name].questions)[:3]
-    other = changed(model, rounded_model, model.networks).predict(asked)
-    assert [str(own) for own in other] != [str(own) for own in model.predict(asked)]
+    shapes = []
+    rounded_model = rounded(
+        model.learned, lambda weights: shapes.append(weights.shape) or 0 * weights
+    )
+    assert len(shapes) == 1
+    questions = list(ROWS[name].questions)[:3]
+    other = changed(model, rounded_model, model.networks).predict(questions)
+    assert [str(answer) for answer in other] != [str(answer) for answer in model.predict(questions)]
 
 
 def test_a_traced_model_is_traced_once() -> None:
-    own = made("classify").traced
-    assert isinstance(own, TracedModel)
-    assert own.graphs is own.graphs
+    traced_model = made("classify").traced
+    assert isinstance(traced_model, TracedModel)
+    assert traced_model.graphs is traced_model.graphs

@@ -107,19 +107,19 @@ def one_node(operator: str, inputs: list[Any], attributes: dict[str, Any]) -> An
     """A model of one node, whose real inputs are given and whose others are constants."""
     from onnx import TensorProto, helper, numpy_helper
 
-    given, constants, values = [], [], {}
+    arguments, constants, values = [], [], {}
     random = np.random.default_rng(len(operator))
-    for k, own in enumerate(inputs):
+    for k, spec in enumerate(inputs):
         name = f"in{k}"
-        if isinstance(own, tuple):
-            values[name] = torch.from_numpy(random.standard_normal(own).astype(np.float32))
-            given.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, own))
+        if isinstance(spec, tuple):
+            values[name] = torch.from_numpy(random.standard_normal(spec).astype(np.float32))
+            arguments.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, spec))
         else:
-            constants.append(numpy_helper.from_array(np.asarray(own), name))
-    found = [f"out{k}" for k in range(OUTPUTS.get(operator, 1))]
-    node = helper.make_node(operator, [f"in{k}" for k in range(len(inputs))], found, **attributes)
-    ends = [helper.make_empty_tensor_value_info(name) for name in found]
-    graph = helper.make_graph([node], "one", given, ends, constants)
+            constants.append(numpy_helper.from_array(np.asarray(spec), name))
+    outputs = [f"out{k}" for k in range(OUTPUTS.get(operator, 1))]
+    node = helper.make_node(operator, [f"in{k}" for k in range(len(inputs))], outputs, **attributes)
+    ends = [helper.make_empty_tensor_value_info(name) for name in outputs]
+    graph = helper.make_graph([node], "one", arguments, ends, constants)
     opset = 20 if operator == "Gelu" else 18
     opsets = [helper.make_opsetid("", opset)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=10), values
@@ -130,15 +130,17 @@ def test_every_operator_gives_what_onnx_runtime_gives() -> None:
     from ensue.export.onnx.run import session_of
 
     made = [one_node(*case) for case in CASES]
-    graphs = ",\n".join(f"g{k}: {graph_text(own, 'float32')}" for k, (own, _) in enumerate(made))
+    graphs = ",\n".join(
+        f"g{k}: {graph_text(graph, 'float32')}" for k, (graph, _) in enumerate(made)
+    )
     runtime = [(RUNTIME / f"{name}.js").read_text() for name in ALWAYS]
     source = "\n".join(
         ["const MODEL = {};", *DECODERS.values(), *runtime, f"export const GRAPHS = {{{graphs}}};"]
     )
-    found = run_in_node(source, [(f"g{k}", values) for k, (_, values) in enumerate(made)])
-    for (operator, *_), (model, values), got in zip(CASES, made, found, strict=True):
-        wanted = session_of(model).run(None, {k: v.numpy() for k, v in values.items()})
-        for one, other in zip(got, wanted, strict=True):
+    outputs = run_in_node(source, [(f"g{k}", values) for k, (_, values) in enumerate(made)])
+    for (operator, *_), (model, values), got in zip(CASES, made, outputs, strict=True):
+        expected = session_of(model).run(None, {k: v.numpy() for k, v in values.items()})
+        for one, other in zip(got, expected, strict=True):
             np.testing.assert_allclose(
                 one, np.asarray(other, np.float32), rtol=1e-5, atol=2e-6, err_msg=operator
             )
@@ -151,13 +153,13 @@ NOT_IN_C = {
     "Xor",
 }  # fmt: skip
 IN_C = [
-    own for own in CASES if own[0] not in NOT_IN_C and own[2].get("auto_pad") != "SAME_UPPER"
+    case for case in CASES if case[0] not in NOT_IN_C and case[2].get("auto_pad") != "SAME_UPPER"
 ]  # fmt: skip
 
 
 def graph_of(number: int, model: Any, values: dict[str, Any]) -> Graph:
-    inputs = tuple(Input(name, tuple(own.shape)) for name, own in values.items())
-    outputs = tuple(own.name for own in model.graph.output)
+    inputs = tuple(Input(name, tuple(tensor.shape)) for name, tensor in values.items())
+    outputs = tuple(output.name for output in model.graph.output)
     return Graph(f"g{number}", torch.nn.Identity(), inputs, outputs)
 
 
@@ -169,13 +171,13 @@ def test_every_operator_of_c_gives_what_onnx_runtime_gives() -> None:
     assert {name for name, *_ in CASES} - NOT_IN_C <= {*CALLS, "Split"}
     assert not NOT_IN_C & {*CALLS}
     made = [one_node(*case) for case in IN_C]
-    graphs = [graph_of(k, *own) for k, own in enumerate(made)]
-    files = model_files(graphs, {f"g{k}": own for k, (own, _) in enumerate(made)}, "float32")
+    graphs = [graph_of(k, *model_and_values) for k, model_and_values in enumerate(made)]
+    files = model_files(graphs, {f"g{k}": values for k, (values, _) in enumerate(made)}, "float32")
     cases = [(f"g{k}", values) for k, (_, values) in enumerate(made)]
-    found = run_folder(graphs, files, cases, (*SANITIZERS, "-O0"))
-    for (operator, *_), (model, values), got in zip(IN_C, made, found, strict=True):
-        wanted = session_of(model).run(None, {k: v.numpy() for k, v in values.items()})
-        for one, other in zip(got, wanted, strict=True):
+    outputs = run_folder(graphs, files, cases, (*SANITIZERS, "-O0"))
+    for (operator, *_), (model, values), got in zip(IN_C, made, outputs, strict=True):
+        reference = session_of(model).run(None, {k: v.numpy() for k, v in values.items()})
+        for one, other in zip(got, reference, strict=True):
             expected = np.asarray(other, np.float32)
             np.testing.assert_allclose(one, expected, rtol=1e-5, atol=2e-6, err_msg=operator)
 
@@ -239,9 +241,9 @@ def test_c_refuses_what_is_no_place(tmp_path: Path) -> None:
     compile_c([str(tmp_path / "main.c")], program, flags)
     done = subprocess.run([program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    found = np.array(done.stdout.split(), int).reshape(len(tried), len(calls))
-    table = {(value, name): own for value, row in zip(tried, found, strict=True)
-             for name, own in zip(calls, row, strict=True)}  # fmt: skip
+    statuses = np.array(done.stdout.split(), int).reshape(len(tried), len(calls))
+    table = {(value, name): status for value, row in zip(tried, statuses, strict=True)
+             for name, status in zip(calls, row, strict=True)}  # fmt: skip
     for name in calls:
         assert all(table[value, name] for value in tried[:5]), name
         assert table["0.5f", name] or name == "Range", name  # whose numbers may be real

@@ -52,21 +52,24 @@ def test_javascript_unpacks_what_zlib_packed(tmp_path: Path) -> None:
     made.append(fixed.compress(texts[5]) + fixed.flush())
     script = (RUNTIME / "packing.js").read_text() + (
         'import { readFileSync } from "node:fs"; import { createHash } from "node:crypto";'
-        'const given = JSON.parse(readFileSync(0, "utf8"));'
-        "const digest = (own) => createHash('md5').update(inflated(bytesOf(own))).digest('hex');"
-        "process.stdout.write(JSON.stringify([given[0].map(digest), unpacked(given[1])]));"
+        'const job = JSON.parse(readFileSync(0, "utf8"));'
+        "const digest = (text) => createHash('md5').update(inflated(bytesOf(text))).digest('hex');"
+        "process.stdout.write(JSON.stringify([job[0].map(digest), unpacked(job[1])]));"
     )
     (tmp_path / "a.mjs").write_text(script)
-    asked = [[base64.b64encode(own).decode() for own in made], packed({"v": LONG, "n": [1, None]})]
+    job = [
+        [base64.b64encode(packed_bytes).decode() for packed_bytes in made],
+        packed({"v": LONG, "n": [1, None]}),
+    ]
     done = subprocess.run(
         [node_program(), str(tmp_path / "a.mjs")],
-        input=json.dumps(asked),
+        input=json.dumps(job),
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stderr
     digests, lists = json.loads(done.stdout)
-    assert digests == [md5(zlib.decompress(own)).hexdigest() for own in made]
+    assert digests == [md5(zlib.decompress(packed_bytes)).hexdigest() for packed_bytes in made]
     assert lists == {"v": LONG, "n": [1, None]}
 
 
@@ -77,9 +80,9 @@ def test_a_table_of_hashes_knows_those_and_hardly_others(count: int) -> None:
     every = np.unique(random.integers(0, 1 << 64, 2 * count, np.uint64))
     hashes, idf = every[::2], random.choice([1.0, 2.5, 7.25], len(every[::2])).astype(np.float32)
     block = {**_hash_table(hashes), **_idf_table(idf)}
-    left_out, known, found = loaded("core ngrams")["table_of"](block)
+    left_out, known, weights = loaded("core ngrams")["table_of"](block)
     assert (known == hashes >> left_out).all()
-    assert (found == idf).all()
+    assert (weights == idf).all()
     assert not np.isin(every[1::2] >> left_out, known).any()
     bytes_each = sum(len(block[key]) for key in ("buckets", "rests", "codes", "idf")) * 3 / 4
     assert bytes_each < 150 + 4.2 * count  # of 12 that a hash and an idf have
@@ -93,6 +96,12 @@ def test_two_hashes_that_begin_alike_are_kept_apart() -> None:
 
 def test_features_are_sorted_behind_the_special_ones() -> None:
     tokens = ("<pad>", "<unk>", "z", "a", "m")
-    own = Vocabulary.build({"z": 3, "a": 2, "m": 1})
-    assert own.tokens == tokens
-    assert [own.tokens[k] for k in _sorted_tokens(own)] == ["<pad>", "<unk>", "a", "m", "z"]
+    vocabulary = Vocabulary.build({"z": 3, "a": 2, "m": 1})
+    assert vocabulary.tokens == tokens
+    assert [vocabulary.tokens[k] for k in _sorted_tokens(vocabulary)] == [
+        "<pad>",
+        "<unk>",
+        "a",
+        "m",
+        "z",
+    ]

@@ -43,16 +43,16 @@ def test_every_tokeniser_is_the_same(tmp_path: Path) -> None:
         "texts.map((s) => s.normalize('NFC').match(new RegExp(p, f)) || []))));"
     )
     (tmp_path / "a.mjs").write_text(script)
-    asked = [*TEXTS, *STRANGE]
+    texts = [*TEXTS, *STRANGE]
     done = subprocess.run(
         [node_program(), str(tmp_path / "a.mjs")],
-        input=json.dumps([list(PATTERNS.values()), asked]),
+        input=json.dumps([list(PATTERNS.values()), texts]),
         capture_output=True,
         text=True,
         check=True,
     )
-    for name, found in zip(PATTERNS, json.loads(done.stdout), strict=True):
-        assert found == [Tokeniser(name)(text) for text in asked], name
+    for name, answers in zip(PATTERNS, json.loads(done.stdout), strict=True):
+        assert answers == [Tokeniser(name)(text) for text in texts], name
 
 
 def opened(page: Path, question: str) -> Any:
@@ -67,8 +67,8 @@ def opened(page: Path, question: str) -> Any:
         timeout=120,
     )
     assert "CONSOLE" not in done.stderr, done.stderr
-    (found,) = re.findall(r'data-answer="([^"]*)"', done.stdout)
-    return json.loads(html.unescape(found)), done.stdout
+    (answer,) = re.findall(r'data-answer="([^"]*)"', done.stdout)
+    return json.loads(html.unescape(answer)), done.stdout
 
 
 def typed(question: Any) -> Any:
@@ -87,16 +87,16 @@ def in_address(question: Any) -> str:
     return "\n".join(" ".join(map(str, step)) for step in question.tolist())
 
 
-def by_place(wanted: dict[str, Any], labels: list[str]) -> dict[str, Any]:
+def by_place(expected: dict[str, Any], labels: list[str]) -> dict[str, Any]:
     """As a page gives it: the probabilities of classes in their order."""
     if not labels:
-        return wanted
-    return {**wanted, "probabilities": [wanted["probabilities"][own] for own in labels]}
+        return expected
+    return {**expected, "probabilities": [expected["probabilities"][label] for label in labels]}
 
 
 # Each question is put after # in turn; what is in the page that only markup of a question can be?
 ASK_ALL = """(async () => {
-    const found = [];
+    const answers = [];
     for (const question of %s) {
         const heard = new Promise((done) => addEventListener("hashchange", done, { once: true }));
         const before = location.hash;
@@ -105,10 +105,10 @@ ASK_ALL = """(async () => {
         await heard;
         const foreign = document.querySelectorAll("main script, main b, main img").length;
         const written = [...document.querySelectorAll("main textarea, main select, main input")];
-        const shown = written.map((own) => own.value).join(" ");
-        found.push([document.documentElement.dataset.answer, foreign, shown]);
+        const shown = written.map((node) => node.value).join(" ");
+        answers.push([document.documentElement.dataset.answer, foreign, shown]);
     }
-    return found;
+    return answers;
 })()"""
 
 
@@ -117,28 +117,28 @@ ASK_ALL = """(async () => {
 def test_a_page_answers_in_a_browser(name: str, tmp_path: Path) -> None:
     """A hundred questions, one page: it writes nothing to the console, requests nothing, and typed
     text is not markup."""
-    row, own, page = ROWS[name], made(name), tmp_path / "page.html"
-    asked = [typed(question) for question in row.asked.many(100)]
-    write_traced(own.traced, page)
+    row, export, page = ROWS[name], made(name), tmp_path / "page.html"
+    questions = [typed(question) for question in row.question_set.many(100)]
+    write_traced(export.traced, page)
     text = page.read_text()
     assert not re.search(r"(src|href)\s*=|https?://|import\s*\(|fetch\(", text)
     assert "default-src 'none'" in text
     assert text.count("</script>") == 1
     with browser(tmp_path / "profile") as chromium:
         chromium.open(page)
-        found = chromium.value(ASK_ALL % json.dumps([*map(in_address, asked)]))
-    assert chromium.said == []
+        answers = chromium.value(ASK_ALL % json.dumps([*map(in_address, questions)]))
+    assert chromium.messages == []
     assert [address.split("#")[0] for address in chromium.requests] == [page.as_uri()]
-    (after,) = own.traced.exported.after
+    (after,) = export.traced.exported.after
     labels = after["labels"] if after["step"] == "labels" else []
     largest = 0.0
-    for question, (answer, foreign, shown), wanted in zip(
-        asked, found, row.wanted(own.model, asked), strict=True
+    for question, (answer, foreign, shown_tokens), expected in zip(
+        questions, answers, row.expected_answers(export.model, questions), strict=True
     ):
-        largest = max(largest, check_answer(json.loads(answer), by_place(wanted, labels)))
+        largest = max(largest, check_answer(json.loads(answer), by_place(expected, labels)))
         assert foreign == 0
-        assert MARKUP not in in_address(question) or MARKUP in shown
-    print(f"{name}: page: {len(found)} answers, largest difference {largest:.1e}")
+        assert MARKUP not in in_address(question) or MARKUP in shown_tokens
+    print(f"{name}: page: {len(answers)} answers, largest difference {largest:.1e}")
 
 
 # The last word is pressed, and another typed in its place.
@@ -150,8 +150,8 @@ TRY = """(() => {
     const field = document.querySelector("#swap input");
     field.value = "fine";
     field.dispatchEvent(new Event("input"));
-    const found = document.querySelector("#swap .found").textContent;
-    return [all.length, found, document.activeElement === field, last.ariaExpanded];
+    const probability = document.querySelector("#swap .found").textContent;
+    return [all.length, probability, document.activeElement === field, last.ariaExpanded];
 })()"""
 # By how much the page is wider than its window.
 WIDER = """(() => {
@@ -187,16 +187,16 @@ def test_another_word_is_tried_and_points_are_moved(tmp_path: Path) -> None:
         for name, question in questions.items():
             chromium.session = ""
             chromium.open(tmp_path / f"{name}.html")
-            count, found, typing, pressed = chromium.value(TRY % json.dumps(question))
+            count, text, typing, pressed = chromium.value(TRY % json.dumps(question))
             assert (count, typing, pressed) == (3 if name == "match" else 2, True, "true")
-            assert "%" in found
+            assert "%" in text
             assert chromium.value(WIDER % json.dumps(question.replace("a", "a" * 2000))) <= 0
         chromium.session = ""
         chromium.open(tmp_path / "forecast, dates.html")
         answers, focused = chromium.value(MOVE)
         assert len({*answers}) == 3
         assert focused
-    assert chromium.said == []
+    assert chromium.messages == []
 
 
 @needs_chromium
@@ -205,20 +205,20 @@ def test_markup_is_shown_as_text(tmp_path: Path) -> None:
     text = "a fine film <script>alert(1)</script> & <img src=x onerror=alert(1)>"
     answer, dom = opened(tmp_path / "page.html", text)
     assert sum(answer["probabilities"]) == pytest.approx(1, abs=1e-6)
-    shown = dom.split('id="tokens"')[1].split("</div>")[0]
-    assert "&lt;" in shown
-    assert "<script" not in shown
-    assert "<img" not in shown
+    tokens = dom.split('id="tokens"')[1].split("</div>")[0]
+    assert "&lt;" in tokens
+    assert "<script" not in tokens
+    assert "<img" not in tokens
     assert len((tmp_path / "page.html").read_text()) < 300_000  # the weights are small
 
 
 # What is seen before anything is asked: the placeholder, the hints, and whether there is an answer.
 OPENED = """(() => {
     const { placeholder, value } = document.querySelector("main textarea");
-    const hints = [...document.querySelectorAll("main .hint")].filter((own) => own.offsetParent);
+    const hints = [...document.querySelectorAll("main .hint")].filter((hint) => hint.offsetParent);
     const answered = document.getElementById("answered").offsetParent !== null;
     const title = document.getElementById("title").textContent;
-    return [title, placeholder, value !== "", hints.map((own) => own.textContent), answered];
+    return [title, placeholder, value !== "", hints.map((hint) => hint.textContent), answered];
 })()"""
 NOTHING_ASKED = {  # placeholder, whether something is written, whether it is answered
     "tree": ("A tree in brackets: (S (NP the cat) (VP sat))", False, False),
@@ -232,23 +232,23 @@ NOTHING_ASKED = {  # placeholder, whether something is written, whether it is an
 @pytest.mark.slow
 def test_a_page_says_what_is_asked_before_it_answers(tmp_path: Path) -> None:
     with browser(tmp_path / "profile") as chromium:
-        for name, (asked, filled, answered) in NOTHING_ASKED.items():
+        for name, (placeholder_expected, filled, answered) in NOTHING_ASKED.items():
             traced = replace(made(name).traced, title=f"my {name}")
             write_traced(traced, tmp_path / f"{name}.html", unchecked=True)
             chromium.session = ""
             chromium.open(tmp_path / f"{name}.html")
-            title, placeholder, written, hints, shown = chromium.value(OPENED)
-            assert (title, placeholder) == (f"my {name}", asked)
-            assert (written, shown) == (filled, answered), name
-            assert any("is an example" in own for own in hints) == filled
-            assert not any("expected" in own for own in hints)
-    assert chromium.said == []
+            title, placeholder, written, hints, answer = chromium.value(OPENED)
+            assert (title, placeholder) == (f"my {name}", placeholder_expected)
+            assert (written, answer) == (filled, answered), name
+            assert any("is an example" in hint for hint in hints) == filled
+            assert not any("expected" in hint for hint in hints)
+    assert chromium.messages == []
 
 
 def test_a_page_is_called_as_its_run_or_its_file(tmp_path: Path) -> None:
-    own = made("classify").traced
+    traced = made("classify").traced
     for title, expected in (("reviews & more", "reviews &amp; more"), ("", "page")):
-        write_traced(replace(own, title=title), tmp_path / "page.html", unchecked=True)
+        write_traced(replace(traced, title=title), tmp_path / "page.html", unchecked=True)
         assert f"<title>{expected}</title>" in (tmp_path / "page.html").read_text()
 
 

@@ -37,23 +37,25 @@ REFUSED = {
     "day": [("5", "expected a date"), ("soon", "expected times"), ("2021-02-30", "expected times")],
 }
 ROWS = [
-    ({**GOOD, name: value}, said) for name, all_said in REFUSED.items() for value, said in all_said
+    ({**GOOD, name: value}, message)
+    for name, all_said in REFUSED.items()
+    for value, message in all_said
 ]
 
 
 def test_rows_that_cannot_be_read_are_refused() -> None:
-    own = loaded("core times row")
-    own["STEPS"]["row"]({"question": json.dumps(GOOD)}, STEP)
-    for row, said in ROWS:
-        with pytest.raises(ValueError, match=said):
-            own["STEPS"]["row"]({"question": row}, STEP)
-    for question, said in (("{", "JSON"), ("3", "expected a row"), ("{}", "no column 'day'")):
-        with pytest.raises(ValueError, match=said):
-            own["STEPS"]["row"]({"question": question}, STEP)
+    functions = loaded("core times row")
+    functions["STEPS"]["row"]({"question": json.dumps(GOOD)}, STEP)
+    for row, message in ROWS:
+        with pytest.raises(ValueError, match=message):
+            functions["STEPS"]["row"]({"question": row}, STEP)
+    for question, message in (("{", "JSON"), ("3", "expected a row"), ("{}", "no column 'day'")):
+        with pytest.raises(ValueError, match=message):
+            functions["STEPS"]["row"]({"question": question}, STEP)
     with pytest.raises(
         ValueError, match=r'expected two texts, \["one", "another"\], got \[.one.\]'
     ):
-        own["STEPS"]["pair"]({"question": '["one"]'}, {"from": "question", "to": ["a", "b"]})
+        functions["STEPS"]["pair"]({"question": '["one"]'}, {"from": "question", "to": ["a", "b"]})
 
 
 @needs_node
@@ -64,14 +66,14 @@ def test_rows_that_cannot_be_read_are_refused_in_javascript(tmp_path: Path) -> N
         return "";
     };
     process.stdout.write(JSON.stringify(rows.map(said)));"""
-    given = [IN_JAVASCRIPT["row"](STEP), [GOOD, *(row for row, _ in ROWS)]]
-    head = f"const STEPS = {{}}, [step, rows] = {json.dumps(given)};"
+    job = [IN_JAVASCRIPT["row"](STEP), [GOOD, *(row for row, _ in ROWS)]]
+    head = f"const STEPS = {{}}, [step, rows] = {json.dumps(job)};"
     (tmp_path / "a.mjs").write_text("\n".join([head, *parts, script]))
     done = subprocess.run([node_program(), str(tmp_path / "a.mjs")], capture_output=True, text=True)
-    found = json.loads(done.stdout)
-    assert found[0] == ""
-    for got, (row, said) in zip(found[1:], ROWS, strict=True):
-        assert said in got, row
+    messages = json.loads(done.stdout)
+    assert messages[0] == ""
+    for got, (row, message) in zip(messages[1:], ROWS, strict=True):
+        assert message in got, row
 
 
 @pytest.mark.slow

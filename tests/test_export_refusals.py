@@ -28,7 +28,7 @@ from ensue.export.programs import node_program
 
 pytest.importorskip("onnxruntime")
 SAME = ""  # in the place of a message: the answer of `ensue predict`
-Asked = Sequence[tuple[Any, str]]
+Questions = Sequence[tuple[Any, str]]
 TEXT, PAIR = "expected a text", "expected two texts"
 STEPS, FINITE = "expected a list of steps, 3 numbers each", "expected finite numbers"
 
@@ -63,9 +63,9 @@ CELL = "expected a text, a number or a date"
 SOLD = "column.*sales.*expected a finite number"
 LENGTHS = "expected columns of one length"
 BY_NAME = r"expected numbers, or columns by name \(month, sales\)"
-NO_TEXT: Asked = [(None, TEXT), (5, TEXT), ([1, 2], TEXT)]
-NO_PICTURE: Asked = [(5, "expected a picture"), (None, "expected a picture")]
-REFUSED: Mapping[str, Asked] = {
+NO_TEXT: Questions = [(None, TEXT), (5, TEXT), ([1, 2], TEXT)]
+NO_PICTURE: Questions = [(5, "expected a picture"), (None, "expected a picture")]
+REFUSED: Mapping[str, Questions] = {
     "regress": NO_TEXT,
     "label": NO_TEXT,
     "translate": NO_TEXT,
@@ -170,24 +170,24 @@ REFUSED: Mapping[str, Asked] = {
         *NO_PICTURE,
     ],
 }
-SLOW = [pytest.param(own, marks=[pytest.mark.slow] if ROWS[own].slow else []) for own in REFUSED]
+SLOW = [pytest.param(name, marks=[pytest.mark.slow] if ROWS[name].slow else []) for name in REFUSED]
 
 
 def in_process(command: Sequence[str], questions: Sequence[Any]) -> list[dict[str, Any]]:
     done = subprocess.run(command, input=json.dumps(questions), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    found: list[dict[str, Any]] = json.loads(done.stdout)
-    return found
+    answers: list[dict[str, Any]] = json.loads(done.stdout)
+    return answers
 
 
 def in_python(folder: Path, questions: Sequence[Any]) -> list[dict[str, Any]]:
     """Answers, or the class and text of an error."""
     script = ALONE.rpartition("print")[0] + (
         "model = predict.Exported(sys.argv[2])\n"
-        "def told(own):\n"
-        "    try: return model.answer(own)\n"
+        "def outcome(question):\n"
+        "    try: return model.answer(question)\n"
         "    except Exception as error: return {'kind': type(error).__name__, 'said': str(error)}\n"
-        "print(json.dumps([told(own) for own in asked]))"
+        "print(json.dumps([outcome(question) for question in questions]))"
     )
     return in_process(
         [sys.executable, "-W", "error", "-c", script, str(folder), str(folder / "model.onnx")],
@@ -197,8 +197,8 @@ def in_python(folder: Path, questions: Sequence[Any]) -> list[dict[str, Any]]:
 
 def in_javascript(folder: Path, questions: Sequence[Any]) -> list[dict[str, Any]]:
     script = ANSWERS.replace("map((question) => {", "map((question) => { try {").replace(
-        "return { ...own, cut: values.tokens };",
-        "return own; } catch (e) { return { kind: e.constructor.name, said: e.message }; }",
+        "return { ...outputs, cut: values.tokens };",
+        "return outputs; } catch (e) { return { kind: e.constructor.name, said: e.message }; }",
     )
     (folder / "main.mjs").write_text(script)
     (folder / "model.mjs").write_text((folder / "model.js").read_text())
@@ -222,22 +222,24 @@ def test_every_task_that_is_exported_has_wrong_questions() -> None:
 @needs_node
 @pytest.mark.parametrize("name", SLOW)
 def test_wrong_questions_are_refused_as_predict_does(name: str, tmp_path: Path) -> None:
-    own, asked = made(name), REFUSED[name]
+    export, cases = made(name), REFUSED[name]
     for target in ("model.onnx", "model.js"):
-        write_traced(own.traced, tmp_path / target, unchecked=True)
-    questions = [question for question, _ in asked]
+        write_traced(export.traced, tmp_path / target, unchecked=True)
+    questions = [question for question, _ in cases]
     runs = {"onnx": in_python(tmp_path, questions), "js": in_javascript(tmp_path, questions)}
-    for number, (question, said) in enumerate(asked):
-        if said == SAME:
-            (wanted,) = ROWS[name].wanted(own.model, [asked_of_predict(name, question)])
-        for run, found in runs.items():
-            got, where = found[number], (run, str(question)[:200])
-            if said == SAME:
+    for number, (question, message) in enumerate(cases):
+        if message == SAME:
+            (expected,) = ROWS[name].expected_answers(
+                export.model, [asked_of_predict(name, question)]
+            )
+        for run, answers in runs.items():
+            got, where = answers[number], (run, str(question)[:200])
+            if message == SAME:
                 assert "said" not in got, (where, got)
-                check_answer(got, wanted)
+                check_answer(got, expected)
             else:
                 assert got.get("kind") in ("ValueError", "Error"), (where, got)
-                assert pytest.RaisesExc(Exception, match=said).matches(Exception(got["said"])), (
+                assert pytest.RaisesExc(Exception, match=message).matches(Exception(got["said"])), (
                     where,
                     got,
                 )
@@ -248,12 +250,12 @@ def test_wrong_questions_are_refused_as_predict_does(name: str, tmp_path: Path) 
 def test_predict_refuses_them_too(name: str) -> None:
     """What an export refuses, Python does, too. Exceptions: numbers that fit in an array, but in
     no file, and columns that the questions here are padded in for Python."""
-    own = made(name)
-    for question, said in REFUSED[name]:
-        if said == SAME or question in ([[1e31, 0, 0]], shop(offer=[1, 0])):
+    export = made(name)
+    for question, message in REFUSED[name]:
+        if message == SAME or question in ([[1e31, 0, 0]], shop(offer=[1, 0])):
             continue
         with pytest.raises((EnsueError, ValueError, TypeError)), np.errstate(over="ignore"):
-            ROWS[name].wanted(own.model, [asked_of_predict(name, question)])
+            ROWS[name].expected_answers(export.model, [asked_of_predict(name, question)])
 
 
 @needs_node
@@ -265,12 +267,12 @@ def test_a_row_is_answered_by_its_text(tmp_path: Path) -> None:
     for target in ("model.onnx", "model.js"):
         write_traced(traced, tmp_path / target, unchecked=True)
     good, missing = {"review": TEXTS[0], "age": 40}, {"age": 40}
-    (wanted,) = ROWS["classify"].wanted(model, [good])
+    (expected,) = ROWS["classify"].expected_answers(model, [good])
     for run in (in_python, in_javascript):
-        found = run(tmp_path, [good, missing, {"review": None}, {"review": {"a": 1}}])
-        check_answer(found[0], wanted)
-        for got, said in zip(found[1:], ("the column", TEXT, "a row of columns"), strict=True):
-            assert said in got["said"]
+        answers = run(tmp_path, [good, missing, {"review": None}, {"review": {"a": 1}}])
+        check_answer(answers[0], expected)
+        for got, message in zip(answers[1:], ("the column", TEXT, "a row of columns"), strict=True):
+            assert message in got["said"]
 
 
 # --- white space ---------------------------------------------------------------------------------
@@ -282,7 +284,7 @@ BETWEEN = [*SPACES, "\ufeff", "\u200b", "\u180e", "\u2060"]
 @needs_node
 def test_javascript_cuts_at_the_white_space_of_python(tmp_path: Path) -> None:
     """At every code point of it, and not at what JavaScript alone takes for it; over all levels."""
-    texts = [f"{own}good{own}{own}film, 3{own}5<br{own}/>x{own}" for own in BETWEEN]
+    texts = [f"{space}good{space}{space}film, 3{space}5<br{space}/>x{space}" for space in BETWEEN]
     options = {"nfc": True, "breaks": "space", "lower": False, "numbers": "keep"}
     steps = [
         {**options, "javascript": pattern, "flags": flags, "max_length": None, "cut": "end"}
@@ -291,12 +293,12 @@ def test_javascript_cuts_at_the_white_space_of_python(tmp_path: Path) -> None:
     parts = [(RUNTIME / f"{name}.js").read_text() for name in ("checks", "text", "words")]
     script = f"const [steps, texts] = {json.dumps([steps, texts])};" + (
         "process.stdout.write(JSON.stringify([steps.map((how) => texts.map((text) => "
-        "tokenise(text, how))), texts.map(stripped), texts.map((own) => own.match(STRETCH))]));"
+        "tokenise(text, how))), texts.map(stripped), texts.map((text) => text.match(STRETCH))]));"
     )
     (tmp_path / "a.mjs").write_text("\n".join([*parts, script]))
-    found, stripped, stretches = in_process([node_program(), str(tmp_path / "a.mjs")], [])
-    for name, own in zip(PATTERNS, found, strict=True):
-        for text, tokens in zip(texts, own, strict=True):
+    token_lists, stripped, stretches = in_process([node_program(), str(tmp_path / "a.mjs")], [])
+    for name, tokens_of_texts in zip(PATTERNS, token_lists, strict=True):
+        for text, tokens in zip(texts, tokens_of_texts, strict=True):
             assert tokens == Tokeniser(name, breaks="space")(text), (name, text)
     assert stripped == [text.strip() for text in texts]
     assert stretches == [text.split() for text in texts]
@@ -323,7 +325,7 @@ HINTED += ["tree", "forecast", "forecast, dates", "forecast, panel"]
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(own, marks=[pytest.mark.slow] if ROWS[own].slow else []) for own in HINTED],
+    [pytest.param(name, marks=[pytest.mark.slow] if ROWS[name].slow else []) for name in HINTED],
 )
 def test_what_is_printed_after_an_export_can_be_run(name: str, tmp_path: Path) -> None:
     program, *words = remark_of(name, tmp_path)
@@ -342,14 +344,14 @@ def test_a_file_that_is_no_model_is_told_in_a_line(tmp_path: Path) -> None:
     (tmp_path / "text.onnx").write_text("no model")
     strange = network_model(next(iter(made("classify").traced.graphs.values())), "float32")
     (tmp_path / "other.onnx").write_bytes(strange.SerializeToString())
-    for name, said in (
+    for name, message in (
         ("nope.onnx", "expected a file of a model, got none"),
         ("text.onnx", "expected a model in ONNX"),
         ("other.onnx", "expected a model that `ensue export` wrote"),
     ):
         done = example(tmp_path, name, "a text")
         assert done.returncode == 1
-        assert done.stderr.startswith(f"{name}: {said}")
+        assert done.stderr.startswith(f"{name}: {message}")
         assert done.stderr.count("\n") == 1
 
 
@@ -359,10 +361,10 @@ def test_a_picture_that_is_no_array_is_told(tmp_path: Path) -> None:
     (tmp_path / "star.png").write_bytes(b"\x89PNG\r\n")
     np.save(tmp_path / "last.npy", np.zeros((8, 8, 3), np.uint8))
     np.save(tmp_path / "good.npy", np.zeros((3, 8, 8), np.uint8))
-    told = example(tmp_path, "model.onnx", "star.png").stderr
-    assert "expected a file .npy" in told
-    assert "from PIL import Image" in told
-    assert "pickle" not in told
-    told = example(tmp_path, "model.onnx", "last.npy").stderr
-    assert "(channels, height, width) with 1 or 3 channels, got (8, 8, 3)" in told
+    message = example(tmp_path, "model.onnx", "star.png").stderr
+    assert "expected a file .npy" in message
+    assert "from PIL import Image" in message
+    assert "pickle" not in message
+    message = example(tmp_path, "model.onnx", "last.npy").stderr
+    assert "(channels, height, width) with 1 or 3 channels, got (8, 8, 3)" in message
     assert example(tmp_path, "model.onnx", "good.npy").returncode == 0

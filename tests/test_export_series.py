@@ -55,7 +55,7 @@ def example() -> dict[str, Any]:
     return space
 
 
-def in_javascript(script: str, given: Any, folder: Path) -> Any:
+def in_javascript(script: str, job: Any, folder: Path) -> Any:
     """What a script makes of its input, together with the parts for series."""
     names = ("checks", "times", "series", "mixed")
     parts = [(RUNTIME / f"{name}.js").read_text() for name in names]
@@ -64,7 +64,7 @@ def in_javascript(script: str, given: Any, folder: Path) -> Any:
     (folder / "a.mjs").write_text("\n".join([begin, *parts, f"const made = {script};", end]))
     done = subprocess.run(
         [node_program(), str(folder / "a.mjs")],
-        input=json.dumps(given),
+        input=json.dumps(job),
         capture_output=True,
         text=True,
     )
@@ -75,8 +75,8 @@ def in_javascript(script: str, given: Any, folder: Path) -> Any:
 def expected_times(name: str) -> list[float]:
     """Seconds since 1970, or numbers: of the times, and of the next three steps."""
     texts = TIMES[name]
-    own = time_column(texts, CALLED.get(name, "t"), lambda row: f"row {row}")
-    moments = [moment for moment in own.moments if moment is not None]
+    column = time_column(texts, CALLED.get(name, "t"), lambda row: f"row {row}")
+    moments = [moment for moment in column.moments if moment is not None]
     spacing: Spacing | None = spacing_of([moments])
     ahead = [moments[-1] if spacing is None else spacing.after(moments[-1], k) for k in (1, 2, 3)]
     return [m if isinstance(m, float) else m.timestamp() for m in (*moments, *ahead)]
@@ -88,26 +88,26 @@ def reads(name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", TIMES)
 def test_times_are_read_as_python_reads_them(name: str) -> None:
-    own = example()
-    moments = own["read_times"](TIMES[name], reads(name))
-    spacing = own["spacing_of"](moments)
-    found = [*moments, *(own["time_after"](spacing, moments[-1], k) for k in (1, 2, 3))]
-    first = own["datetime"](1970, 1, 1)
-    got = [m if isinstance(m, float) else (m - first).total_seconds() for m in found]
+    functions = example()
+    moments = functions["read_times"](TIMES[name], reads(name))
+    spacing = functions["spacing_of"](moments)
+    times = [*moments, *(functions["time_after"](spacing, moments[-1], k) for k in (1, 2, 3))]
+    first = functions["datetime"](1970, 1, 1)
+    got = [m if isinstance(m, float) else (m - first).total_seconds() for m in times]
     assert got == pytest.approx(expected_times(name), abs=1e-6)
 
 
 @needs_node
 def test_times_are_read_in_javascript(tmp_path: Path) -> None:
-    given = [
+    job = [
         (TIMES[name], IN_JAVASCRIPT["series"]({"reads": reads(name)})["reads"]) for name in TIMES
     ]
     script = """(given) => given.map(([texts, reads]) => {
         const { dates, moments } = readTimes(texts, reads), spacing = spacingOf(moments, dates);
         const ahead = [1, 2, 3].map((k) => timeAfter(spacing, moments[moments.length - 1], k));
-        return [...moments, ...ahead].map((own) => (dates ? own / 1000 : own));
+        return [...moments, ...ahead].map((moment) => (dates ? moment / 1000 : moment));
     })"""
-    for name, got in zip(TIMES, in_javascript(script, given, tmp_path), strict=True):
+    for name, got in zip(TIMES, in_javascript(script, job, tmp_path), strict=True):
         assert got == pytest.approx(expected_times(name), abs=1e-6), name
 
 
@@ -133,42 +133,45 @@ STEP = {"targets": 1, "season": SEASON, "room": ROOM, "known": 0, "columns": ["y
 
 def facts(name: str) -> dict[str, Any]:
     member = learned(MEMBERS[name], ground_of(walk(60, 1)))
-    held = packed(member)
-    return {**held.facts, **{key: own.tolist() for key, own in held.arrays.items()}}
+    member_packed = packed(member)
+    return {
+        **member_packed.facts,
+        **{key: array.tolist() for key, array in member_packed.arrays.items()},
+    }
 
 
-def wanted(name: str) -> list[Any]:
+def expected_forecasts(name: str) -> list[Any]:
     """What the member says after each series, with the steps ahead there as missing ones."""
     member = learned(MEMBERS[name], ground_of(walk(60, 1)))
-    longer = [np.concatenate([own, np.full(HORIZON, np.nan)]) for own in SERIES]
+    longer = [np.concatenate([values, np.full(HORIZON, np.nan)]) for values in SERIES]
     return [
-        member.forecasts(ground_of(own), np.array([len(own) - HORIZON]), HORIZON)[:, 0, 0]
-        for own in longer
+        member.forecasts(ground_of(values), np.array([len(values) - HORIZON]), HORIZON)[:, 0, 0]
+        for values in longer
     ]
 
 
 @pytest.mark.parametrize("name", MEMBERS)
 def test_members_of_the_example_say_the_same(name: str) -> None:
-    own, kind = example(), MEMBERS[name].kind
-    for series, said in zip(SERIES, wanted(name), strict=True):
+    functions, kind = example(), MEMBERS[name].kind
+    for series, expected in zip(SERIES, expected_forecasts(name), strict=True):
         raw, now = np.concatenate([series, np.full(HORIZON, np.nan)])[:, None], len(series)
-        ground = own["Ground"](raw, now, float(now - 1), 0, STEP)
-        got = own["MEMBERS"][kind](ground, facts(name), HORIZON)[:, 0]
-        np.testing.assert_allclose(got, said, rtol=1e-10)
+        ground = functions["Ground"](raw, now, float(now - 1), 0, STEP)
+        got = functions["MEMBERS"][kind](ground, facts(name), HORIZON)[:, 0]
+        np.testing.assert_allclose(got, expected, rtol=1e-10)
 
 
 @needs_node
 def test_members_in_javascript_say_the_same(tmp_path: Path) -> None:
-    series = [[None if np.isnan(v) else v for v in own] for own in SERIES]
-    given = [[(MEMBERS[name].kind, facts(name)) for name in MEMBERS], series, STEP, HORIZON]
+    series = [[None if np.isnan(v) else v for v in values] for values in SERIES]
+    job = [[(MEMBERS[name].kind, facts(name)) for name in MEMBERS], series, STEP, HORIZON]
     script = """([members, every, step, horizon]) => members.map(([kind, own]) => every.map((y) => {
         const now = y.length, more = new Array(horizon).fill(null);
         const table = [...y, ...more].map((v) => [v ?? NaN]);
-        return MEMBERS[kind](groundOf(table, now, now - 1, 0, step), own, horizon, 0);
+        return MEMBERS[kind](groundOf(table, now, now - 1, 0, step), facts, horizon, 0);
     }))"""
-    for name, found in zip(MEMBERS, in_javascript(script, given, tmp_path), strict=True):
-        for got, said in zip(found, wanted(name), strict=True):
-            np.testing.assert_allclose(got, said, rtol=1e-10, err_msg=name)
+    for name, forecasts in zip(MEMBERS, in_javascript(script, job, tmp_path), strict=True):
+        for got, expected in zip(forecasts, expected_forecasts(name), strict=True):
+            np.testing.assert_allclose(got, expected, rtol=1e-10, err_msg=name)
 
 
 C_MAIN = """
@@ -178,7 +181,7 @@ C_MAIN = """
 %(series)s
 int main(void)
 {
-    static double y[100], wide[100 + ROOM], work[4000], found[HORIZON];
+    static double y[100], wide[100 + ROOM], work[4000], forecasts[HORIZON];
     for (unsigned long m = 0; m < sizeof forecast_members / sizeof *forecast_members; m++) {
         const double *raw = series;
         for (unsigned long s = 0; s < sizeof counts / sizeof *counts; raw += counts[s++]) {
@@ -186,9 +189,9 @@ int main(void)
             for (long t = 0; t < n; t++)
                 y[t] = !isnan(raw[t]) ? raw[t] : t >= SEASON ? y[t - SEASON] : t ? y[t - 1] : 0;
             for (long t = 0; t < ROOM + n; t++) wide[t] = y[t < ROOM ? 0 : t - ROOM];
-            ensue_ground own = {raw, y, wide, NULL, n, ROOM, 0, HORIZON, 0, (double)n - 1, work};
-            ensue_said(&own, forecast_members + m, found);
-            for (long h = 0; h < HORIZON; h++) printf("%%.17g\\n", found[h]);
+            ensue_ground ground = {raw, y, wide, NULL, n, ROOM, 0, HORIZON, 0, (double)n - 1, work};
+            ensue_said(&ground, forecast_members + m, forecasts);
+            for (long h = 0; h < HORIZON; h++) printf("%%.17g\\n", forecasts[h]);
         }
     }
     return 0;
@@ -205,7 +208,7 @@ def test_members_in_c_say_the_same(tmp_path: Path) -> None:
     numbers = [
         *(f"#define {name} {value}" for name, value in sizes.items()),
         f"static const double series[] = {{{listed}}};",
-        f"static const long counts[] = {{{', '.join(str(len(own)) for own in SERIES)}}};",
+        f"static const long counts[] = {{{', '.join(str(len(series)) for series in SERIES)}}};",
     ]
     tables = {"tables": "\n".join(_members(every)), "series": "\n".join(numbers)}
     (tmp_path / "main.c").write_text(C_MAIN % tables)
@@ -213,10 +216,10 @@ def test_members_in_c_say_the_same(tmp_path: Path) -> None:
     compile_c([str(tmp_path / "main.c")], str(tmp_path / "main"), (*SANITIZERS, "-O0"))
     done = subprocess.run([str(tmp_path / "main")], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    found = np.array(done.stdout.split(), float).reshape(len(MEMBERS), len(SERIES), HORIZON)
-    for name, own in zip(MEMBERS, found, strict=True):
-        for got, said in zip(own, wanted(name), strict=True):
-            np.testing.assert_allclose(got, said, rtol=1e-9, err_msg=name)
+    forecasts = np.array(done.stdout.split(), float).reshape(len(MEMBERS), len(SERIES), HORIZON)
+    for name, of_member in zip(MEMBERS, forecasts, strict=True):
+        for got, expected in zip(of_member, expected_forecasts(name), strict=True):
+            np.testing.assert_allclose(got, expected, rtol=1e-9, err_msg=name)
 
 
 @pytest.mark.slow
@@ -226,30 +229,32 @@ def test_members_in_c_say_the_same(tmp_path: Path) -> None:
 )
 def test_c_forecasts_whole_series(name: str, tmp_path: Path) -> None:
     """From numbers to numbers, as `predict` does; too few steps are reported."""
-    own, row = made(name), ROWS[name]
+    export, row = made(name), ROWS[name]
     folder = tmp_path / "model.c"
-    write_traced(own.traced, folder)
+    write_traced(export.traced, folder)
     sources = [str(folder / source) for source in ("example.c", "forecast.c", "model.c")]
     compile_c(sources, str(folder / "example"), (*SANITIZERS, "-O1"))
-    for question, answer in zip(row.questions, own.wanted, strict=True):
+    for question, answer in zip(row.questions, export.expected, strict=True):
         words = [str(folder / "example")]
         if "month" in question:
             year, month = map(int, question["month"][-1].split("-"))
             words.append(str(12 * year + month - 1))
             months = (*range(month - len(question["month"]), month), *range(month, month + 5))
             sales = [*question["sales"], *["nan"] * 5]
-            given = "\n".join(f"{k % 12 / 12} {v}" for k, v in zip(months, sales, strict=True))
+            lines_given = "\n".join(
+                f"{k % 12 / 12} {v}" for k, v in zip(months, sales, strict=True)
+            )
         else:
-            given = "\n".join(map(repr, question["sales"]))
-        done = subprocess.run(words, input=given, capture_output=True, text=True)
+            lines_given = "\n".join(map(repr, question["sales"]))
+        done = subprocess.run(words, input=lines_given, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-        found = np.array(done.stdout.split(), float).reshape(-1, 3).T
-        for key, got in zip(("value", "low", "high"), found, strict=True):
+        forecasts = np.array(done.stdout.split(), float).reshape(-1, 3).T
+        for key, got in zip(("value", "low", "high"), forecasts, strict=True):
             np.testing.assert_allclose(got, answer[key]["sales"], rtol=1e-4, err_msg=key)
-    for lines, code, told in _refused("month" in row.questions[0]):
+    for lines, code, message in _refused("month" in row.questions[0]):
         done = subprocess.run(words, input=lines, capture_output=True, text=True)
         assert (done.returncode, done.stdout) == (code, ""), lines
-        assert told in done.stderr
+        assert message in done.stderr
     done = subprocess.run([*words[:1], "soon"], input="nan", capture_output=True, text=True)
     assert (done.returncode, "got soon" in done.stderr) == (2, True)
 
@@ -258,21 +263,21 @@ def _refused(phased: bool) -> list[tuple[str, int, str]]:
     """What the example reads, its exit code, and what it says; with phases before the numbers or
     without."""
     begin, names = ("0.5 ", "<phase of month> <sales>") if phased else ("", "<sales>")
-    many, wanted = (2, "2 numbers") if phased else (1, "1 number")
+    many, expected = (2, "2 numbers") if phased else (1, "1 number")
     past = "\n".join([f"{begin}{5 + k % 3}" for k in range(40)]) + "\n"
     ahead = f"{begin}nan\n" * (5 if phased else 0)
-    found = [
+    cases = [
         (f"{begin}nan\n", 1, "there are too few steps"),
         (f"{past}{begin}1e40\n{ahead}", 1, "a number is larger than 1e30"),
         (f"{past}{begin}inf\n{ahead}", 1, "a number is larger than 1e30"),
-        (f"{past}\n{begin}1 2\n", 2, f"line 42: expected {wanted} ({names}), got {many + 1}"),
-        (f"{begin}1\n{begin}x\n", 2, f"line 2: expected {wanted} ({names}), got a word"),
+        (f"{past}\n{begin}1 2\n", 2, f"line 42: expected {expected} ({names}), got {many + 1}"),
+        (f"{begin}1\n{begin}x\n", 2, f"line 2: expected {expected} ({names}), got a word"),
     ]
     if phased:  # the numbers alone, a year in the place of a phase, and no steps ahead
-        found += [("5\n6\n", 2, f"line 1: expected 2 numbers ({names}), got 1")]
-        found += [(f"{past}1949 5\n{ahead}", 1, "a phase is not from 0 to 1")]
-        found += [(past, 2, "the last 5 lines: expected nan behind the phases")]
-    return found
+        cases += [("5\n6\n", 2, f"line 1: expected 2 numbers ({names}), got 1")]
+        cases += [(f"{past}1949 5\n{ahead}", 1, "a phase is not from 0 to 1")]
+        cases += [(past, 2, "the last 5 lines: expected nan behind the phases")]
+    return cases
 
 
 def test_the_command_for_c_says_what_a_line_is() -> None:
@@ -284,16 +289,16 @@ def test_the_command_for_c_says_what_a_line_is() -> None:
     member = {"form": {"periods": [12.0]}}
     step = {**step, "calendar": ["month"], "time": ["day"], "members": [member]}
     step["columns"] = ['sa"les */%']
-    told = forecast_remark(replace(one, before=(step,)), folder)
-    assert "./example CLOCK < numbers, where each line" in told
-    assert told.endswith(
+    remark = forecast_remark(replace(one, before=(step,)), folder)
+    assert "./example CLOCK < numbers, where each line" in remark
+    assert remark.endswith(
         "is: <phase of month> <sa_les ___>, with 5 more lines, nan after their phases, for the "
         "steps ahead, and CLOCK is the time of the last step (forecast.h)"
     )
 
 
 @pytest.mark.parametrize(
-    ("question", "told"),
+    ("question", "message"),
     [
         ([1.0], "expected at least 2 steps, got 1"),
         ({"x": [1.0, 2.0]}, "expected the columns y, got no y"),
@@ -301,11 +306,11 @@ def test_the_command_for_c_says_what_a_line_is() -> None:
         ({"y": [1.0, 2.0], "shop": "a"}, "expected the column day: this model reads the time"),
     ],
 )
-def test_questions_that_cannot_be_answered_are_told(question: Any, told: str) -> None:
+def test_questions_that_cannot_be_answered_are_told(question: Any, message: str) -> None:
     step = {**STEP, "from": "question", "to": "past", "time": [], "needs_time": False, "ids": []}
     step |= {"look_back": 3, "horizon": 2, "lag": 0, "floor": None, "transform": "none"}
     step |= {"least": 2, "mean": [[0.0]], "spread": [[1.0]], "members": [], "calendar": []}
-    step |= {"ids": ["shop"] if "shop" in told or "day" in told else [], "static": []}
-    step |= {"time": ["day"], "needs_time": "day" in told, "series": [["a"]]}
-    with pytest.raises(ValueError, match=told):
+    step |= {"ids": ["shop"] if "shop" in message or "day" in message else [], "static": []}
+    step |= {"time": ["day"], "needs_time": "day" in message, "series": [["a"]]}
+    with pytest.raises(ValueError, match=message):
         example()["series"]({"question": question}, step)

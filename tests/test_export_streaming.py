@@ -27,30 +27,32 @@ pytest.importorskip("onnxruntime")
 ONE_WAY = {"bidirectional": False}
 PIECES = [["a", "fine"], [","], [], ["film", "dull", "unknown"], ["great", "fun", "!"]]
 FED = ALONE.replace(
-    "print(json.dumps(predict.answers(sys.argv[2], asked)))",
-    "fed = predict.Stream(sys.argv[2])\nprint(json.dumps([fed.feed(own) for own in asked]))",
+    "print(json.dumps(predict.answers(sys.argv[2], questions)))",
+    "fed = predict.Stream(sys.argv[2])\n"
+    "print(json.dumps([fed.feed(piece) for piece in questions]))",
 )
 IN_NODE = """
 import { readFileSync } from "node:fs";
 const { stream, MODEL } = await import(process.argv[2]);
 const fed = stream(), [{ step, labels }] = MODEL.after;
 process.stdout.write(JSON.stringify(JSON.parse(readFileSync(0, "utf8")).map((piece) => {
-    const { values, seen, all, ...own } = fed.feed(piece), p = own.probabilities;
-    if (step === "labels") own.probabilities = Object.fromEntries(labels.map((n, k) => [n, p[k]]));
-    return own;
+    const { values, seen, all, ...outputs } = fed.feed(piece), p = outputs.probabilities;
+    if (step === "labels")
+        outputs.probabilities = Object.fromEntries(labels.map((n, k) => [n, p[k]]));
+    return outputs;
 })));
 """
 
 
 def _regressor() -> Any:
     rows = [("a fine film", 3.0), ("dull", 1.0), ("great fun", 4.0), ("boring", 0.5)] * 9
-    own = {**SMALL, **ONE_WAY, "pooling": "last+attention", "initial_state": "learned"}
-    return ensue.Regressor(model=own, train=QUICK).fit(rows)
+    settings = {**SMALL, **ONE_WAY, "pooling": "last+attention", "initial_state": "learned"}
+    return ensue.Regressor(model=settings, train=QUICK).fit(rows)
 
 
 def _vectors() -> Any:
-    own = {**SMALL, **ONE_WAY, "pooling": "mean", "encoder": "plain"}
-    return ensue.Classifier(model=own, train=QUICK).fit(VECTORS)
+    settings = {**SMALL, **ONE_WAY, "pooling": "mean", "encoder": "plain"}
+    return ensue.Classifier(model=settings, train=QUICK).fit(VECTORS)
 
 
 ROWS: dict[str, tuple[Any, Any, Any]] = {  # how it is made, what is fed, what is compared
@@ -65,7 +67,7 @@ ROWS: dict[str, tuple[Any, Any, Any]] = {  # how it is made, what is fed, what i
         [["The", "dog"], [], ["USA", "2026"], STRANGE_WORDS],
         tags,
     ),
-    "vectors": (_vectors, [own.tolist() for own, _ in VECTORS[:4]], classes),
+    "vectors": (_vectors, [vectors.tolist() for vectors, _ in VECTORS[:4]], classes),
 }
 NAMES = [pytest.param(name, marks=[] if name == "regress" else [pytest.mark.slow]) for name in ROWS]
 
@@ -87,25 +89,27 @@ def test_states_that_are_carried_on_make_the_whole(name: str) -> None:
 def check_pieces(name: str, model: Any) -> None:
     whole = model.task.exported(model)
     (graph,), (piecewise,) = whole.graphs, streamed(whole).graphs
-    given = graph.drawn(9, [9, 4, 0, 7], seed=1)
-    wanted = graph.network(*given.values())
-    states = [torch.tensor(own) for own in streamed(whole).before[-1]["states"].values()]
-    after = [own.expand(4, -1) for own in states]
-    said: list[Any] = []
+    inputs = graph.drawn(9, [9, 4, 0, 7], seed=1)
+    expected = graph.network(*inputs.values())
+    states = [torch.tensor(state) for state in streamed(whole).before[-1]["states"].values()]
+    after = [state.expand(4, -1) for state in states]
+    outputs: list[Any] = []
     for first, end in ((0, 3), (3, 4), (4, 9)):
         piece = {
-            own.name: given[own.name][first:end] if TIME in own.axes[:1] else given[own.name]
-            for own in graph.inputs
+            port.name: inputs[port.name][first:end] if TIME in port.axes[:1] else inputs[port.name]
+            for port in graph.inputs
         }
-        piece["lengths"] = (given["lengths"] - first).clamp(0, end - first)
-        found = piecewise.network(*piece.values(), *after)
+        piece["lengths"] = (inputs["lengths"] - first).clamp(0, end - first)
+        outputs_of_piece = piecewise.network(*piece.values(), *after)
         count = len(graph.outputs)
-        said, after = [*said, found[:count]], list(found[count:])
+        outputs, after = [*outputs, outputs_of_piece[:count]], list(outputs_of_piece[count:])
     if name == "label":
-        torch.testing.assert_close(torch.cat([own[0] for own in said], 1), wanted)
+        torch.testing.assert_close(
+            torch.cat([piece_outputs[0] for piece_outputs in outputs], 1), expected
+        )
         return
-    wanted = wanted if isinstance(wanted, tuple) else (wanted,)
-    for got, value in zip(said[-1], wanted, strict=True):
+    expected = expected if isinstance(expected, tuple) else (expected,)
+    for got, value in zip(outputs[-1], expected, strict=True):
         torch.testing.assert_close(got, value)
 
 
@@ -116,14 +120,16 @@ def test_fed_piece_by_piece_it_answers_to_the_whole(name: str, tmp_path: Path) -
     """ONNX in a process without torch, and JavaScript; the grid carries states over, too."""
     make, pieces, answered = ROWS[name]
     model = make()
-    asked = [np.array(own) if name == "vectors" else own for own in read_until(pieces)]
-    wanted = [answered(own) for own in model.predict(asked)]
+    questions = [
+        np.array(question) if name == "vectors" else question for question in read_until(pieces)
+    ]
+    answers = [answered(answer) for answer in model.predict(questions)]
     traced = TracedModel(streamed(model.task.exported(model)))
-    told = []
+    remarks = []
     for target in ("model.onnx", "model.js"):
         written = write_traced(traced, tmp_path / target)
         assert written.combinations == 24
-        told.append(written.remarks[1].removeprefix("piece by piece: "))
+        remarks.append(written.remarks[1].removeprefix("piece by piece: "))
     (tmp_path / "model.mjs").write_text((tmp_path / "model.js").read_text())
     (tmp_path / "main.mjs").write_text(IN_NODE)
     runs = {
@@ -133,10 +139,10 @@ def test_fed_piece_by_piece_it_answers_to_the_whole(name: str, tmp_path: Path) -
     for words in runs.values():
         done = subprocess.run(words, input=json.dumps(pieces), capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-        for got, expected in zip(json.loads(done.stdout), wanted, strict=True):
+        for got, expected in zip(json.loads(done.stdout), answers, strict=True):
             check_answer(got, expected)
-    (tmp_path / "told.mjs").write_text(told[1].replace("./model.js", "./model.mjs"))
-    for words in ([sys.executable, "-c", told[0]], [node_program(), "told.mjs"]):
+    (tmp_path / "remark.mjs").write_text(remarks[1].replace("./model.js", "./model.mjs"))
+    for words in ([sys.executable, "-c", remarks[0]], [node_program(), "remark.mjs"]):
         done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
         assert done.returncode == 0, (words, done.stderr)
 
@@ -145,11 +151,11 @@ def test_fed_piece_by_piece_it_answers_to_the_whole(name: str, tmp_path: Path) -
 @pytest.mark.slow
 def test_a_stream_in_c() -> None:
     model = ROWS["regress"][0]()
-    own = TracedModel(streamed(model.task.exported(model)))
-    files = folder_files(own.exported, own.graphs, "float32")
-    cases = [(graph.name, given) for graph, given in cases_of(own.exported)]
-    found = iter(run_folder(own.exported.graphs, files, cases))
-    assert compare_outputs(own.exported, "float32", lambda *_: next(found), "C") < 1e-4
+    traced = TracedModel(streamed(model.task.exported(model)))
+    files = folder_files(traced.exported, traced.graphs, "float32")
+    cases = [(graph.name, inputs) for graph, inputs in cases_of(traced.exported)]
+    outputs = iter(run_folder(traced.exported.graphs, files, cases))
+    assert compare_outputs(traced.exported, "float32", lambda *_: next(outputs), "C") < 1e-4
 
 
 def test_what_cannot_stream_is_refused_by_name(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ SMALL = {
     "threads": 1, "kills": 1,
 }  # fmt: skip
 FEW = ("label mixed", "forecast mixed", "classify text and columns")  # models of `learned`
-SUBJECT = next(own for own in material.SUBJECTS if str(own) == "table-number-split")
+SUBJECT = next(subject for subject in material.SUBJECTS if str(subject) == "table-number-split")
 
 
 @pytest.fixture(scope="module")
@@ -76,16 +76,16 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def _one_subject(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(material, "SUBJECTS", [SUBJECT])
-    monkeypatch.setattr(learned, "MODELS", [own for own in learned.MODELS if str(own) in FEW])
+    monkeypatch.setattr(learned, "MODELS", [model for model in learned.MODELS if str(model) in FEW])
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(work / "cache" / "torch"))
 
 
 @pytest.mark.parametrize("name", SMALL)
 def test_a_few_cases_of_each_campaign(name: str, work: Path) -> None:
     numbers = range(SMALL[name])
-    found = [own for _, own in outcomes(CAMPAIGNS[name], work, 1, numbers, 1)]
-    assert [own for own in found if own.kind != FINE] == []
-    assert len(found) == len(numbers)
+    tried = [outcome for _, outcome in outcomes(CAMPAIGNS[name], work, 1, numbers, 1)]
+    assert [outcome for outcome in tried if outcome.kind != FINE] == []
+    assert len(tried) == len(numbers)
 
 
 def test_every_campaign_is_tried() -> None:
@@ -97,8 +97,8 @@ def test_every_campaign_is_tried() -> None:
 
 def noticed(campaign: Campaign, work: Path, most: int) -> str:
     """The first kind of outcome that is not fine."""
-    with closing(outcomes(campaign, work, 1, range(most), 1)) as found:
-        return next((own.kind for _, own in found if own.kind != FINE), FINE)
+    with closing(outcomes(campaign, work, 1, range(most), 1)) as results:
+        return next((outcome.kind for _, outcome in results if outcome.kind != FINE), FINE)
 
 
 def test_digests_that_are_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,12 +111,12 @@ def test_references_that_load_without_permission(
     work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def cells_of(folder: Path) -> list[canary.Place]:
-        return [own for own in canary.strings_in(folder) if own.way[-1] == "cell"]
+        return [place for place in canary.strings_in(folder) if place.way[-1] == "cell"]
 
-    (bases,) = [own for own in canaries.scenes() if str(own) == "bases"]
+    (bases,) = [scene for scene in canaries.scenes() if str(scene) == "bases"]
     monkeypatch.setattr(canaries, "scenes", lambda: [replace(bases, planted=["reviews/base"])])
     monkeypatch.setattr(canaries, "strings_in", cells_of)
-    monkeypatch.setattr(CellPermission, "source", lambda own, file: Path(file).read_bytes())
+    monkeypatch.setattr(CellPermission, "source", lambda unpickled, file: Path(file).read_bytes())
     assert noticed(canaries.CANARIES, work, 8) == RAN
 
 
@@ -148,13 +148,13 @@ def _aborts() -> Any:
 def test_a_reader_that_fails(
     work: Path, monkeypatch: pytest.MonkeyPatch, reads: Callable[[], Any], kind: str
 ) -> None:
-    chosen = [own for own in readers() if own.name == "csv"]
+    chosen = [reader for reader in readers() if reader.name == "csv"]
     monkeypatch.setattr(files, "readers", lambda: chosen)
     monkeypatch.setattr(files, "SECONDS", 0.3)
     real = csv_format.read
 
-    def read(path: Path, *given: Any) -> Any:
-        return real(path, *given) if path.read_bytes() in chosen[0].clean else reads()
+    def read(path: Path, *arguments: Any) -> Any:
+        return real(path, *arguments) if path.read_bytes() in chosen[0].clean else reads()
 
     monkeypatch.setattr(csv_format, "read", read)
     assert noticed(Campaign("files", 50, 2.0, files.begin), work, 5) == kind
@@ -238,11 +238,11 @@ def test_the_summary_says_which_promises_were_broken(tmp_path: Path) -> None:
     journal.add(0, Outcome(FINE, "", 5))
     assert summary({"kills": journal})[1]
     journal.add(1, Outcome(HANG, "", 2))
-    table, held = summary({"kills": journal})
+    table, all_kept = summary({"kills": journal})
     head, row = (line.split() for line in table.splitlines())
     assert head[:3] == ["campaign", "cases", "faults"]
     assert row == ["kills", "2", "7", "0", "0", "0", "1", "0", "0", "0"]
-    assert not held
+    assert not all_kept
 
 
 def test_only_what_is_missing_is_tried(
@@ -264,17 +264,17 @@ def test_only_what_is_missing_is_tried(
         assert run.main([*words, "--share", str(share)]) == 0
         assert len((tmp_path / "tried").read_text()) == tried
     lines = (tmp_path / "work" / "plain.jsonl").read_text().splitlines()[1:]
-    shown = {own["case"]: own["what"] for own in map(json.loads, lines)}
+    lines_by_case = {line["case"]: line["what"] for line in map(json.loads, lines)}
     capsys.readouterr()
     assert run.main([*words, "--case", "7", "--only", "plain"]) == 0
-    assert capsys.readouterr().out == f"fine: {shown[7]}\n"
+    assert capsys.readouterr().out == f"fine: {lines_by_case[7]}\n"
 
 
 # --- readers ---------------------------------------------------------------------------------
 
 
 def test_every_format_is_read() -> None:
-    assert {*format_names()} - {"folder"} <= {own.name for own in readers()}
+    assert {*format_names()} - {"folder"} <= {reader.name for reader in readers()}
 
 
 FINDS = sorted(fuzz.FINDS.rglob("*.bin"))
@@ -282,9 +282,9 @@ FINDS = sorted(fuzz.FINDS.rglob("*.bin"))
 
 @pytest.mark.parametrize("find", FINDS, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_what_was_once_found_is_refused_properly(find: Path, tmp_path: Path) -> None:
-    by_folder = {fuzz.folder_of(own): own for own in fuzz.everything().values()}
-    found = files.read_one(tmp_path, by_folder[find.parent.name], find.read_bytes())
-    assert found == Outcome(FINE, "")
+    by_folder = {fuzz.folder_of(reader): reader for reader in fuzz.everything().values()}
+    outcome = files.read_one(tmp_path, by_folder[find.parent.name], find.read_bytes())
+    assert outcome == Outcome(FINE, "")
 
 
 def test_fuzzing_finds_what_is_broken(tmp_path: Path) -> None:
@@ -293,9 +293,9 @@ def test_fuzzing_finds_what_is_broken(tmp_path: Path) -> None:
             raise KeyError("column")
 
     broken = Reader("broken", "a.txt", (b"some clean bytes",), read)
-    found = fuzz.look(broken, tmp_path, 1, 500)
-    assert found is not None
-    data, outcome = found
+    find = fuzz.look(broken, tmp_path, 1, 500)
+    assert find is not None
+    data, outcome = find
     assert outcome.kind == TRACEBACK
     assert fuzz.keep(broken, data, tmp_path).read_bytes() == data
     assert fuzz.look(replace(broken, read=str), tmp_path, 1, 20) is None

@@ -33,9 +33,9 @@ from ensue.files import run_folder
 from ensue.files.chain import present
 from ensue.training import (
     CheckpointSaved,
+    Notice,
     Progress,
     RunFolder,
-    Said,
     Stopped,
     TrainSettings,
     Update,
@@ -100,9 +100,9 @@ class Nursery:
 
 @pytest.fixture(scope="module")
 def nursery() -> Iterator[Nursery]:
-    found = Nursery()
-    yield found
-    found.close()
+    nursery_of_test = Nursery()
+    yield nursery_of_test
+    nursery_of_test.close()
 
 
 @pytest.fixture(scope="module")
@@ -387,10 +387,12 @@ def test_a_run_goes_on_from_the_checkpoint_before_a_damaged_one(
         model = build("linear")
         with pytest.raises(KeyboardInterrupt):
             fit(model, Rows(), _interrupt, plan(), RunFolder(folder), [rows.append])
-        said = [row.text for row in rows if isinstance(row, Said)]
-        assert sum("is damaged: weights.safetensors has 0 bytes, expected" in s for s in said) >= 1
+        messages = [row.text for row in rows if isinstance(row, Notice)]
+        assert (
+            sum("is damaged: weights.safetensors has 0 bytes, expected" in s for s in messages) >= 1
+        )
         last = "continuing from step-0000" if left else "no whole checkpoint is left: the training"
-        assert said[-1].startswith(last)
+        assert messages[-1].startswith(last)
     assert nursery.run(folder) == 0
     assert state(folder) == undisturbed("linear")[0]
 
@@ -452,7 +454,7 @@ def test_an_allowed_change_goes_on(tmp_path: Path) -> None:
     begun(tmp_path / "run")
     rows: list[Row] = []
     fitted(tmp_path / "run", allow=["train.most_updates"], watchers=[rows.append])
-    assert Said('train.most_updates: was 5, now "off": allowed') in rows
+    assert Notice('train.most_updates: was 5, now "off": allowed') in rows
     evaluations = [row.update for row in rows if isinstance(row, Validated)]
     assert evaluations == [7, 14, 21, 28, 35, 36]
 
@@ -466,7 +468,7 @@ def test_another_number_of_threads_is_told_and_goes_on(tmp_path: Path) -> None:
         fitted(tmp_path, plan(most_updates=5), watchers=[rows.append])
     finally:
         torch.set_num_threads(threads)
-    assert Said(f"threads: was {threads}, now {threads + 1}: not bit-exact") in rows
+    assert Notice(f"threads: was {threads}, now {threads + 1}: not bit-exact") in rows
 
 
 def test_when_files_are_written_is_no_change(tmp_path: Path) -> None:
@@ -514,7 +516,7 @@ def test_another_validation_is_refused_unless_allowed(tmp_path: Path) -> None:
         model, Rows(), Known(model, "those rows"), short, folder, [rows.append],
         allow=["validation"],
     )  # fmt: skip
-    assert Said('validation: was "these rows", now "those rows": allowed') in rows
+    assert Notice('validation: was "these rows", now "those rows": allowed') in rows
 
 
 @pytest.mark.parametrize("before", [False, True])
@@ -574,7 +576,7 @@ def test_a_finished_run_returns_at_once_with_the_best_weights(tmp_path: Path) ->
     model = build("linear", seed=5)
     judge = Judge(model)
     fit(model, Rows(), judge, plan(), RunFolder(tmp_path))
-    assert judge.asked == 0
+    assert judge.calls == 0
     assert state(tmp_path) == before
     for one, other in zip(first.parameters(), model.parameters(), strict=True):
         assert torch.equal(one, other)
@@ -589,15 +591,17 @@ def test_with_and_without_a_folder_is_the_same_training(tmp_path: Path) -> None:
 
 def test_a_checkpoint_stands_before_every_evaluation(tmp_path: Path) -> None:
     model = build("linear")
-    judge, seen = Judge(model), []
+    judge, updates = Judge(model), []
 
     def validation() -> Mapping[str, float]:
-        found = newest(tmp_path / "checkpoints", print)
-        seen.append(found.scalars["update"] if found and found.scalars["due"] else None)
+        checkpoint = newest(tmp_path / "checkpoints", print)
+        updates.append(
+            checkpoint.scalars["update"] if checkpoint and checkpoint.scalars["due"] else None
+        )
         return judge()
 
     fit(model, Rows(), validation, plan(checkpoint_updates="off"), RunFolder(tmp_path))
-    assert seen == [None, 7, 14, 21, 28, 35, 36]  # the first is preflight's
+    assert updates == [None, 7, 14, 21, 28, 35, 36]  # the first is preflight's
 
 
 # --- two at once ---------------------------------------------------------------------------
@@ -673,7 +677,7 @@ def test_a_signal_during_an_evaluation_ends_it_at_once(tmp_path: Path) -> None:
 
     def validation() -> Mapping[str, float]:
         scores = judge()
-        if judge.asked == 3:
+        if judge.calls == 3:
             os.kill(os.getpid(), signal.SIGTERM)
             time.sleep(10)
             raise AssertionError("not interrupted")
@@ -698,13 +702,13 @@ class Poisoned(Rows):
 
     def __init__(self, value: float) -> None:
         super().__init__()
-        self.value, self.asked = value, 0
+        self.value, self.calls = value, 0
         self.bad = self.batches(0)[6][1]  # in the seventh update
 
     def batch(self, rows: Any) -> Any:
-        self.asked += 1
+        self.calls += 1
         x, y = super().batch(rows)
-        if self.asked > TRIED and self.bad in rows:
+        if self.calls > TRIED and self.bad in rows:
             x = x.clone()
             x[0, list(rows).index(self.bad), 2] = self.value
         return x, y
@@ -725,9 +729,9 @@ def test_a_bad_input_is_named_by_row(tmp_path: Path, value: float) -> None:
     }
     assert str(caught.value).startswith(f"update 7: {found_in[str(value)]}. ")
     assert f"Rows: {names(source.batches(0)[6])}. " in str(caught.value)
-    found = newest(tmp_path / "checkpoints", print)
-    assert found is not None
-    assert found.scalars["update"] == 5
+    checkpoint = newest(tmp_path / "checkpoints", print)
+    assert checkpoint is not None
+    assert checkpoint.scalars["update"] == 5
     model = build("linear")  # and the run continues once the data is fixed
     fit(model, Rows(), Judge(model), plan(), RunFolder(tmp_path))
 
@@ -773,11 +777,11 @@ def test_a_number_that_is_not_finite_stops_before_the_update(
         fit(model, source, None, plan(checkpoint_updates=1), RunFolder(tmp_path))
     assert str(caught.value).startswith(words)
     assert f" Rows: {names(source.batches(0)[6])}. Next: " in str(caught.value)
-    found = newest(tmp_path / "checkpoints", print)
-    assert found is not None
-    assert found.scalars["update"] == 6
+    checkpoint = newest(tmp_path / "checkpoints", print)
+    assert checkpoint is not None
+    assert checkpoint.scalars["update"] == 6
     if what != "weight":
-        for name, weight in found.tensors["weights"].items():
+        for name, weight in checkpoint.tensors["weights"].items():
             assert torch.equal(model.state_dict()[name], weight)
 
 
@@ -794,9 +798,9 @@ def test_a_moment_that_is_not_finite_is_not_saved(
 
     with pytest.raises(TrainingError, match=r"^optimiser top.bias/exp_avg holds a number that is"):
         fit(model, Rows(), None, plan(checkpoint_updates=1), RunFolder(tmp_path), [spoil])
-    found = newest(tmp_path / "checkpoints", print)
-    assert found is not None
-    assert found.scalars["update"] == 4
+    checkpoint = newest(tmp_path / "checkpoints", print)
+    assert checkpoint is not None
+    assert checkpoint.scalars["update"] == 4
 
 
 # --- several processes ---------------------------------------------------------------------

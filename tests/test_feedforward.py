@@ -36,8 +36,8 @@ def test_every_activation_gradchecks(name: str) -> None:
     x = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
     assert layer(x).shape == (4, 5)
     assert torch.autograd.gradcheck(layer, (x,))
-    own = list(layer.parameters())
-    assert torch.autograd.gradcheck(lambda *_: layer(x), tuple(own))
+    weights = list(layer.parameters())
+    assert torch.autograd.gradcheck(lambda *_: layer(x), tuple(weights))
 
 
 def test_activations_are_their_formulas() -> None:
@@ -54,10 +54,10 @@ def test_activations_are_their_formulas() -> None:
 
 
 def slope_at(name: str, z: list[float]) -> list[float]:
-    given = torch.tensor(z, requires_grad=True)
+    values = torch.tensor(z, requires_grad=True)
     units = 1 if "maxout" in name else len(z)
-    found = activation(name, units)(given).sum()
-    return torch.autograd.grad(found, given)[0].tolist()
+    total = activation(name, units)(values).sum()
+    return torch.autograd.grad(total, values)[0].tolist()
 
 
 def test_ties_have_one_answer() -> None:
@@ -70,10 +70,10 @@ def test_ties_have_one_answer() -> None:
 
 def test_groups_are_their_parts_side_by_side() -> None:
     z = torch.randn(2, 7)
-    found = activation("tanh*3 + maxout(2)*1 + relu", 6)(torch.cat([z, z[:, :0]], 1))
-    torch.testing.assert_close(found[:, :3], z[:, :3].tanh())
-    torch.testing.assert_close(found[:, 3], z[:, 3:5].amax(1))
-    torch.testing.assert_close(found[:, 4:], z[:, 5:].relu())
+    output = activation("tanh*3 + maxout(2)*1 + relu", 6)(torch.cat([z, z[:, :0]], 1))
+    torch.testing.assert_close(output[:, :3], z[:, :3].tanh())
+    torch.testing.assert_close(output[:, 3], z[:, 3:5].amax(1))
+    torch.testing.assert_close(output[:, 4:], z[:, 5:].relu())
 
 
 def test_your_own_function_is_an_activation() -> None:
@@ -87,7 +87,7 @@ def test_your_own_function_is_an_activation() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "message"),
+    ("name", "message"),
     [
         ("rellu", "unknown activation 'rellu': did you mean 'relu'?"),
         (
@@ -100,9 +100,9 @@ def test_your_own_function_is_an_activation() -> None:
         ("tanh relu", "expected a name, or groups such as 'tanh*3 + relu', got 'tanh relu'"),
     ],
 )
-def test_wrong_activations_are_told(wanted: str, message: str) -> None:
+def test_wrong_activations_are_told(name: str, message: str) -> None:
     with pytest.raises(OptionError) as error:
-        activation(wanted, 4)
+        activation(name, 4)
     assert message in str(error.value)
 
 
@@ -118,8 +118,8 @@ def test_golden_counts_of_parameters() -> None:
 def test_an_mlp_equals_torch() -> None:
     network = MLP([3, 5, 4, 2], ["tanh", "relu"])
     other = nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 2))
-    for own, theirs in zip(network.parameters(), other.parameters(), strict=True):
-        theirs.data.copy_(own.data)
+    for parameter, theirs in zip(network.parameters(), other.parameters(), strict=True):
+        theirs.data.copy_(parameter.data)
     x = torch.randn(6, 3)
     torch.testing.assert_close(network(x), other(x))
 
@@ -136,8 +136,8 @@ def test_skips_have_weights_of_their_own() -> None:
     assert parameters(network) == (3 * 4 + 4) + (4 * 4 + 4) + ((4 + 3 + 4) * 2 + 2)
     x = torch.randn(5, 3, dtype=torch.float64, requires_grad=True)
     steps = network.walk(x)
-    given = torch.cat([steps[1].a, x, steps[0].a], 1)
-    torch.testing.assert_close(steps[2].inputs, given)
+    inputs = torch.cat([steps[1].a, x, steps[0].a], 1)
+    torch.testing.assert_close(steps[2].inputs, inputs)
     assert torch.autograd.gradcheck(network, (x,))
 
 
@@ -220,8 +220,8 @@ def straight(cost: object, through: str, seed: int) -> Tensor:
 def scored(cost: object, baseline: float, seed: int) -> Tensor:
     z = torch.tensor(Z, dtype=torch.float64).expand(DRAWS, -1).clone().requires_grad_()
     b = draw(z, torch.Generator().manual_seed(seed))
-    found = score_function(cost(b), z, b, baseline)  # type: ignore[operator]
-    return torch.autograd.grad(found.sum(), z)[0]
+    estimates = score_function(cost(b), z, b, baseline)  # type: ignore[operator]
+    return torch.autograd.grad(estimates.sum(), z)[0]
 
 
 def test_draws_have_their_probability() -> None:
@@ -233,7 +233,7 @@ def test_draws_have_their_probability() -> None:
 
 def test_the_expected_cost_gradchecks_and_is_a_mean() -> None:
     z = torch.tensor(Z, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda own: expected(quadratic, own), (z,))
+    assert torch.autograd.gradcheck(lambda probabilities: expected(quadratic, probabilities), (z,))
     p = z.detach().sigmoid()
     w = torch.tensor([1.5, -1.0, 2.0], dtype=torch.float64)
     mean, variance = (w * p).sum() - 1, (w**2 * p * (1 - p)).sum()
@@ -242,8 +242,8 @@ def test_the_expected_cost_gradchecks_and_is_a_mean() -> None:
 
 @pytest.mark.parametrize("baseline", [0.0, 1.7, -3.0])
 def test_the_score_function_is_unbiased(baseline: float) -> None:
-    found = z_scores(scored(quadratic, baseline, seed=5), exact(quadratic))
-    assert bool((found.abs() < 4).all())
+    scores = z_scores(scored(quadratic, baseline, seed=5), exact(quadratic))
+    assert bool((scores.abs() < 4).all())
 
 
 def test_a_good_baseline_calms_the_score_function() -> None:

@@ -27,10 +27,10 @@ SMALL = {"family": "both", "layers": 1, "hidden_size": 12, "embedding_size": 12,
 
 def network(tied: bool = True, hidden_size: int = 6) -> BothSidesLanguage:
     left, right = (Recurrent("LSTM", 6, hidden_size, 2) for _ in range(2))
-    found = BothSidesLanguage(WORDS, left, right, tied=tied).double().eval()
-    for p in found.parameters():
+    model = BothSidesLanguage(WORDS, left, right, tied=tied).double().eval()
+    for p in model.parameters():
         torch.nn.init.uniform_(p, -0.5, 0.5)
-    return found
+    return model
 
 
 @pytest.fixture(name="net", params=[(True, 6), (True, 5), (False, 6)], ids=str)
@@ -77,15 +77,15 @@ def _alone(tokens: np.ndarray) -> tuple[StreamBatch, dict[str, torch.Tensor]]:
 
 def test_the_score_of_a_text_is_that_of_each_blank_in_it(net: BothSidesLanguage) -> None:
     tokens = text(10)
-    found = around([net], tokens)
+    scores = around([net], tokens)
     for at in range(1, len(tokens)):
         both, alone = fillers([net], torch.tensor(tokens[:at]), torch.tensor(tokens[at + 1 :]))
-        own = int(tokens[at])
-        assert found.logs[at - 1] == pytest.approx(float(both[own]))
-        assert found.logs_left[at - 1] == pytest.approx(float(alone[own]))
-        assert found.ranks[at - 1] == int((both >= both[own]).sum())
-        assert found.ranks_left[at - 1] == int((alone >= alone[own]).sum())
-    assert found.logs_left == pytest.approx(net.score_stream(tokens))
+        token = int(tokens[at])
+        assert scores.logs[at - 1] == pytest.approx(float(both[token]))
+        assert scores.logs_left[at - 1] == pytest.approx(float(alone[token]))
+        assert scores.ranks[at - 1] == int((both >= both[token]).sum())
+        assert scores.ranks_left[at - 1] == int((alone >= alone[token]).sum())
+    assert scores.logs_left == pytest.approx(net.score_stream(tokens))
 
 
 def test_neither_side_sees_the_word(net: BothSidesLanguage) -> None:
@@ -103,13 +103,13 @@ def test_a_long_text_is_read_in_columns_that_padding_does_not_change() -> None:
     torch.manual_seed(2)
     net = network()
     tokens = text(COLUMNS * STEPS + 3 * COLUMNS + 4)
-    found = around([net], tokens)
+    scores = around([net], tokens)
     length = -(-(len(tokens) - 1) // COLUMNS)
     last = tokens[(COLUMNS - 1) * length :]
     assert len(last) - 1 < length  # the last column is padded
     alone = around([net], last)
-    assert found.logs[(COLUMNS - 1) * length :] == pytest.approx(alone.logs)
-    assert np.array_equal(found.ranks[(COLUMNS - 1) * length :], alone.ranks)
+    assert scores.logs[(COLUMNS - 1) * length :] == pytest.approx(alone.logs)
+    assert np.array_equal(scores.ranks[(COLUMNS - 1) * length :], alone.ranks)
 
 
 def test_a_text_that_is_too_short_for_its_columns_is_counted() -> None:
@@ -130,8 +130,8 @@ def test_in_training_a_piece_sees_the_tokens_ahead_of_it() -> None:
     cost, carried = net(first, {})
     whole = StreamBatch(torch.cat([first.tokens]), first.targets, ahead=first.ahead)
     both, alone, _ = net.sides(whole, {})
-    wanted = sum(-logs.gather(-1, first.targets[..., None]).sum() for logs in (both, alone))
-    assert_close(cost, wanted)
+    expected = sum(-logs.gather(-1, first.targets[..., None]).sum() for logs in (both, alone))
+    assert_close(cost, expected)
     assert carried.keys() == net.begin(2).keys()
 
 
@@ -178,33 +178,33 @@ def _model() -> LanguageModel:
 def test_what_comes_after_the_blank_decides(model: LanguageModel) -> None:
     """Before the blank, all three are equally probable: only the last word tells."""
     for what, when in (("book", "slowly"), ("door", "quickly"), ("eyes", "again")):
-        found = model.fill(f"the boy opened his ___ {when}")
-        assert found.fillers[0].token == what
-        assert found.fillers[0].probability > 0.8
-        own = dict(found.before_alone)
-        assert own[what] < 0.6
-        assert found.words[found.blank] == what
-        assert found.bits[found.blank] < found.bits_before[found.blank]
+        suggestions = model.fill(f"the boy opened his ___ {when}")
+        assert suggestions.fillers[0].token == what
+        assert suggestions.fillers[0].probability > 0.8
+        before = dict(suggestions.before_alone)
+        assert before[what] < 0.6
+        assert suggestions.words[suggestions.blank] == what
+        assert suggestions.bits[suggestions.blank] < suggestions.bits_before[suggestions.blank]
 
 
 def test_probabilities_of_all_fillers_are_one_in_all(model: LanguageModel) -> None:
-    found = model.fill("the ___ opened", 10_000)
-    assert len(found.fillers) == len(model.learned.words) - 4
-    assert sum(p for _, p in found.fillers) == pytest.approx(1)
-    assert sum(p for _, p in found.before_alone) == pytest.approx(1)
+    suggestions = model.fill("the ___ opened", 10_000)
+    assert len(suggestions.fillers) == len(model.learned.words) - 4
+    assert sum(p for _, p in suggestions.fillers) == pytest.approx(1)
+    assert sum(p for _, p in suggestions.before_alone) == pytest.approx(1)
 
 
 def test_surprise_is_that_of_the_language_model(model: LanguageModel) -> None:
-    found = model.fill("the boy opened his ____ slowly")
-    scored = model.score([" ".join(found.words)])[0]
-    assert found.words == scored.tokens[:-1]
-    assert found.bits_before == pytest.approx(scored.bits[:-1], rel=1e-3)  # all but the end
+    suggestions = model.fill("the boy opened his ____ slowly")
+    scored = model.score([" ".join(suggestions.words)])[0]
+    assert suggestions.words == scored.tokens[:-1]
+    assert suggestions.bits_before == pytest.approx(scored.bits[:-1], rel=1e-3)  # all but the end
 
 
 def test_an_evaluation_says_how_well_words_are_filled_in(model: LanguageModel) -> None:
-    found = model.evaluate(LINES).others
-    assert found["top 5, both sides"] >= found["top 5, before alone"]
-    assert found["perplexity, both sides"] < math.exp(1)
+    others = model.evaluate(LINES).others
+    assert others["top 5, both sides"] >= others["top 5, before alone"]
+    assert others["perplexity, both sides"] < math.exp(1)
     assert (
         "top 5, both sides"
         not in LanguageModel({"min_count": 1}, {"family": "ngram", "order": 2})
@@ -240,9 +240,9 @@ def test_the_command(
     ensue = commands_in(tmp_path, capsys, monkeypatch)
     (tmp_path / "lines.txt").write_text("\n".join(LINES * 4))
     (tmp_path / "held.txt").write_text("\n".join(LINES))
-    given = [f"--set=model.{key}={value}" for key, value in SMALL.items()]
+    settings = [f"--set=model.{key}={value}" for key, value in SMALL.items()]
     words = ["--validation", "held.txt", "--task", "language", "--run", "run", "--epochs", "1"]
-    assert ensue("train", "lines.txt", *words, *given)[0] == 0
+    assert ensue("train", "lines.txt", *words, *settings)[0] == 0
     blank = "the boy opened his ___ slowly"
     code, out, err = ensue("fill", "run", blank, "--count", "3")
     assert code == 0, err
@@ -250,9 +250,9 @@ def test_the_command(
     assert "before alone" in out
     assert "\n 3  " in out
     code, out, _ = ensue("fill", "run", "--json", stdin=f"{blank}\nthe ___ opened\n".encode())
-    found = [json.loads(line) for line in out.splitlines()]
-    assert [len(own["fillers"]) for own in found] == [5, 5]
-    assert "</s>" not in [word["word"] for word in found[0]["words"]]
+    answers = [json.loads(line) for line in out.splitlines()]
+    assert [len(answer["fillers"]) for answer in answers] == [5, 5]
+    assert "</s>" not in [word["word"] for word in answers[0]["words"]]
     code, _, err = ensue("fill", "run", "no blank")
     assert code == 2
     assert "expected a text with one blank" in err
@@ -271,6 +271,6 @@ def test_a_forward_model_is_ranked_alike(family: str) -> None:
             rank = int((logs[0] >= logs[0, number]).sum())
             hits += [rank <= 5] if number != END_NUMBER else []
             token = int(number)
-    found = forward.evaluate(LINES).others
-    assert found["top 5, before alone"] == pytest.approx(sum(hits) / len(hits), abs=0.01)
-    assert "top 5, both sides" not in found
+    others = forward.evaluate(LINES).others
+    assert others["top 5, before alone"] == pytest.approx(sum(hits) / len(hits), abs=0.01)
+    assert "top 5, both sides" not in others

@@ -25,8 +25,8 @@ def finding() -> Any:
     """The measurement, which lies next to the package."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(FOLDER))
-        found = importlib.import_module("find_defaults")
-        yield found
+        module = importlib.import_module("find_defaults")
+        yield module
     for name in ("find_defaults", "selection_sets", *(f.stem for f in FOLDER.glob("default_*"))):
         sys.modules.pop(name, None)
 
@@ -67,7 +67,7 @@ def test_gains_are_in_units_of_the_set_and_failures_are_the_worst(
 
     def gains(scale: float) -> list[float]:
         scores = {"lstm": 2.0, "a": 3.0, "b": 0.0}
-        rows = [Entry(name, name, score=sign * scale * own) for name, own in scores.items()]
+        rows = [Entry(name, name, score=sign * scale * score) for name, score in scores.items()]
         return finding.gains(
             Selection("t", measure, "", (*rows, Entry("c", "c", failure="no"))), study
         )
@@ -88,7 +88,9 @@ def test_every_candidate_is_in_the_space_of_its_task(finding: Any) -> None:
         assert names == [study.default, *study.candidates]
         for name in names:
             settings = [
-                own.partition("=")[0] for own in name.partition(":")[2].split(",") if "=" in own
+                setting.partition("=")[0]
+                for setting in name.partition(":")[2].split(",")
+                if "=" in setting
             ]
             assert {key if "." in key else f"model.{key}" for key in settings} <= {*space}
 
@@ -108,7 +110,7 @@ def stated(task: str) -> dict[str, Any]:
     """The defaults of a task that docs/evidence/defaults.md names, as `key=value` in its row."""
     page = (FOLDER.parent / "docs" / "evidence" / "defaults.md").read_text()
     (row,) = (line for line in page.splitlines() if line.startswith(f"| `{task}` | "))
-    pairs = (own.partition("=") for own in re.findall(r"`(\w+\.\w+=[^`]+)`", row))
+    pairs = (setting.partition("=") for setting in re.findall(r"`(\w+\.\w+=[^`]+)`", row))
     return {key: _value(text) for key, _, text in pairs}
 
 

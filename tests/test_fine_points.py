@@ -42,17 +42,19 @@ from ensue.tasks.supervised.inputs.pair import OverlapLinear
 
 def test_rows_meet_whose_lengths_differ_by_almost_the_noise() -> None:
     short, long = 999, round(1000 * (1 + 0.8 * NOISE)) - 1
-    found = [own for k in range(400) for own in batches([short] * 2 + [long] * 2, 2 * long, 1, k)]
-    assert any(min(own) < 2 <= max(own) for own in found)
+    batch_list = [
+        batch for k in range(400) for batch in batches([short] * 2 + [long] * 2, 2 * long, 1, k)
+    ]
+    assert any(min(batch) < 2 <= max(batch) for batch in batch_list)
 
 
 def test_a_column_that_tells_the_target_is_told_and_another_is_not() -> None:
-    wanted = np.random.default_rng(1).normal(size=50)
-    numbers = np.stack([0.01 * wanted, np.random.default_rng(2).normal(size=50)], 1)
+    target = np.random.default_rng(1).normal(size=50)
+    numbers = np.stack([0.01 * target, np.random.default_rng(2).normal(size=50)], 1)
     names = [NumberColumn(name, 0.0, 1.0, False) for name in ("leak", "other")]
     arrays = {"numbers": numbers, "categories": np.zeros((50, 0), np.int64)}
-    told = TableColumns(tuple(names), ()).remarks(arrays, wanted)
-    assert [line.split(" tells")[0] for line in told] == ["column 'leak'"]
+    remarks = TableColumns(tuple(names), ()).remarks(arrays, target)
+    assert [line.split(" tells")[0] for line in remarks] == ["column 'leak'"]
 
 
 def test_a_table_without_header_and_with_another_delimiter_names_its_line(tmp_path: Path) -> None:
@@ -93,8 +95,8 @@ def test_steps_of_a_data_set_are_those_asked_for(
 def test_one_row_is_enough_to_see_what_is_labelled(tmp_path: Path) -> None:
     path = tmp_path / "one.jsonl"
     path.write_text('{"text": "a b", "labels": ["X", "Y"]}\n')
-    found = infer({"train": [str(path)], "text": "text", "label": "labels"}, "label", [])
-    assert found.config.text.level == "spaces"
+    inferred = infer({"train": [str(path)], "text": "text", "label": "labels"}, "label", [])
+    assert inferred.config.text.level == "spaces"
 
 
 def test_a_label_of_a_picture_that_is_none_names_its_place() -> None:
@@ -108,8 +110,8 @@ def test_many_labels_are_counted_in_a_table_that_is_cut(tmp_path: Path) -> None:
     path = tmp_path / "many.tsv"
     rows = [f"text {k} of many\tlabel{k % 15}" for k in range(60)]
     path.write_text("\n".join(["text\tlabel", *rows]) + "\n")
-    told = check({"train": [path], "test": [path]}, ReadOptions()).as_text()
-    assert f"and {15 - MOST_LABELS_SHOWN} more" in told
+    text = check({"train": [path], "test": [path]}, ReadOptions()).as_text()
+    assert f"and {15 - MOST_LABELS_SHOWN} more" in text
 
 
 def test_the_baseline_of_pairs_reads_words_and_pairs_of_words() -> None:
@@ -126,12 +128,12 @@ def test_one_expansion_is_a_number_of_expansions() -> None:
         return torch.tensor([[0.0, -50.0]]).expand(len(tokens), 2).log_softmax(1), state
 
     start, state = torch.zeros(1, dtype=torch.long), torch.zeros(1, 1)
-    found = exact(step, start, state, end=0, most_steps=3, most_expansions=1)
-    assert list(found[0].tokens) == [0]
+    hypotheses = exact(step, start, state, end=0, most_steps=3, most_expansions=1)
+    assert list(hypotheses[0].tokens) == [0]
 
 
 def test_paper_is_tinted_one_way_as_often_as_the_other() -> None:
-    corners = np.array([own.picture[:, 0, 0] for own in shapes(1, "train", 300)], float)
+    corners = np.array([scene.picture[:, 0, 0] for scene in shapes(1, "train", 300)], float)
     assert abs(corners.mean() - 238) < 2
 
 
@@ -145,12 +147,12 @@ def test_embeddings_begin_with_vectors_of_length_one() -> None:
     assert abs(float(lengths.mean().detach()) - 1) < 0.1
 
 
-@pytest.mark.parametrize("there", [False, True])
+@pytest.mark.parametrize("exists", [False, True])
 def test_shapes_are_written_below_folders_that_are_made_and_into_empty_ones(
-    tmp_path: Path, there: bool
+    tmp_path: Path, exists: bool
 ) -> None:
     place = tmp_path / "new" / "shapes"
-    if there:
+    if exists:
         place.mkdir(parents=True)
     write_task("shapes", place, rows=1)
     assert (place / "captions.tsv").exists()

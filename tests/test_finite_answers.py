@@ -30,7 +30,7 @@ class Everything(Answer):
     deep: Deep = Deep(({"a": 1.0},))
     bits: tuple[float, ...] = (1.0, math.inf)
 
-    def as_line(self, shown: object) -> str:
+    def as_line(self, answer_text: object) -> str:
         return ""
 
 
@@ -67,7 +67,7 @@ class Plain(Answer):
     several: tuple[float, ...] = (1.0,)
     by_name: Mapping[str, float] = field(default_factory=lambda: {"a": 1.0})
 
-    def as_line(self, shown: object) -> str:
+    def as_line(self, answer_text: object) -> str:
         return ""
 
 

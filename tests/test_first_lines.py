@@ -30,8 +30,8 @@ def frame() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def model(frame: pd.DataFrame) -> ensue.Classifier:
-    found = ensue.Classifier(model=SMALL, train=QUICK)
-    return found.fit(frame, text="review", label="stars")
+    classifier = ensue.Classifier(model=SMALL, train=QUICK)
+    return classifier.fit(frame, text="review", label="stars")
 
 
 def test_import_ensue_and_look_around() -> None:
@@ -55,10 +55,10 @@ def test_fit_a_frame_and_predict_a_text(model: ensue.Classifier) -> None:
 
 
 def test_predict_a_frame(model: ensue.Classifier, frame: pd.DataFrame) -> None:
-    found = model.predict(frame[:4])
-    assert isinstance(found, pd.DataFrame)
-    assert list(found.columns) == ["review", "stars", "label", "probability"]
-    assert list(found.index) == list(frame[:4].index)
+    predictions = model.predict(frame[:4])
+    assert isinstance(predictions, pd.DataFrame)
+    assert list(predictions.columns) == ["review", "stars", "label", "probability"]
+    assert list(predictions.index) == list(frame[:4].index)
 
 
 def test_evaluate_a_frame(model: ensue.Classifier, frame: pd.DataFrame) -> None:
@@ -90,9 +90,9 @@ def test_a_forecast_of_a_frame() -> None:
     days = pd.date_range("2024-01-01", periods=120, freq="D")
     frame = pd.DataFrame({"day": days, "sales": 10 + np.sin(np.arange(120) * 2 * np.pi / 7)})
     model = ensue.Forecaster(model={"horizon": 7, "family": "linear"})
-    found = model.fit(frame, time="day", target="sales").predict(frame)
-    assert len(found) == 7
-    assert "sales" in found.columns
+    predictions = model.fit(frame, time="day", target="sales").predict(frame)
+    assert len(predictions) == 7
+    assert "sales" in predictions.columns
 
 
 def test_a_layer_in_ones_own_network() -> None:

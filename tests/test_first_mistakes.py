@@ -62,8 +62,8 @@ def test_steps_of_a_descent_are_numbers_above_zero(ensue: Ensue, rates: str) -> 
 def test_a_list_inside_of_objects_is_named(
     ensue: Ensue, tmp_path: Path, indent: int | None
 ) -> None:
-    found = {"version": 1, "data": {"items": [{"text": "a fine film", "label": "good"}]}}
-    (tmp_path / "api.json").write_text(json.dumps(found, indent=indent))
+    content = {"version": 1, "data": {"items": [{"text": "a fine film", "label": "good"}]}}
+    (tmp_path / "api.json").write_text(json.dumps(content, indent=indent))
     code, _, err = ensue("train", "api.json")
     assert code == 2
     assert "write its list 'data.items' alone" in err
@@ -116,7 +116,7 @@ def offered_words(file: Path) -> Iterator[tuple[int, ast.expr]]:
 
 
 def test_paths_in_commands_are_quoted() -> None:
-    words = [(file, *own) for file in PACKAGE.rglob("*.py") for own in offered_words(file)]
+    words = [(file, *words) for file in PACKAGE.rglob("*.py") for words in offered_words(file)]
     assert len(words) > 10
     plain = ("path", "folder", "file")
     for file, line, word in words:
@@ -130,7 +130,7 @@ def test_the_next_command_can_be_pasted(ensue: Ensue, tmp_path: Path) -> None:
     train = ("train", "houses.csv", "--target", "price", "--epochs", "1", "--run", "my run")
     code, _, err = ensue(*train)
     assert code == 0
-    assert "next: ensue evaluate 'my run'    ensue predict 'my run' FILE" in err
+    assert "Next: ensue evaluate 'my run'    scores on unseen rows" in err
     assert "`ensue train --run 'my run'`" in ensue(*train, "--epochs", "2", "--seed", "3")[2]
 
 
@@ -160,17 +160,19 @@ def test_a_field_that_no_row_has_is_told_once(tmp_path: Path) -> None:
 def test_a_parameter_that_there_is_not_is_told_by_the_class_that_was_named() -> None:
     with pytest.raises(TypeError) as error:
         SequenceClassifier(hidden=1)  # type: ignore[call-arg]
-    told = str(error.value)
-    assert "SequenceClassifier: unknown parameter 'hidden': did you mean 'hidden_size'?" in told
-    assert "settings=" in told
+    message = str(error.value)
+    assert "SequenceClassifier: unknown parameter 'hidden': did you mean 'hidden_size'?" in message
+    assert "settings=" in message
     again = pickle.loads(pickle.dumps(SequenceClassifier(hidden_size=3)))
     assert clone(again).hidden_size == 3
 
 
 def test_equal_answers_are_called_equal() -> None:
     equal = Difference("b", "accuracy", Interval(0.0, 0.0, 0.0), 20)
-    found = Comparison("test", "classify", ("f.csv",), ("a", "b"), (), (equal,))
-    assert found.verdict(equal) == "b and a: the answers are the same, as far as accuracy tells"
+    comparison = Comparison("test", "classify", ("f.csv",), ("a", "b"), (), (equal,))
+    assert (
+        comparison.verdict(equal) == "b and a: the answers are the same, as far as accuracy tells"
+    )
 
 
 @pytest.mark.parametrize(
@@ -188,8 +190,8 @@ def test_more_epochs_are_advised_where_epochs_were_the_end(
     """Equal accuracy with a lower cost keeps the weights, but patience ends: "still improving" and
     "no new best" were printed for one run, and the first for an accuracy that stayed at 1."""
     last = Outcome(80, 5, reason, {"accuracy": 1.0}, 80, stale)
-    monkeypatch.setattr(Classifier, "fit_parts", lambda *given: [last])
-    monkeypatch.setattr(train, "_write", lambda *given: None)
+    monkeypatch.setattr(Classifier, "fit_parts", lambda *arguments: [last])
+    monkeypatch.setattr(train, "_write", lambda *arguments: None)
     rows = "".join(f"a {w} film {k},{w}\n" for k in range(20) for w in ("fine", "dull"))
     (tmp_path / "films.csv").write_text(f"review,stars\n{rows}")
     code, _, err = ensue("train", "films.csv")
@@ -200,9 +202,12 @@ def test_more_epochs_are_advised_where_epochs_were_the_end(
 def test_a_baseline_that_is_as_good_is_no_reproach() -> None:
     score = {"accuracy": Interval(0.9, 0.8, 1.0)}
     alone = {"linear n-grams": 0.9, "majority class": 0.5}
-    found = Evaluation(20, 20, score, {}, alone, classes=[], confusion=[], worst=[])
-    assert found.beaten_line() == "No better than the linear n-grams, as far as this part can tell."
-    assert replace(found, baselines={"majority class": 0.5}).beaten_line() == ""
+    evaluation = Evaluation(20, 20, score, {}, alone, classes=[], confusion=[], worst=[])
+    assert (
+        evaluation.beaten_line()
+        == "No better than the linear n-grams, as far as this part can tell."
+    )
+    assert replace(evaluation, baselines={"majority class": 0.5}).beaten_line() == ""
 
 
 def test_data_that_cannot_be_made_leave_a_file_as_it_was(ensue: Ensue, tmp_path: Path) -> None:

@@ -46,11 +46,11 @@ def ensue(
         ),
         (
             "--text title --label sold --task tagset",
-            "a task of your own is imported first, by a script that then calls ensue.cli.main()",
+            "a task of your own is imported first, in a script that then calls ensue.cli.main()",
         ),
         (
             "--task table --label sold --set model.target=rank",
-            "got 'rank'; a target of your own is imported first, by a script that then calls "
+            "got 'rank'; a target of your own is imported first, in a script that then calls "
             "ensue.cli.main()",
         ),
         (

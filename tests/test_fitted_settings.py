@@ -46,10 +46,10 @@ def test_what_was_not_told_follows_from_the_training_part(ensue: Ensue) -> None:
     code, _, err = ensue(*TRAIN, "--set", "model.embedding_size=5")
     assert code == 0, err
     assert WHY in err
-    found = config()
-    assert found["train"]["epochs"] == 2
-    assert found["model"]["hidden_size"] in (4, 5)
-    assert found["model"]["embedding_size"] == 5
+    settings = config()
+    assert settings["train"]["epochs"] == 2
+    assert settings["model"]["hidden_size"] in (4, 5)
+    assert settings["model"]["embedding_size"] == 5
 
 
 def test_a_run_goes_on_with_its_file_and_the_same_command_chooses_the_same(
@@ -61,7 +61,7 @@ def test_a_run_goes_on_with_its_file_and_the_same_command_chooses_the_same(
     monkeypatch.setattr(
         type(TASKS["regress"]),
         "fitted_settings",
-        lambda *given: Recipe({"model": {"hidden_size": 99}}, "never"),
+        lambda *arguments: Recipe({"model": {"hidden_size": 99}}, "never"),
     )
     code, _, err = ensue("train", "--run", "run")
     assert code == 0, err
@@ -71,25 +71,25 @@ def test_a_run_goes_on_with_its_file_and_the_same_command_chooses_the_same(
 
 def test_init_and_dry_run_show_what_train_takes(ensue: Ensue) -> None:
     assert ensue("init", *TRAIN[1:], "--run", "a")[0] == 0
-    code, shown, _ = ensue(*TRAIN, "--dry-run")
+    code, printed, _ = ensue(*TRAIN, "--dry-run")
     assert code == 0
     assert ensue(*TRAIN, "--run", "b")[0] == 0
     assert config("a") == config("b")
-    assert {k: v for k, v in tomllib.loads(shown).items() if k != "data"} == {
+    assert {k: v for k, v in tomllib.loads(printed).items() if k != "data"} == {
         k: v for k, v in config("b").items() if k != "data"
     }
 
 
 def test_python_takes_the_same_and_the_next_fit_begins_without(ensue: Ensue) -> None:
-    said: list[str] = []
+    messages: list[str] = []
 
     def watcher(row: Any) -> None:
-        said.extend([row.text] if hasattr(row, "text") else [])
+        messages.extend([row.text] if hasattr(row, "text") else [])
 
     model = Regressor(model={"embedding_size": 5})
     model.fit(ROWS, watchers=[watcher])
     assert (model.train.epochs, model.settings.embedding_size) == (2, 5)
-    assert WHY in said
+    assert WHY in messages
     first = model.settings.hidden_size
     model.fit(ROWS[:-1])
     assert {first, model.settings.hidden_size} <= {4, 5}

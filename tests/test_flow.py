@@ -69,15 +69,15 @@ class Case:
         with torch.random.fork_rng():
             torch.manual_seed(5)
             self.layer = Recurrent(cell, INPUT, HIDDEN, layers).double().eval()
-            for own in self.layer.parameters():
-                torch.nn.init.normal_(own, std=0.6)
+            for parameter in self.layer.parameters():
+                torch.nn.init.normal_(parameter, std=0.6)
             self.probe = Probe(self.layer, self.layer.output_size).double()
             self.x = torch.randn(steps, rows, INPUT, dtype=torch.float64)
             self.targets = torch.randint(0, 10, (steps, rows))
 
     def cost(self) -> Tensor:
-        found: Tensor = self.probe(self.x, self.targets, None, False)
-        return found
+        total: Tensor = self.probe(self.x, self.targets, None, False)
+        return total
 
     def look(self) -> Observed:
         return observe(self.probe, self.cost, 2, 100)
@@ -91,22 +91,22 @@ class Case:
         x = self.x[:, :1] if x is None else x
         bounds = [way.cell.on_tensors(way.way().parameters) for way in self.layer.ways]
         states = [way.start(x) for way in self.layer.ways]
-        seen: list[list[Tensor]] = [[] for _ in states]
+        states_of_parts: list[list[Tensor]] = [[] for _ in states]
         costs = []
         for t in range(len(x)):
-            given = x[t]
+            inputs = x[t]
             for k, bound in enumerate(bounds):
-                new = as_tuple(bound.step(given, *states[k]))
+                new = as_tuple(bound.step(inputs, *states[k]))
                 new = tuple(n.expand(s.shape) for n, s in zip(new, states[k], strict=True))
                 if (k, t) in moved:
                     sizes = [part.shape[1] for part in new]
                     pieces = torch.split(moved[k, t], sizes)
                     new = tuple(n + p for n, p in zip(new, pieces, strict=True))
-                states[k], given = new, bound.output(given, *new)
-                seen[k].append(torch.cat(new, 1)[0])
-            scores = log_softmax(self.probe.output(given), -1)
+                states[k], inputs = new, bound.output(inputs, *new)
+                states_of_parts[k].append(torch.cat(new, 1)[0])
+            scores = log_softmax(self.probe.output(inputs), -1)
             costs.append(-scores[0, self.targets[t, 0]])
-        return seen, costs
+        return states_of_parts, costs
 
     def features(self, layer: int = 0) -> int:
         return sum(self.layer.ways[layer].state_sizes)
@@ -119,7 +119,7 @@ class Case:
 def test_jacobians_over_distance_are_those_of_brute_force(name: str) -> None:
     case = Case(TABLE[name]())
     track = case.track()
-    found = decay(track, track.rows[0])
+    curve = decay(track, track.rows[0])
     for k in range(STEPS):
         zero = torch.zeros(case.features(), dtype=torch.float64)
 
@@ -129,13 +129,13 @@ def test_jacobians_over_distance_are_those_of_brute_force(name: str) -> None:
 
         whole = torch.autograd.functional.jacobian(last, zero)
         norm = float(torch.linalg.svdvals(whole)[0])
-        assert math.exp(found.whole[STEPS - 1 - k]) == pytest.approx(norm, rel=1e-9, abs=1e-12)
+        assert math.exp(curve.whole[STEPS - 1 - k]) == pytest.approx(norm, rel=1e-9, abs=1e-12)
         at = 0
         for part, size in zip(track.cell.parts, case.layer.ways[0].state_sizes, strict=True):
-            if part in found.parts:
+            if part in curve.parts:
                 block = whole[at : at + size, at : at + size]
                 norm = float(torch.linalg.svdvals(block)[0])
-                logs = found.parts[part]
+                logs = curve.parts[part]
                 assert math.exp(logs[STEPS - 1 - k]) == pytest.approx(norm, rel=1e-9, abs=1e-12)
             at += size
 
@@ -156,28 +156,28 @@ def test_gradients_by_state_are_those_of_autograd(name: str) -> None:
 def test_the_dependency_map_is_that_of_every_output_alone(name: str) -> None:
     layer = Recurrent(TABLE[name](), INPUT, HIDDEN).double()
     x = torch.randn(STEPS, 2, INPUT, dtype=torch.float64, generator=torch.manual_seed(3))
-    found = flow_of_layer(layer, x, settings=FlowSettings(rows=1)).passages[0].map
+    dependencies = flow_of_layer(layer, x, settings=FlowSettings(rows=1)).passages[0].map
     with torch.random.fork_rng():
         torch.manual_seed(1)  # as the flow draws its softmax
         probe = Probe(layer, layer.output_size).double()
         targets = torch.randint(0, 10, (STEPS, 2))
-    given = x[:, :1].clone().requires_grad_()
-    scores = log_softmax(probe.output(layer.eval()(given)[0]), -1)
+    inputs = x[:, :1].clone().requires_grad_()
+    scores = log_softmax(probe.output(layer.eval()(inputs)[0]), -1)
     for t in range(STEPS):
         (slopes,) = torch.autograd.grad(
-            scores[t, 0, targets[t, 0]], given, retain_graph=True, allow_unused=True
+            scores[t, 0, targets[t, 0]], inputs, retain_graph=True, allow_unused=True
         )
-        assert list(found[t]) == pytest.approx(slopes[:, 0].norm(dim=1).tolist(), abs=1e-12)
-        assert all(value == 0 for value in found[t][t + 1 :])
+        assert list(dependencies[t]) == pytest.approx(slopes[:, 0].norm(dim=1).tolist(), abs=1e-12)
+        assert all(value == 0 for value in dependencies[t][t + 1 :])
 
 
 def test_both_directions_depend_on_all_steps_and_lie_in_the_order_of_time() -> None:
     layer = Recurrent("GRU", INPUT, HIDDEN, bidirectional=True).double()
     x = torch.randn(STEPS, 1, INPUT, dtype=torch.float64, generator=torch.manual_seed(4))
-    found = flow_of_layer(layer, x, cost="last")
-    forward, backward = found.tracks
-    assert all(value > 0 for value in found.passages[0].map[-1])
-    assert all(value == 0 for row in found.passages[0].map[:-1] for value in row)
+    flow = flow_of_layer(layer, x, cost="last")
+    forward, backward = flow.tracks
+    assert all(value > 0 for value in flow.passages[0].map[-1])
+    assert all(value == 0 for row in flow.passages[0].map[:-1] for value in row)
     # a cost of the last step reaches all forward states, and of the backward ones its first alone
     assert all(value > 0 for value in forward.gradient)
     assert backward.gradient[-1] > 0
@@ -198,15 +198,15 @@ def test_rows_of_unequal_length_are_looked_at_up_to_their_ends() -> None:
 
 
 def test_a_drop_in_is_looked_into_too() -> None:
-    own, drop_in = Recurrent("LSTM", INPUT, HIDDEN), DropInLSTM(INPUT, HIDDEN)
-    (way,) = own.ways
+    recurrent, drop_in = Recurrent("LSTM", INPUT, HIDDEN), DropInLSTM(INPUT, HIDDEN)
+    (way,) = recurrent.ways
     with torch.no_grad():
         drop_in.weight_ih_l0.copy_(way.way().parameters["W"])
         drop_in.weight_hh_l0.copy_(way.way().parameters["U"])
         drop_in.bias_ih_l0.copy_(way.way().parameters["b"])
         drop_in.bias_hh_l0.zero_()
     x = torch.randn(STEPS, 1, INPUT, generator=torch.manual_seed(4))
-    ours, theirs = flow_of_layer(own, x).tracks[0], flow_of_layer(drop_in, x).tracks[0]
+    ours, theirs = flow_of_layer(recurrent, x).tracks[0], flow_of_layer(drop_in, x).tracks[0]
     assert theirs.logs == pytest.approx(ours.logs, abs=1e-12)
 
 
@@ -229,17 +229,17 @@ def test_cells_without_a_bound_say_so() -> None:
 
 
 def test_the_spectral_radius_stands_beside_the_largest_singular_value() -> None:
-    (found,) = flow_of_cell("SimpleRNN", FreshNetwork(hidden_size=4, steps=3)).tracks[0].spectra
-    assert (found.singular, found.radius) == pytest.approx((1, 1), abs=1e-12)  # orthogonal
+    (spectrum,) = flow_of_cell("SimpleRNN", FreshNetwork(hidden_size=4, steps=3)).tracks[0].spectra
+    assert (spectrum.singular, spectrum.radius) == pytest.approx((1, 1), abs=1e-12)  # orthogonal
     case = Case(SimpleRNN())
     matrix = case.track().parameters["U"].detach().numpy()
     import numpy as np
 
     from ensue.diagnose.flow import spectra
 
-    (own,) = spectra(case.track())
-    assert own.singular == pytest.approx(np.linalg.norm(matrix, 2), rel=1e-12)
-    assert own.radius == pytest.approx(abs(np.linalg.eigvals(matrix)).max(), rel=1e-12)
+    (of_step,) = spectra(case.track())
+    assert of_step.singular == pytest.approx(np.linalg.norm(matrix, 2), rel=1e-12)
+    assert of_step.radius == pytest.approx(abs(np.linalg.eigvals(matrix)).max(), rel=1e-12)
 
 
 GATES = {
@@ -253,7 +253,7 @@ GATES = {
 
 def test_gates_are_found_in_the_graph() -> None:
     assert {n: [g.name for g in gate_flows(Case(CELLS[n]()).track())] for n in CELLS} == GATES
-    assert [own.name for own in gate_flows(Case(TwoRates()).track())] == ["g"]
+    assert [gate.name for gate in gate_flows(Case(TwoRates()).track())] == ["g"]
 
 
 def test_gates_and_the_shortcut_are_those_of_the_equations() -> None:
@@ -270,13 +270,13 @@ def test_gates_and_the_shortcut_are_those_of_the_equations() -> None:
         gates.append(u)
     update = gate_flows(track)[1]
     assert update.mean == pytest.approx([float(u.mean()) for u in gates], abs=1e-12)
-    (found,) = shortcuts(track)
-    assert (found.part, found.equation) == ("h", "u_k Π (1−u)_j")
+    (shortcut,) = shortcuts(track)
+    assert (shortcut.part, shortcut.equation) == ("h", "u_k Π (1−u)_j")
     for k in range(STEPS):
         left = gates[k]
         for u in gates[k + 1 :]:
             left = left * (1 - u)
-        assert found.arriving[k] == pytest.approx(float(left.mean()), abs=1e-12)
+        assert shortcut.arriving[k] == pytest.approx(float(left.mean()), abs=1e-12)
 
 
 @every_cell
@@ -320,49 +320,49 @@ def test_the_regularisers_gradient_holds_delta_and_states_constant() -> None:
 
 def test_a_step_without_gradient_is_left_out_of_the_regulariser() -> None:
     network = FreshNetwork(hidden_size=3, steps=4, cost="last")
-    found = flow_of_cell("SimpleRNN", network, FlowSettings(updates=2, rows=1))
-    assert found.regularised is not None
-    assert math.isfinite(found.regularised.before)
+    flow = flow_of_cell("SimpleRNN", network, FlowSettings(updates=2, rows=1))
+    assert flow.regularised is not None
+    assert math.isfinite(flow.regularised.before)
 
 
 def test_the_regulariser_lengthens_the_reach_and_clipping_shortens_the_gradient() -> None:
     network = FreshNetwork(hidden_size=12, steps=40)
-    found = flow_of_cell("SimpleRNN", network, FlowSettings(rows=1, clip=0.01, updates=12))
-    assert found.regularised is not None
-    assert found.clipping is not None
-    assert found.regularised.after < found.regularised.before
-    (logs,) = found.regularised.decays.values()
-    assert reach_of(logs) > found.tracks[0].reach
-    assert (found.clipping.before > 0.01, found.clipping.after) == (True, 0.01)
+    flow = flow_of_cell("SimpleRNN", network, FlowSettings(rows=1, clip=0.01, updates=12))
+    assert flow.regularised is not None
+    assert flow.clipping is not None
+    assert flow.regularised.after < flow.regularised.before
+    (logs,) = flow.regularised.decays.values()
+    assert reach_of(logs) > flow.tracks[0].reach
+    assert (flow.clipping.before > 0.01, flow.clipping.after) == (True, 0.01)
 
 
 def test_the_clipped_gradient_is_that_of_the_mean_cost() -> None:
     case = Case(SimpleRNN())
     slopes = torch.autograd.grad(case.cost() / (2 * STEPS), list(case.probe.parameters()))
-    norm = math.sqrt(sum(float((own**2).sum()) for own in slopes))
+    norm = math.sqrt(sum(float((gradient**2).sum()) for gradient in slopes))
     from ensue.diagnose import flow_of
 
-    found = flow_of(case.probe, case.cost, targets=2 * STEPS).clipping
-    assert found is not None
-    assert found.before == pytest.approx(norm, rel=1e-9)
+    clipping = flow_of(case.probe, case.cost, targets=2 * STEPS).clipping
+    assert clipping is not None
+    assert clipping.before == pytest.approx(norm, rel=1e-9)
 
 
 def test_states_of_linear_and_relu_units_explode_where_tanh_stays_bounded() -> None:
     network = FreshNetwork(hidden_size=9, steps=60, gain=1.5)
-    found = flow_of_cell("SimpleRNN", network, FlowSettings(rows=1)).tracks[0].forward
-    assert found["linear"][-1] > 1e6
-    assert found["relu"][-1] > 1e6
-    assert max(found["tanh"]) <= math.sqrt(9)
+    norms = flow_of_cell("SimpleRNN", network, FlowSettings(rows=1)).tracks[0].forward
+    assert norms["linear"][-1] > 1e6
+    assert norms["relu"][-1] > 1e6
+    assert max(norms["tanh"]) <= math.sqrt(9)
 
 
 def test_far_beyond_what_a_number_holds() -> None:
-    found = flow_of_cell(
+    track = flow_of_cell(
         SimpleRNN("linear"),
         FreshNetwork(hidden_size=3, steps=400, gain=10),
         FlowSettings(steps=400),
     ).tracks[0]
-    assert found.logs[-1] == pytest.approx(400 * math.log(10), rel=1e-9)
-    assert "e+400" in power(found.logs[-1])
+    assert track.logs[-1] == pytest.approx(400 * math.log(10), rel=1e-9)
+    assert "e+400" in power(track.logs[-1])
     json.dumps(as_json_finite(as_json(flow_of_cell("GRU", FreshNetwork(hidden_size=2, steps=2)))))
 
 
@@ -393,8 +393,8 @@ PLANTED = {
 @pytest.mark.parametrize("verdict", PLANTED)
 @pytest.mark.parametrize("cell", OPEN)
 def test_planted_networks_are_recognised(cell: str, verdict: str) -> None:
-    found = flow_of_cell(cell, PLANTED[verdict](cell), FlowSettings(map_steps=0))
-    assert [own.name for own in found.findings] == [verdict], found.findings
+    flow = flow_of_cell(cell, PLANTED[verdict](cell), FlowSettings(map_steps=0))
+    assert [finding.name for finding in flow.findings] == [verdict], flow.findings
 
 
 @pytest.mark.parametrize(
@@ -404,10 +404,10 @@ def test_planted_networks_are_recognised(cell: str, verdict: str) -> None:
 @pytest.mark.parametrize("cell", ["SimpleRNN", "LeakyRNN"])
 def test_planted_networks_without_gates(cell: str, gain: float, scale: float, verdict: str) -> None:
     network = FreshNetwork(hidden_size=40, steps=50, gain=gain, scale=scale)
-    (found,) = flow_of_cell(cell, network, FlowSettings(map_steps=0)).findings
-    assert found.name == verdict
+    (finding,) = flow_of_cell(cell, network, FlowSettings(map_steps=0)).findings
+    assert finding.name == verdict
     if cell == "SimpleRNN" and verdict == "vanishing":
-        assert "it must, since λσ_max = 0.5 < 1" in found.why
+        assert "it must, since λσ_max = 0.5 < 1" in finding.why
 
 
 # --- runs ----------------------------------------------------------------------------------
@@ -437,10 +437,10 @@ def test_every_task_with_cells_has_a_flow(name: str, ensue: Ensue, tmp_path: Pat
     before = openings.read_bytes()
     code, out, err = ensue("flow", f"{name}/run", "--json", "--updates", "1")
     assert code == 0, err
-    found = json.loads(out)
-    assert [own["name"] for own in found["passages"]] == RECURRENT[name]
-    assert found["findings"]
-    assert found["regularised"]["updates"] == 1
+    facts = json.loads(out)
+    assert [passage["name"] for passage in facts["passages"]] == RECURRENT[name]
+    assert facts["findings"]
+    assert facts["regularised"]["updates"] == 1
     assert openings.read_bytes() == before, "the test part stays closed"
 
 
@@ -450,9 +450,9 @@ def test_a_models_cost_and_gradient_are_those_of_its_network() -> None:
     text = ["the cat sat on the mat", "a dog sat on the log"] * 20
     small = {"hidden_size": 3, "embedding_size": 3, "layers": 2, "columns": 2, "steps": 5}
     model = LanguageModel(model=small, train={"epochs": 1}).fit(text)
-    found = flow_of_model(model, text, FlowSettings(rows=1, steps=12))
-    assert [own.name for own in found.tracks] == ["layer 1", "layer 2"]
-    assert found.tracks[0].steps == 12, "pieces of a stream follow each other"
+    flow = flow_of_model(model, text, FlowSettings(rows=1, steps=12))
+    assert [track.name for track in flow.tracks] == ["layer 1", "layer 2"]
+    assert flow.tracks[0].steps == 12, "pieces of a stream follow each other"
     network = model.networks[0].double()
     part = model.reader.labelled(text)
     source = model.task.source(part, model, model.train.seed)
@@ -461,7 +461,7 @@ def test_a_models_cost_and_gradient_are_those_of_its_network() -> None:
     for k in range(3):
         cost, carried = network(as_float64(source.batch([k])), carried)
         total += float(cost.detach())
-    assert found.cost == pytest.approx(total, rel=1e-9)
+    assert flow.cost == pytest.approx(total, rel=1e-9)
 
 
 OWN = """
@@ -498,7 +498,7 @@ def test_a_run_with_a_cell_of_ones_own_needs_trust(ensue: Ensue, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ([], "flow: expected a run folder, or --cell such as GRU; got none"),
         (["run", "--cell", "GRU"], "got both"),
@@ -512,10 +512,10 @@ def test_a_run_with_a_cell_of_ones_own_needs_trust(ensue: Ensue, tmp_path: Path)
         (["none"], "there is no run here"),
     ],
 )
-def test_wrong_words(words: list[str], told: str, ensue: Ensue) -> None:
+def test_wrong_words(words: list[str], message: str, ensue: Ensue) -> None:
     code, _, err = ensue("flow", *words)
     assert code == 2
-    assert told in err
+    assert message in err
 
 
 def test_a_model_without_cells_is_refused(ensue: Ensue, tmp_path: Path) -> None:
@@ -531,16 +531,16 @@ def test_a_model_without_cells_is_refused(ensue: Ensue, tmp_path: Path) -> None:
 
 
 def test_the_page_is_whole_and_says_what_was_found() -> None:
-    found = flow_of_cell("LSTM", FreshNetwork(hidden_size=4, steps=8), FlowSettings(updates=1))
-    page = as_page(document(found))
+    flow = flow_of_cell("LSTM", FreshNetwork(hidden_size=4, steps=8), FlowSettings(updates=1))
+    page = as_page(document(flow))
     assert page.startswith("<!doctype html>")
     assert "http" not in page.replace("http://www.w3.org", "")
     assert "What the shortcut carries to the end" in page
     assert re.search(r"<b style='color:var\(--healthy\);[^']*'>healthy</b>", page)
-    assert "i_k Π f_j" in as_text(document(found))
-    assert "Gradient flow" in draw(found)
-    assert repr(found) == as_text(document(found))
-    assert "<svg" in found._repr_html_()
+    assert "i_k Π f_j" in as_text(document(flow))
+    assert "Gradient flow" in draw(flow)
+    assert repr(flow) == as_text(document(flow))
+    assert "<svg" in flow._repr_html_()
 
 
 def test_settings_are_checked() -> None:

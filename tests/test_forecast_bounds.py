@@ -32,7 +32,7 @@ class Even:
         return even[:, None, None, None].expand(count, HORIZON, len(batch), 1)
 
 
-def found(interval: float, *networks: Even) -> Any:
+def backtest(interval: float, *networks: Even) -> Any:
     settings = SimpleNamespace(
         paths=PATHS, horizon=HORIZON, outputs=1, difference=0, interval=interval
     )
@@ -43,16 +43,16 @@ def found(interval: float, *networks: Even) -> Any:
 
 @pytest.mark.parametrize("interval", [0.5, 0.8, 0.9])
 def test_an_interval_holds_its_share_of_the_paths(interval: float) -> None:
-    levels = found(interval, Even(1.0))
+    levels = backtest(interval, Even(1.0))
     assert levels.point.shape == levels.low.shape == (HORIZON, WINDOWS, 1)
     assert levels.low == pytest.approx(np.full_like(levels.low, -interval), abs=1e-6)
     assert levels.high == pytest.approx(np.full_like(levels.high, interval), abs=1e-6)
-    wider = found(interval, Even(1.0), Even(3.0))  # all paths of all networks together
+    wider = backtest(interval, Even(1.0), Even(3.0))  # all paths of all networks together
     assert (wider.low < levels.low).all()
     assert (wider.high > levels.high).all()
 
 
 def test_without_paths_the_bounds_are_the_point() -> None:
-    levels = found(0.9, Even(None))
+    levels = backtest(0.9, Even(None))
     assert (levels.low == levels.point).all()
     assert (levels.high == levels.point).all()

@@ -23,8 +23,8 @@ from ensue.tasks.forecast.task import Forecaster
 rng = np.random.default_rng(5)
 
 
-def settings_of(**given: Any) -> ForecastSettings:
-    return ForecastSettings.of({"targets": ["y"], "look_back": 4, "horizon": 2, **given}, "model")
+def settings_of(**options: Any) -> ForecastSettings:
+    return ForecastSettings.of({"targets": ["y"], "look_back": 4, "horizon": 2, **options}, "model")
 
 
 def numbers_of(count: int) -> list[float]:
@@ -37,20 +37,20 @@ def numbers_of(count: int) -> list[float]:
 @pytest.mark.parametrize("transform", ["none", "log", "log1p"])
 @pytest.mark.parametrize("lag", [0, 1, 3, 7])
 def test_what_is_done_to_a_series_can_be_undone(transform: str, lag: int) -> None:
-    given = {"transform": transform, "difference": lag, "family": "direct"}
-    own = settings_of(targets=["y", "z"], horizon=5, **given)
+    options = {"transform": transform, "difference": lag, "family": "direct"}
+    settings = settings_of(targets=["y", "z"], horizon=5, **options)
     columns = {"y": np.exp(rng.normal(0, 1, 40)).tolist(), "z": (5 + rng.random(40)).tolist()}
-    series = part_of_table(columns, own).series
-    scale = ForecastScale.of(series.until(30), own)
-    levels = scale.levels(series, own)
+    series = part_of_table(columns, settings).series
+    scale = ForecastScale.of(series.until(30), settings)
+    levels = scale.levels(series, settings)
     z = scale.inward(levels, series, []).astype(np.float64)
     np.testing.assert_allclose(z[lag:30].mean(0), 0, atol=1e-6)
     np.testing.assert_allclose(z[lag:30].std(0), 1, atol=1e-6)
     origins = np.array([20, 35])
     ahead = z[origins[None] + np.arange(5)[:, None]]
     before = levels[origins[None] + np.arange(-lag, 0)[:, None]]
-    found = scale.from_levels(scale.to_levels(ahead, before, np.zeros(2, int)))
-    np.testing.assert_allclose(found, series.values[origins[None] + np.arange(5)[:, None]], 1e-5)
+    restored = scale.from_levels(scale.to_levels(ahead, before, np.zeros(2, int)))
+    np.testing.assert_allclose(restored, series.values[origins[None] + np.arange(5)[:, None]], 1e-5)
 
 
 # --- baselines -----------------------------------------------------------------------------
@@ -75,31 +75,32 @@ def test_the_naive_forecasts_repeat_what_was_last() -> None:
     values = np.arange(10.0)[:, None]
     origins = np.array([6, 8])
     np.testing.assert_array_equal(repeated(values, origins, 3, 1)[..., 0], [[5, 7]] * 3)
-    found = repeated(values, origins, 5, 3)[..., 0]
-    np.testing.assert_array_equal(found.T, [[3, 4, 5, 3, 4], [5, 6, 7, 5, 6]])
+    forecasts = repeated(values, origins, 5, 3)[..., 0]
+    np.testing.assert_array_equal(forecasts.T, [[3, 4, 5, 3, 4], [5, 6, 7, 5, 6]])
 
 
 def test_the_linear_model_is_that_of_least_squares() -> None:
-    own = settings_of(family="linear", normalise="mean", targets=["y", "z"])
+    settings = settings_of(family="linear", normalise="mean", targets=["y", "z"])
     values = rng.normal(0, 1, (50, 2)).astype(np.float32)
-    windows, origins = Windows(values, own), np.arange(4, 49)
-    network = LinearForecast(own)
+    windows, origins = Windows(values, settings), np.arange(4, 49)
+    network = LinearForecast(settings)
     solve(network, windows, origins, 1e-9)
     exact = values.astype(np.float64)
     x = np.concatenate([exact[o - 4 : o].T for o in origins])  # (windows · variables, look_back)
     y = np.concatenate([exact[o : o + 2].T for o in origins])
     centre = x.mean(1, keepdims=True)
     design = np.concatenate([x - centre, np.ones((len(x), 1))], 1)
-    wanted, *_ = np.linalg.lstsq(design, y - centre, rcond=None)
-    found = network.point(windows.batch(origins)).detach().numpy()  # (horizon, windows, variables)
-    expected = (design @ wanted + centre).reshape(len(origins), 2, 2).transpose(2, 0, 1)
-    np.testing.assert_allclose(found, expected, atol=1e-4)
+    weights, *_ = np.linalg.lstsq(design, y - centre, rcond=None)
+    # (horizon, windows, variables)
+    forecasts = network.point(windows.batch(origins)).detach().numpy()
+    expected = (design @ weights + centre).reshape(len(origins), 2, 2).transpose(2, 0, 1)
+    np.testing.assert_allclose(forecasts, expected, atol=1e-4)
 
 
 def test_windows_are_views_of_the_series() -> None:
     values = rng.normal(0, 1, (30, 3)).astype(np.float32)
-    own = settings_of(family="direct", covariates=["a"], known=["b"])
-    windows = Windows(values, own)
+    settings = settings_of(family="direct", covariates=["a"], known=["b"])
+    windows = Windows(values, settings)
     assert windows._past.data_ptr() == windows._target.data_ptr() == values.ctypes.data
     batch = windows.batch([7, 20])
     np.testing.assert_array_equal(batch.past[:, 1], values[16:20])
@@ -113,8 +114,8 @@ def test_windows_are_views_of_the_series() -> None:
 def test_errors_by_hand() -> None:
     truth = np.array([100.0, 200.0]).reshape(2, 1, 1)
     point = np.array([110.0, 190.0]).reshape(2, 1, 1)
-    found = errors(truth, point, Units(np.array([5.0]), np.array([20.0])))
-    assert found == pytest.approx(
+    scores = errors(truth, point, Units(np.array([5.0]), np.array([20.0])))
+    assert scores == pytest.approx(
         {
             "mae": 10,
             "rmse": 10,
@@ -131,22 +132,22 @@ def test_errors_by_hand() -> None:
 def test_a_forecast_a_season_back_has_mase_one_on_its_own_training_part() -> None:
     values = rng.normal(0, 1, (60, 1))
     origins = np.arange(12, 60)
-    found = errors(
+    scores = errors(
         values[origins][None],
         repeated(values, origins, 1, 12),
         Units(values.std(0), np.abs(values[12:] - values[:-12]).mean(0)),
     )
-    assert found["mase"] == pytest.approx(1)
+    assert scores["mase"] == pytest.approx(1)
 
 
 @pytest.mark.parametrize("share", [0.8, 0.9])
 def test_calibrated_intervals_hold_what_they_promise(share: float) -> None:
     """On new errors of the same kind, whatever intervals the network gave."""
     spread = np.array([1.0, 2.0, 4.0])[:, None, None]
-    held, new = (spread * rng.standard_t(4, (3, 2000, 1)) for _ in range(2))
+    truth, new = (spread * rng.standard_t(4, (3, 2000, 1)) for _ in range(2))
     for half in (0.0, 0.3, 9.0):  # a point, too narrow, too wide
-        low, high = np.full_like(held, -half), np.full_like(held, half)
-        by = widening(held, low, high, share)
+        low, high = np.full_like(truth, -half), np.full_like(truth, half)
+        by = widening(truth, low, high, share)
         low, high = widened(low, high, by[:, None])
         inside = ((low <= new) & (new <= high)).mean((1, 2))
         np.testing.assert_allclose(inside, share, atol=0.035)  # each step by itself
@@ -162,15 +163,16 @@ def test_few_held_out_errors_are_taken_together() -> None:
 
 
 def test_intervals_are_calibrated_by_the_validation_steps_and_no_others() -> None:
-    values = [5 * own for own in numbers_of(50)] + numbers_of(30)  # the training part is wilder
+    # the training part is wilder
+    values = [5 * number for number in numbers_of(50)] + numbers_of(30)
     model = Forecaster(
         model={"targets": ["y"], "look_back": 4, "horizon": 1, "family": "linear", "season": 1}
     ).fit({"y": values[:50]}, {"y": values[50:]})
-    found = model.backtest({"y": values[50 - model.history :]})  # of the held-out steps
-    off = np.sort(np.abs(found.truth - found.point).ravel())
+    backtest = model.backtest({"y": values[50 - model.history :]})  # of the held-out steps
+    off = np.sort(np.abs(backtest.truth - backtest.point).ravel())
     assert len(off) == 30
     assert model.learned.widening[0, 0] == pytest.approx(off[math.ceil(31 * 0.9) - 1])
-    np.testing.assert_allclose(found.high - found.point, model.learned.widening[0, 0])
+    np.testing.assert_allclose(backtest.high - backtest.point, model.learned.widening[0, 0])
 
 
 def test_intervals_cover_what_they_say_on_held_out_data() -> None:
@@ -187,22 +189,24 @@ def test_intervals_cover_what_they_say_on_held_out_data() -> None:
             },
             train={"epochs": 3, "rate": 0.01},
         )
-        part = {name: own[:500] for name, own in columns.items()}
+        part = {name: column[:500] for name, column in columns.items()}
         model.fit({"value": part["value"][:350]}, {"value": part["value"][350:]})
-        found = model.evaluate({"value": columns["value"][500 - model.history :]})
-        assert 0.85 <= found.others["coverage"] <= 0.95, family
+        evaluation = model.evaluate({"value": columns["value"][500 - model.history :]})
+        assert 0.85 <= evaluation.others["coverage"] <= 0.95, family
 
 
 def test_one_target_is_scored_in_its_units_and_several_scaled() -> None:
     truth = rng.normal(0, 1, (3, 40, 2)) * [1, 100]
     point = truth + np.array([0.5, 50])
     units = Units(np.array([1.0, 100.0]), np.ones(2))
-    found = evaluation_of(Backtest(truth, point, point, point, {"naive": truth}, 0.9), units, 1)
-    assert found.main == "scaled mae"
-    assert found.scores["scaled mae"].value == pytest.approx(0.5)
-    assert found.baselines == {"naive": 0}
-    assert [own.step for own in found.ahead] == [1, 2, 3]
-    alone = Backtest(*(own[..., 1:] for own in (truth, point, point, point)), {}, 0.9)
+    evaluation = evaluation_of(
+        Backtest(truth, point, point, point, {"naive": truth}, 0.9), units, 1
+    )
+    assert evaluation.main == "scaled mae"
+    assert evaluation.scores["scaled mae"].value == pytest.approx(0.5)
+    assert evaluation.baselines == {"naive": 0}
+    assert [step.step for step in evaluation.ahead] == [1, 2, 3]
+    alone = Backtest(*(forecasts[..., 1:] for forecasts in (truth, point, point, point)), {}, 0.9)
     single = evaluation_of(alone, Units(units.spread[1:], units.season[1:]), 1)
     assert single.scores["mae"].value == pytest.approx(50)
     assert single.scores["rmse"].value == pytest.approx(50)
@@ -230,12 +234,12 @@ def test_an_answer_is_a_line_and_the_summary_says_what_it_is() -> None:
     columns: dict[str, Any] = air_passengers()
     settings = {"targets": ["passengers"], "time": "month", "family": "linear", "horizon": 3}
     model = Forecaster(model=settings).fit(columns)
-    found = model.predict(columns)
-    assert [own.time for own in found] == ["1961-01", "1961-02", "1961-03"]
-    first = found[0].expected["passengers"]
+    answers = model.predict(columns)
+    assert [answer.time for answer in answers] == ["1961-01", "1961-02", "1961-03"]
+    first = answers[0].expected["passengers"]
     assert first.low < first.value < first.high
-    assert found[0].as_line() == "1961-01\t" + "\t".join(
-        f"{own:.6g}" for own in (first.value, first.low, first.high)
+    assert answers[0].as_line() == "1961-01\t" + "\t".join(
+        f"{number:.6g}" for number in (first.value, first.low, first.high)
     )
     assert model.summary() == (
         "Forecaster: weighted sum of the window; 24 steps back, 3 ahead\n"

@@ -16,7 +16,7 @@ from ensue.tasks.forecast.networks import WindowBatch
 from ensue.tasks.forecast.settings import ForecastSettings
 from ensue.tasks.forecast.task import Forecaster
 from ensue.tasks.saved import read_model
-from ensue.training import Finished, Said, Stopped, Update
+from ensue.training import Finished, Notice, Stopped, Update
 
 STEPS, TRAIN, VALIDATION = 90, 60, 80
 QUICK = {"epochs": 1, "most_updates": 2, "patience": 5}
@@ -76,18 +76,18 @@ def table(steps: int = STEPS) -> dict[str, list[Any]]:
 
 
 def between(columns: dict[str, list[Any]], start: int, end: int) -> dict[str, list[Any]]:
-    return {name: own[start:end] for name, own in columns.items()}
+    return {name: column[start:end] for name, column in columns.items()}
 
 
 def model_of(case: str, **train: Any) -> Forecaster:
-    own = {"targets": ["value"], **SMALL, **CASES[case]}
-    return Forecaster(model=own, train={**QUICK, **train})
+    settings = {"targets": ["value"], **SMALL, **CASES[case]}
+    return Forecaster(model=settings, train={**QUICK, **train})
 
 
 def fitted(case: str, columns: dict[str, list[Any]] | None = None, **train: Any) -> Forecaster:
-    own = columns or table()
+    series = columns or table()
     model = model_of(case, **train)
-    return model.fit(between(own, 0, TRAIN), between(own, TRAIN, VALIDATION))
+    return model.fit(between(series, 0, TRAIN), between(series, TRAIN, VALIDATION))
 
 
 def ahead(model: Forecaster, columns: dict[str, list[Any]], now: int) -> Any:
@@ -101,11 +101,11 @@ def ahead(model: Forecaster, columns: dict[str, list[Any]], now: int) -> Any:
 
 def changed_from(columns: dict[str, list[Any]], step: int, keep: tuple[str, ...]) -> dict[str, Any]:
     """Other numbers from a step on, except for the columns that are known ahead."""
-    found = {}
-    for name, own in columns.items():
-        later = own[step:] if name in ("day", *keep) else [3 * x + 100 for x in own[step:]]
-        found[name] = own[:step] + later
-    return found
+    columns_changed = {}
+    for name, column in columns.items():
+        later = column[step:] if name in ("day", *keep) else [3 * x + 100 for x in column[step:]]
+        columns_changed[name] = column[:step] + later
+    return columns_changed
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -115,15 +115,19 @@ def test_the_future_changes_no_forecast(case: str) -> None:
     known = tuple(model.settings.known)
     other = changed_from(columns, now, known)
     assert ahead(model, columns, now) == ahead(model, other, now)
-    own, alike = model.backtest(columns), model.backtest(other)
+    backtest, alike = model.backtest(columns), model.backtest(other)
     # the last origin whose window lies before the change in all that is read
     before = now - model.history
-    for one, two in ((own.point, alike.point), (own.low, alike.low), (own.high, alike.high)):
+    for one, two in (
+        (backtest.point, alike.point),
+        (backtest.low, alike.low),
+        (backtest.high, alike.high),
+    ):
         np.testing.assert_array_equal(one[:, : before + 1], two[:, : before + 1])
-    for name in own.baselines:
-        same = own.baselines[name][:, : before + 1], alike.baselines[name][:, : before + 1]
+    for name in backtest.baselines:
+        same = backtest.baselines[name][:, : before + 1], alike.baselines[name][:, : before + 1]
         np.testing.assert_array_equal(*same)
-    assert not np.array_equal(own.point[:, before + 1 :], alike.point[:, before + 1 :])
+    assert not np.array_equal(backtest.point[:, before + 1 :], alike.point[:, before + 1 :])
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -138,15 +142,15 @@ def test_the_steps_after_the_training_part_change_nothing_that_is_learned_from_i
     # one update: before anything was validated, so that only what training sees counts
     two = fitted(case, other)
     for part in ("scale", "baselines"):
-        arrays = [packed(getattr(own.learned, part)).arrays for own in (one, two)]
+        arrays = [packed(getattr(trained.learned, part)).arrays for trained in (one, two)]
         for name, value in arrays[0].items():
             np.testing.assert_array_equal(value, arrays[1][name])
     assert one.learned.baselines.season == two.learned.baselines.season
     np.testing.assert_array_equal(one.learned.units.season, two.learned.units.season)
-    for own, alike in zip(
+    for tensor, alike in zip(
         one.networks[0].state_dict().values(), two.networks[0].state_dict().values(), strict=True
     ):
-        assert torch.equal(own, alike)
+        assert torch.equal(tensor, alike)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -159,7 +163,10 @@ def test_a_network_does_not_look_at_its_targets_to_forecast_them(case: str) -> N
     with torch.no_grad():
         assert torch.equal(network.point(batch), network.point(blind))
         assert torch.isfinite(network.point(blind)).all()
-        drawn = [network.paths(own, 5, Generator().manual_seed(1)) for own in (batch, blind)]
+        drawn = [
+            network.paths(seen_batch, 5, Generator().manual_seed(1))
+            for seen_batch in (batch, blind)
+        ]
     if drawn[0] is not None:
         assert torch.equal(drawn[0], drawn[1])
 
@@ -168,12 +175,12 @@ def random_batch(settings: ForecastSettings, rows: int) -> WindowBatch:
     draw = Generator().manual_seed(7)
     columns = len(settings.columns) + 2 * len(settings.calendar)
     mixed = settings.family == "mixed"
-    found = WindowBatch(
+    batch = WindowBatch(
         torch.randn(settings.look_back, rows, columns + mixed * settings.outputs, generator=draw),
         torch.randn(settings.horizon, rows, settings.ahead, generator=draw),
         torch.randn(settings.horizon, rows, settings.outputs, generator=draw),
     )
-    return found._replace(base=found.target * 0.5 + 1) if mixed else found
+    return batch._replace(base=batch.target * 0.5 + 1) if mixed else batch
 
 
 # --- networks ------------------------------------------------------------------------------
@@ -188,7 +195,7 @@ def test_a_batch_equals_its_windows_alone(case: str) -> None:
     with torch.no_grad():
         whole, costs = network.point(batch), network.costs(batch)
         for row in range(4):
-            alone = WindowBatch(*(own[:, row : row + 1] for own in batch))
+            alone = WindowBatch(*(field[:, row : row + 1] for field in batch))
             torch.testing.assert_close(network.point(alone)[:, 0], whole[:, row])
             torch.testing.assert_close(network.costs(alone)[:, 0], costs[:, row])
     total, _ = network(batch, {})
@@ -208,8 +215,8 @@ def test_drawn_paths_have_the_mean_and_spread_that_the_network_says(case: str) -
         first = network.encode(batch, network.normalisation(batch))[0]
     assert network.says is not None
     low, high = network.says.interval(first, 0.9)
-    own = network.normalisation(batch).inward(paths)[:, 0]
-    inside = ((low[..., 0] <= own) & (own <= high[..., 0])).double().mean(0)
+    normalised = network.normalisation(batch).inward(paths)[:, 0]
+    inside = ((low[..., 0] <= normalised) & (normalised <= high[..., 0])).double().mean(0)
     assert ((inside - 0.9).abs() < 0.02).all()  # four standard errors of 4,000 draws
     assert torch.allclose(paths[:, 0].mean(0), point[0], atol=0.08)
 
@@ -261,13 +268,13 @@ def test_the_cost_does_not_depend_on_how_windows_are_normalised() -> None:
     settings = model_of("direct").settings.model_copy(update={"normalise": "instance"})
     torch.manual_seed(0)
     network = FAMILIES["direct"].network(settings).eval().double()
-    batch = WindowBatch(*(own.double() for own in random_batch(settings, 3)))
+    batch = WindowBatch(*(tensor.double() for tensor in random_batch(settings, 3)))
     normal = network.normalisation(batch)
     z = network.encode(batch, normal)
     mean, raw = z[..., 0], z[..., 1]
     spread = normal.spread * (1e-3 + torch.nn.functional.softplus(raw))
-    wanted = -torch.distributions.Normal(normal.outward(mean), spread).log_prob(batch.target)
-    torch.testing.assert_close(network.costs(batch), wanted)
+    expected = -torch.distributions.Normal(normal.outward(mean), spread).log_prob(batch.target)
+    torch.testing.assert_close(network.costs(batch), expected)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -277,13 +284,13 @@ def test_gradients_equal_finite_differences(case: str) -> None:
         settings = settings.model_copy(update={"output": "squared"})
     torch.manual_seed(0)
     network = FAMILIES[settings.family].network(settings).double()
-    batch = WindowBatch(*(own.double() for own in random_batch(settings, 2)))
+    batch = WindowBatch(*(tensor.double() for tensor in random_batch(settings, 2)))
     names, weights = zip(*network.named_parameters(), strict=True)
 
-    def cost(*given: torch.Tensor) -> torch.Tensor:
-        own = dict(zip(names, given, strict=True))
-        found = torch.func.functional_call(network, own, (batch, {}))
-        return torch.as_tensor(found[0])
+    def cost(*tensors: torch.Tensor) -> torch.Tensor:
+        parameters = dict(zip(names, tensors, strict=True))
+        costs = torch.func.functional_call(network, parameters, (batch, {}))
+        return torch.as_tensor(costs[0])
 
     if settings.output == "absolute":  # a kink where an error is 0, which no random weight meets
         torch.nn.init.normal_(weights[-1])
@@ -319,12 +326,14 @@ class Interrupt:
 )
 def test_interrupted_and_continued_equals_never_stopped(case: str, tmp_path: Path) -> None:
     columns = table()
-    own, held = between(columns, 0, TRAIN), between(columns, TRAIN, VALIDATION)
+    train, validation = between(columns, 0, TRAIN), between(columns, TRAIN, VALIDATION)
     settings = {"most_updates": 4, "epochs": 3, "checkpoint_updates": 1}
-    whole = model_of(case, **settings).fit(own, held, folder=tmp_path / "whole")
+    whole = model_of(case, **settings).fit(train, validation, folder=tmp_path / "whole")
     with pytest.raises(Stopped):
-        model_of(case, **settings).fit(own, held, folder=tmp_path / "cut", watchers=[Interrupt(2)])
-    rest = model_of(case, **settings).fit(own, held, folder=tmp_path / "cut")
+        model_of(case, **settings).fit(
+            train, validation, folder=tmp_path / "cut", watchers=[Interrupt(2)]
+        )
+    rest = model_of(case, **settings).fit(train, validation, folder=tmp_path / "cut")
     histories = [(tmp_path / name / "history.jsonl").read_bytes() for name in ("whole", "cut")]
     assert histories[0] == histories[1]
     assert ahead(rest, columns, VALIDATION) == ahead(whole, columns, VALIDATION)
@@ -334,19 +343,21 @@ def test_interrupted_and_continued_equals_never_stopped(case: str, tmp_path: Pat
 def test_a_refit_learns_from_the_validation_part_too(case: str, tmp_path: Path) -> None:
     """And is what a training on both parts for as many updates would be."""
     columns = table()
-    own, held = between(columns, 0, TRAIN), between(columns, TRAIN, VALIDATION)
+    train, validation = between(columns, 0, TRAIN), between(columns, TRAIN, VALIDATION)
     plain = model_of(case)
     settings = {**plain.settings.table(), "refit": True}
-    found = [
-        Forecaster(model=settings, train=plain.train).fit(own, held, folder=folder)
+    models = [
+        Forecaster(model=settings, train=plain.train).fit(train, validation, folder=folder)
         for folder in (None, tmp_path / "run")
     ]
-    again = Forecaster(model=settings, train=plain.train).fit(own, held, folder=tmp_path / "run")
-    plain.fit(own, held)
-    answers = [ahead(model, columns, VALIDATION) for model in (*found, again)]
+    again = Forecaster(model=settings, train=plain.train).fit(
+        train, validation, folder=tmp_path / "run"
+    )
+    plain.fit(train, validation)
+    answers = [ahead(model, columns, VALIDATION) for model in (*models, again)]
     assert answers[0] == answers[1] == answers[2] != ahead(plain, columns, VALIDATION)
-    np.testing.assert_array_equal(found[0].learned.scale.mean, plain.learned.scale.mean)
-    np.testing.assert_array_equal(found[0].learned.widening, plain.learned.widening)
+    np.testing.assert_array_equal(models[0].learned.scale.mean, plain.learned.scale.mean)
+    np.testing.assert_array_equal(models[0].learned.widening, plain.learned.widening)
 
 
 def test_what_is_computed_after_the_last_update_is_said() -> None:
@@ -358,11 +369,11 @@ def test_what_is_computed_after_the_last_update_is_said() -> None:
     )
     ends = [k for k, row in enumerate(heard) if isinstance(row, Finished)]
     first, last = ends
-    said = [row for row in heard[first:last] if isinstance(row, Said) and row.progress]
-    assert said[0].text == "fitting shares and intervals on the validation part"
-    assert said[1].text.startswith("training again, with the validation part: ")
+    messages = [row for row in heard[first:last] if isinstance(row, Notice) and row.progress]
+    assert messages[0].text == "fitting shares and intervals on the validation part"
+    assert messages[1].text.startswith("retraining with the validation part: ")
     updates = sum(isinstance(row, Update) for row in heard[first:last])
-    assert said[1].text.endswith(f" {updates} updates")
+    assert messages[1].text.endswith(f" {updates} updates")
 
 
 def test_members_answer_with_their_mean(tmp_path: Path) -> None:
@@ -371,19 +382,19 @@ def test_members_answer_with_their_mean(tmp_path: Path) -> None:
     settings |= {"family": "direct"}
     both = Forecaster(model=settings, train=QUICK, members=2)
     both.fit(between(columns, 0, TRAIN), between(columns, TRAIN, VALIDATION))
-    found = both.backtest(columns).point
+    forecasts = both.backtest(columns).point
     both.save(tmp_path / "model")
     saved, single = read_model(tmp_path / "model"), []
     one = {**saved.facts, "members": 1}
     for network in both.networks:
         alone = Forecaster.of_saved(replace(saved, facts=one, networks=[network.state_dict()]))
         single.append(alone.backtest(columns).point)
-    np.testing.assert_allclose(found, (single[0] + single[1]) / 2, rtol=1e-5)
+    np.testing.assert_allclose(forecasts, (single[0] + single[1]) / 2, rtol=1e-5)
 
 
 def test_rows_and_columns_are_the_same_series() -> None:
     columns, model = table(), fitted("direct, covariates")
-    rows = [dict(zip(columns, own, strict=True)) for own in zip(*columns.values(), strict=True)]
+    rows = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
     assert model.evaluate(rows).as_json() == model.evaluate(columns).as_json()
 
 
@@ -404,10 +415,10 @@ def test_what_drives_a_series_and_is_known_ahead_is_used() -> None:
         train={"epochs": 12, "rate": 0.01, "patience": 4},
     )
     model.fit(between(columns, 0, 300), between(columns, 300, 350))
-    found = model.evaluate(between(columns, 350 - model.history, 400))
-    plain = [found.baselines[name] for name in ("naive", "linear model")]
-    assert found.scores["mae"].value < 0.5 * min(plain)
-    assert 0.75 <= found.others["coverage"] <= 1.0
+    evaluation = model.evaluate(between(columns, 350 - model.history, 400))
+    plain = [evaluation.baselines[name] for name in ("naive", "linear model")]
+    assert evaluation.scores["mae"].value < 0.5 * min(plain)
+    assert 0.75 <= evaluation.others["coverage"] <= 1.0
 
 
 def test_an_autoregressive_series_is_forecast_as_well_as_it_can_be() -> None:
@@ -415,10 +426,10 @@ def test_an_autoregressive_series_is_forecast_as_well_as_it_can_be() -> None:
     settings = {"targets": ["value"], "family": "linear", "look_back": 4, "horizon": 1}
     model = Forecaster(model={**settings, "normalise": "none", "season": 1})
     model.fit(between(columns, 0, 500), between(columns, 500, 600))
-    found = model.evaluate(between(columns, 600 - model.history, 700))
+    evaluation = model.evaluate(between(columns, 600 - model.history, 700))
     best = np.sqrt(2 / np.pi)  # mean |e| of a Gaussian
-    assert found.scores["mae"].value < 1.15 * best
-    assert "does not beat" not in found.as_text()
+    assert evaluation.scores["mae"].value < 1.15 * best
+    assert "does not beat" not in evaluation.as_text()
 
 
 def test_a_network_that_does_not_beat_the_baseline_says_so() -> None:
@@ -434,7 +445,7 @@ def test_a_network_that_does_not_beat_the_baseline_says_so() -> None:
 @pytest.mark.parametrize("name", SERIES)
 def test_generated_series_are_the_same_again_and_begin_alike(name: str) -> None:
     long, short = known_series(name, 50, seed=2), known_series(name, 20, seed=2)
-    assert {key: own[:20] for key, own in long.items()} == short
+    assert {key: column[:20] for key, column in long.items()} == short
     assert known_series(name, 50, seed=3) != long
 
 

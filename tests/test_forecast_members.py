@@ -39,8 +39,8 @@ HORIZON, SEASON, ROOM = 6, 4, 12
 FLOOR, NONE = np.array([1e-3]), np.zeros(0)
 
 
-def arima(transform: str, season: int, difference: int, own: bool) -> ArimaMember:
-    return ArimaMember(transform, season, difference, own, FLOOR, NONE)
+def arima(transform: str, season: int, difference: int, given_order: bool) -> ArimaMember:
+    return ArimaMember(transform, season, difference, given_order, FLOOR, NONE)
 
 
 def smoothing(transform: str, season: int, trend: bool, multiplies: bool) -> SmoothingMember:
@@ -74,7 +74,7 @@ def walk(steps: int, seed: int) -> Array:
 
 def ground_of(*columns: Array, season: int = SEASON) -> Ground:
     """A series of each column, a panel of several."""
-    ids = [f"s{k}" for k, own in enumerate(columns) for _ in own]
+    ids = [f"s{k}" for k, column in enumerate(columns) for _ in column]
     table: dict[str, Any] = {"y": np.concatenate(columns).tolist()}
     settings = {"targets": ["y"], "horizon": HORIZON}
     if len(columns) > 1:
@@ -116,13 +116,17 @@ def test_a_series_among_others_is_forecast_as_alone(name: str) -> None:
 def test_kept_as_a_file_it_says_the_same(name: str) -> None:
     ground, origins = ground_of(walk(60, 1)), np.array([20, 55])
     member = learned(MEMBERS[name], ground)
-    held = packed(member)
+    facts_and_arrays = packed(member)
     settings = ForecastSettings.of({"targets": ["y"], "horizon": HORIZON}, "model")
-    kept = Packed(json.loads(json.dumps(held.facts)), {}, held.arrays)
-    again = unpacked(KINDS[member.kind], kept, settings=settings, room=ROOM, season=SEASON)
+    member_read = Packed(
+        json.loads(json.dumps(facts_and_arrays.facts)), {}, facts_and_arrays.arrays
+    )
+    again = unpacked(KINDS[member.kind], member_read, settings=settings, room=ROOM, season=SEASON)
     assert again.name == member.name
-    said = [own.forecasts(ground, origins, HORIZON) for own in (member, again)]
-    np.testing.assert_array_equal(*said)
+    forecasts = [
+        member_asked.forecasts(ground, origins, HORIZON) for member_asked in (member, again)
+    ]
+    np.testing.assert_array_equal(*forecasts)
 
 
 @pytest.mark.parametrize("name", MEMBERS)
@@ -130,8 +134,8 @@ def test_missing_values_leave_forecasts_finite(name: str) -> None:
     values = walk(60, 1)
     values[[3, 20, 21, 57]] = np.nan
     ground = ground_of(values)
-    said = learned(MEMBERS[name], ground).forecasts(ground, np.array([10, 30, 59]), HORIZON)
-    assert np.isfinite(said).all()
+    forecasts = learned(MEMBERS[name], ground).forecasts(ground, np.array([10, 30, 59]), HORIZON)
+    assert np.isfinite(forecasts).all()
 
 
 # --- ARIMA ----------------------------------------------------------------------------------
@@ -153,8 +157,8 @@ def test_a_series_unlike_the_others_is_not_forecast_away(name: str, strange: str
     member = learned(MEMBERS[name], ground_of(walk(60, 1)))
     values = np.array(STRANGE[strange], float)
     ground = ground_of(values)
-    found = member.forecasts(ground, np.array([len(values)]), HORIZON)
-    assert np.abs(found).max() < 10 * values.max()
+    forecasts = member.forecasts(ground, np.array([len(values)]), HORIZON)
+    assert np.abs(forecasts).max() < 10 * values.max()
 
 
 def drawn_airline(steps: int, theta: float, seasonal: float, seed: int = 1) -> Array:
@@ -184,12 +188,12 @@ def test_arima_goes_on_by_its_equation_with_errors_of_zero() -> None:
     phi, theta, seasonal, centre = 0.4, -0.5, -0.6, 0.2
     parameters = np.array([[[phi, theta, seasonal, centre]]])
     member = ArimaMember("none", SEASON, 1, True, FLOOR, parameters, ((),))
-    said = member.forecasts(ground_of(y), np.array([origin]), HORIZON)[:, 0, 0]
+    forecasts = member.forecasts(ground_of(y), np.array([origin]), HORIZON)[:, 0, 0]
     w = np.diff(y[SEASON:] - y[:-SEASON]) - centre  # the first is of step SEASON + 1
     first = SEASON + 1
-    given = w[:, None, None], parameters[..., None, :3], SEASON
-    own = _errors(*given, head=first, keep=True)[1][:, 0, 0, 0]
-    e = [*own[: origin - first], *[0.0] * HORIZON]
+    arguments = w[:, None, None], parameters[..., None, :3], SEASON
+    errors = _errors(*arguments, head=first, keep=True)[1][:, 0, 0, 0]
+    e = [*errors[: origin - first], *[0.0] * HORIZON]
     steps, known = list(w[: origin - first]), list(y[:origin])
     for h in range(HORIZON):
         t = origin - first + h
@@ -199,7 +203,7 @@ def test_arima_goes_on_by_its_equation_with_errors_of_zero() -> None:
         known.append(
             steps[-1] + centre + known[at - 1] + known[at - SEASON] - known[at - SEASON - 1]
         )
-    np.testing.assert_allclose(said, known[origin:], rtol=1e-9)
+    np.testing.assert_allclose(forecasts, known[origin:], rtol=1e-9)
 
 
 def test_the_likelihood_tells_growing_swings_from_even_ones() -> None:
@@ -207,20 +211,22 @@ def test_the_likelihood_tells_growing_swings_from_even_ones() -> None:
     even = 200 + drawn_airline(80, -0.5, -0.6)
     for values, better in ((grown, "log"), (even - even.min() + 5, "none")):
         ground = ground_of(values)
-        found = {}
+        likelihoods = {}
         for transform in ("none", "log"):
             member = learned(arima(transform, SEASON, 1, False), ground)
             assert isinstance(member, ArimaMember)
-            found[transform] = member.log_likelihood(ground)
-        assert max(found, key=lambda own: found[own]) == better
+            likelihoods[transform] = member.log_likelihood(ground)
+        assert max(likelihoods, key=lambda name: likelihoods[name]) == better
 
 
 def test_short_series_with_growing_swings_are_forecast_by_their_logarithm() -> None:
     settings = ForecastSettings.of({"targets": ["y"], "horizon": HORIZON}, "model")
     series = part_of_table({"y": walk(48, 1).tolist()}, settings).series
-    found = chosen(series, settings, SEASON).mixture
-    assert found.transform == "log"
-    assert not any(own.name in ("smoothing", "AR(2)", "ridge, 4 back") for own in found.members)
+    mixture = chosen(series, settings, SEASON).mixture
+    assert mixture.transform == "log"
+    assert not any(
+        member.name in ("smoothing", "AR(2)", "ridge, 4 back") for member in mixture.members
+    )
 
 
 # --- autoregression -------------------------------------------------------------------------
@@ -233,9 +239,9 @@ def test_an_autoregression_without_noise_is_found_and_goes_on() -> None:
     values = np.array(y)
     ground = ground_of(values)
     member = learned(AutoregressiveMember("none", 2, 0, (), FLOOR), ground)
-    said = member.forecasts(ground, np.array([10, 50]), HORIZON)[:, :, 0]
+    forecasts = member.forecasts(ground, np.array([10, 50]), HORIZON)[:, :, 0]
     truth = np.stack([values[10 : 10 + HORIZON], values[50 : 50 + HORIZON]], 1)
-    np.testing.assert_allclose(said, truth, atol=0.02)
+    np.testing.assert_allclose(forecasts, truth, atol=0.02)
 
 
 def test_the_calendar_is_that_of_the_step_ahead() -> None:
@@ -243,8 +249,8 @@ def test_the_calendar_is_that_of_the_step_ahead() -> None:
     values = 10 + np.sin(2 * np.pi * steps / 25.5)
     ground = ground_of(values)
     member = learned(AutoregressiveMember("none", 1, 0, (25.5,), FLOOR), ground)
-    said = member.forecasts(ground, np.array([200]), HORIZON)[:, 0, 0]
-    np.testing.assert_allclose(said, values[200 : 200 + HORIZON], atol=0.01)
+    forecasts = member.forecasts(ground, np.array([200]), HORIZON)[:, 0, 0]
+    np.testing.assert_allclose(forecasts, values[200 : 200 + HORIZON], atol=0.01)
 
 
 # --- weights --------------------------------------------------------------------------------
@@ -264,24 +270,24 @@ def two_targets(factor: float) -> Series:
     """The same two columns, the second in another unit."""
     draw = np.random.default_rng(2)
     columns = {"y": walk(80, 1), "z": factor * (5 + draw.normal(size=80).cumsum())}
-    table = {name: own.tolist() for name, own in columns.items()}
+    table = {name: column.tolist() for name, column in columns.items()}
     settings = ForecastSettings.of({"targets": ["y", "z"], "horizon": HORIZON}, "model")
     return part_of_table(table, settings).series
 
 
 def test_targets_that_share_weights_do_not_depend_on_their_units() -> None:
     form, floor = RidgeForm("none", "last", True, False, 1), np.full(2, 1e-3)
-    origins, said = np.array([40, 70]), []
+    origins, forecasts = np.array([40, 70]), []
     for factor in (1.0, 1000.0):
         ground = Ground.of(two_targets(factor), 2, 0, SEASON, ROOM)
         member = RidgeMember(form, 5, 0.01, floor).fitted(ground, np.arange(20, 74), HORIZON)
         assert member.weight.shape == (2, HORIZON, 5)
         np.testing.assert_allclose(member.weight[0], member.weight[1])
-        said.append(member.forecasts(ground, origins, HORIZON) / [1.0, factor])
+        forecasts.append(member.forecasts(ground, origins, HORIZON) / [1.0, factor])
         settings = ForecastSettings.of({"targets": ["y", "z"], "horizon": HORIZON}, "model")
         again = unpacked(RidgeMember, packed(member), settings=settings, room=ROOM, season=SEASON)
         np.testing.assert_array_equal(again.weight, member.weight)
-    np.testing.assert_allclose(*said, rtol=1e-6)
+    np.testing.assert_allclose(*forecasts, rtol=1e-6)
 
 
 def test_windows_without_steps_before_them_are_not_learned_from() -> None:
@@ -297,9 +303,9 @@ def test_windows_without_steps_before_them_are_not_learned_from() -> None:
     form = RidgeForm("none", "last", True, True, 1)
     member = RidgeMember(form, 4, 1e-6, FLOOR).fitted(ground, origins, HORIZON)
     ends = ground.series.bounds[1:] - HORIZON
-    found = member.forecasts(ground, ends, HORIZON)[..., 0]
-    truth = np.stack([own[-HORIZON:] for own in columns], 1)
-    np.testing.assert_allclose(found, truth, rtol=0.01)
+    forecasts = member.forecasts(ground, ends, HORIZON)[..., 0]
+    truth = np.stack([column[-HORIZON:] for column in columns], 1)
+    np.testing.assert_allclose(forecasts, truth, rtol=0.01)
 
 
 def test_blocks_are_counted_by_the_time_that_origins_span() -> None:
@@ -308,7 +314,7 @@ def test_blocks_are_counted_by_the_time_that_origins_span() -> None:
     for steps, few in ((800, True), (8000, False)):
         series = part_of_table({"y": [float(k % 7) for k in range(steps)]}, settings).series
         folds = list(folds_of(series, settings, Mixture((), np.zeros(0), SEASON, ROOM)))
-        assert max(len(own.origins) for own in folds) <= MOST_ORIGINS
+        assert max(len(fold.origins) for fold in folds) <= MOST_ORIGINS
         assert (blocks_of(folds) <= FEW_BLOCKS) == few
 
 
@@ -320,6 +326,6 @@ def test_what_repeats_the_past_counts_only_where_nothing_is_better() -> None:
     for name, values in steady.items():
         series = part_of_table({"y": values.tolist()}, settings).series
         members = chosen(series, settings, SEASON).mixture.members
-        kinds[name] = [own.kind for own in members]
+        kinds[name] = [member.kind for member in members]
     assert "repeated" not in kinds["noise"]
     assert kinds["walk"][0] == "repeated"  # each season exactly as the one before

@@ -20,26 +20,26 @@ FAMILIES = ("mixed", "direct", "linear")
 
 def panel(ids: str = "abc", seed: int = 1) -> dict[str, list[Any]]:
     """Sales of shops by the day, with a season of a week."""
-    found: dict[str, list[Any]] = {"shop": [], "day": [], "sales": [], "place": []}
+    table: dict[str, list[Any]] = {"shop": [], "day": [], "sales": [], "place": []}
     for name in ids:
         rng = np.random.default_rng([seed, ord(name)])
         days = np.arange(LENGTHS[name])
         sales = SIZES[name] * (5 + np.sin(2 * np.pi * days / 7) + rng.normal(0, 0.1, len(days)))
-        found["shop"] += [name] * len(days)
-        found["day"] += [str(np.datetime64("2021-01-01") + day) for day in days.tolist()]
-        found["sales"] += sales.round(4).tolist()
-        found["place"] += ["north" if name == "a" else "south"] * len(days)
-    return found
+        table["shop"] += [name] * len(days)
+        table["day"] += [str(np.datetime64("2021-01-01") + day) for day in days.tolist()]
+        table["sales"] += sales.round(4).tolist()
+        table["place"] += ["north" if name == "a" else "south"] * len(days)
+    return table
 
 
-def model_of(family: str, **given: Any) -> Forecaster:
+def model_of(family: str, **options: Any) -> Forecaster:
     static = [] if family == "linear" else ["place"]
-    own = {"targets": ["sales"], "ids": ["shop"], "time": "day", "static": static}
-    return Forecaster(model={**own, **SMALL, "family": family, **given}, train=QUICK)
+    roles = {"targets": ["sales"], "ids": ["shop"], "time": "day", "static": static}
+    return Forecaster(model={**roles, **SMALL, "family": family, **options}, train=QUICK)
 
 
 def only(table: dict[str, list[Any]], name: str) -> dict[str, list[Any]]:
-    rows = [k for k, own in enumerate(table["shop"]) if own == name]
+    rows = [k for k, shop in enumerate(table["shop"]) if shop == name]
     return {key: [values[k] for k in rows] for key, values in table.items()}
 
 
@@ -62,10 +62,10 @@ def test_series_together_are_series_alone(family: str, tmp_path: Path) -> None:
             assert (value.low, value.high) == pytest.approx((other.low, other.high), rel=1e-4)
     model.save(tmp_path / "model")
     assert Forecaster.load(tmp_path / "model").predict(table) == together
-    found = model.evaluate(table)
-    assert [row.id for row in found.series] == ["a", "b", "c"]
-    assert "3 series" in found.as_text()
-    for size, row in zip(SIZES.values(), found.series, strict=True):
+    evaluation = model.evaluate(table)
+    assert [row.id for row in evaluation.series] == ["a", "b", "c"]
+    assert "3 series" in evaluation.as_text()
+    for size, row in zip(SIZES.values(), evaluation.series, strict=True):
         assert row.mae < size  # each in its own units
     assert model.picture(table).count(">b<") == 1
 
@@ -75,11 +75,11 @@ def test_rows_of_a_panel_may_come_in_any_order(family: str) -> None:
     table = panel()
     order = np.random.default_rng(3).permutation(len(table["day"])).tolist()
     shuffled = {key: [values[k] for k in order] for key, values in table.items()}
-    found = []
-    for own in (table, shuffled):
-        steps = model_of(family).fit(own).predict(own)
-        found.append({(s.ids["shop"], s.time): s.expected["sales"].value for s in steps})
-    assert found[0] == pytest.approx(found[1], rel=1e-3)
+    answers = []
+    for rows in (table, shuffled):
+        steps = model_of(family).fit(rows).predict(rows)
+        answers.append({(s.ids["shop"], s.time): s.expected["sales"].value for s in steps})
+    assert answers[0] == pytest.approx(answers[1], rel=1e-3)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -113,7 +113,7 @@ def test_missing_values_are_no_numbers(family: str) -> None:
     rng = np.random.default_rng(2)
     values = (5 + np.sin(np.arange(90)) + rng.normal(0, 0.1, 90)).round(4).tolist()
     gone = [7, 20, 21, 22, 50, 70, 84]
-    own = {
+    roles = {
         "targets": ["y"],
         "time": "t",
         "look_back": 8,
@@ -121,15 +121,17 @@ def test_missing_values_are_no_numbers(family: str) -> None:
         "hidden_size": 4,
         "segment": 4,
     }
-    settings = {**own, "family": family, "season": 6, "paths": 10}
-    cells = {"t": days, "y": ["" if k in gone else own for k, own in enumerate(values)]}
-    empty = {"t": days, "y": [None if k in gone else own for k, own in enumerate(values)]}
-    rows = {key: [v for k, v in enumerate(own) if k not in gone] for key, own in cells.items()}
+    settings = {**roles, "family": family, "season": 6, "paths": 10}
+    cells = {"t": days, "y": ["" if k in gone else value for k, value in enumerate(values)]}
+    empty = {"t": days, "y": [None if k in gone else value for k, value in enumerate(values)]}
+    rows = {
+        key: [v for k, v in enumerate(column) if k not in gone] for key, column in cells.items()
+    }
     tables = (cells, empty, rows)
-    found = [Forecaster(model=settings, train=QUICK).fit(table) for table in tables]
-    answers = [model.predict(table) for model, table in zip(found, tables, strict=True)]
+    models = [Forecaster(model=settings, train=QUICK).fit(table) for table in tables]
+    answers = [model.predict(table) for model, table in zip(models, tables, strict=True)]
     assert answers[0] == answers[1] == answers[2]
-    scores = [model.evaluate(rows).as_json() for model in found]
+    scores = [model.evaluate(rows).as_json() for model in models]
     assert scores[0] == scores[1] == scores[2]
     assert all(np.isfinite(value["value"]) for value in scores[0]["scores"].values())
 
@@ -138,8 +140,9 @@ def test_weights_are_shares_and_follow_the_errors() -> None:
     rng = np.random.default_rng(1)
     errors = rng.normal(0, 1, (4000, 3)) * [1.0, 1.0, 3.0]
     scores = np.abs(errors).mean(0)
-    found = simplex_weights(errors, scores, 400)
-    assert found.sum() == pytest.approx(1)
-    assert (found >= 0).all()
-    assert found[2] < 0.12
-    np.testing.assert_allclose(found[:2], 0.47, atol=0.06)  # that of two independent errors: halves
+    weights = simplex_weights(errors, scores, 400)
+    assert weights.sum() == pytest.approx(1)
+    assert (weights >= 0).all()
+    assert weights[2] < 0.12
+    # that of two independent errors: halves
+    np.testing.assert_allclose(weights[:2], 0.47, atol=0.06)

@@ -14,13 +14,13 @@ from ensue.tasks.forecast.settings import ForecastSettings
 from ensue.tasks.forecast.tables.reading import part_of_table
 from ensue.tasks.forecast.tables.recipe import leaks
 from ensue.tasks.forecast.task import Forecaster
-from ensue.training import Said
+from ensue.training import Notice
 
 rng = np.random.default_rng(5)
 
 
-def settings_of(**given: Any) -> ForecastSettings:
-    return ForecastSettings.of({"targets": ["y"], "look_back": 4, "horizon": 2, **given}, "model")
+def settings_of(**options: Any) -> ForecastSettings:
+    return ForecastSettings.of({"targets": ["y"], "look_back": 4, "horizon": 2, **options}, "model")
 
 
 def numbers_of(count: int) -> list[float]:
@@ -43,22 +43,22 @@ def numbers_of(count: int) -> list[float]:
     ],
 )
 def test_times_go_on_as_they_are_spaced(times: list[str], following: list[str]) -> None:
-    own = settings_of(time="t")
-    series = part_of_table({"t": times, "y": numbers_of(len(times))}, own).series
+    settings = settings_of(time="t")
+    series = part_of_table({"t": times, "y": numbers_of(len(times))}, settings).series
     assert series.times_after(0, len(following)) == following
     assert series.lengthened(len(following)).times == (*times, *following)
 
 
 def test_steps_without_times_are_counted() -> None:
-    own = settings_of()
-    series = part_of_table({"y": numbers_of(3)}, own).series
+    settings = settings_of()
+    series = part_of_table({"y": numbers_of(3)}, settings).series
     assert series.times_after(0, 2) == ["+1", "+2"]
 
 
 def test_neighbours_on_the_calendar_are_near_on_the_circle() -> None:
     days = [ISO.read(f"2021-{month:02}-15") for month in range(1, 13)]
-    found = calendar(days, ["month"])
-    steps = np.linalg.norm(np.roll(found, -1, 0) - found, axis=1)
+    positions = calendar(days, ["month"])
+    steps = np.linalg.norm(np.roll(positions, -1, 0) - positions, axis=1)
     np.testing.assert_allclose(steps, steps[0])  # December to January as all others
     week = calendar([ISO.read(f"2021-03-{d:02}") for d in (1, 8, 9)], ["weekday"])
     np.testing.assert_allclose(week[0], week[1])
@@ -70,9 +70,9 @@ def test_neighbours_on_the_calendar_are_near_on_the_circle() -> None:
 # --- faults --------------------------------------------------------------------------------
 
 
-def fit(columns: dict[str, list[Any]], **given: Any) -> Forecaster:
-    own = {"targets": ["y"], "look_back": 4, "horizon": 2, "family": "linear", **given}
-    return Forecaster(model=own).fit(columns)
+def fit(columns: dict[str, list[Any]], **options: Any) -> Forecaster:
+    settings = {"targets": ["y"], "look_back": 4, "horizon": 2, "family": "linear", **options}
+    return Forecaster(model=settings).fit(columns)
 
 
 DAYS = [f"2020-01-{day:02}" for day in range(1, 31)]
@@ -157,9 +157,9 @@ FAULTS: dict[str, tuple[dict[str, list[Any]], dict[str, Any], str]] = {
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_series_that_cannot_be_learned_from_says_why(name: str) -> None:
     columns, settings, message = FAULTS[name]
-    with pytest.raises(DataError) as told:
+    with pytest.raises(DataError) as error:
         fit(columns, **settings)
-    assert str(told.value) == message
+    assert str(error.value) == message
 
 
 WRONG_SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
@@ -196,22 +196,22 @@ WRONG_SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("name", WRONG_SETTINGS)
 def test_settings_that_do_not_fit_together_say_why(name: str) -> None:
-    given, message = WRONG_SETTINGS[name]
-    with pytest.raises(ConfigError) as told:
-        fit({"y": numbers_of(30)}, **given)
-    assert str(told.value) == message
+    settings, message = WRONG_SETTINGS[name]
+    with pytest.raises(ConfigError) as error:
+        fit({"y": numbers_of(30)}, **settings)
+    assert str(error.value) == message
 
 
 def test_what_is_asked_of_a_model_that_cannot_do_it() -> None:
     columns = {"y": numbers_of(40), "k": numbers_of(40)}
-    told: list[tuple[type[EnsueError], str, Any]] = []
+    cases: list[tuple[type[EnsueError], str, Any]] = []
     plain = fit(columns, season=1)
     driven = Forecaster(
         model={"targets": ["y"], "known": ["k"], "look_back": 4, "horizon": 2, "hidden_size": 4},
         train={"epochs": 1, "most_updates": 1},
     ).fit(columns)
     short = {"y": numbers_of(3)}
-    told += [
+    cases += [
         (
             OptionError,
             "model.targets: expected the columns to forecast, got none",
@@ -251,7 +251,7 @@ def test_what_is_asked_of_a_model_that_cannot_do_it() -> None:
         ),
         (
             OptionError,
-            "find-rate: model.family = linear is solved and has no learning rate",
+            "find-rate: model.family = linear is fitted in closed form and has no learning rate",
             lambda: plain.find_rate(part_of_table(columns, plain.settings)),
         ),
         (
@@ -260,16 +260,16 @@ def test_what_is_asked_of_a_model_that_cannot_do_it() -> None:
             lambda: plain.predict([1.0, 2.0]),
         ),
     ]
-    for kind, message, asked in told:
+    for kind, message, ask in cases:
         with pytest.raises(kind) as error:
-            asked()
+            ask()
         assert str(error.value) == message
 
 
 def test_only_metrics_of_forecasts_are_watched() -> None:
-    with pytest.raises(OptionError) as told:
+    with pytest.raises(OptionError) as error:
         Forecaster(train={"watch": "bleu"})
-    assert str(told.value) == "train.watch: expected one of cost, mae, error, got 'bleu'"
+    assert str(error.value) == "train.watch: expected one of cost, mae, error, got 'bleu'"
     assert Forecaster(train={"watch": "mae"}).train.watch == "mae"
 
 
@@ -278,38 +278,40 @@ def test_only_metrics_of_forecasts_are_watched() -> None:
 
 @pytest.mark.parametrize("split", [[0.5, 0.25, 0.25], [20, 10, 10], [10, 10, 5]])
 def test_parts_follow_one_another_in_time(split: list[float]) -> None:
-    own = settings_of(split=split)
-    parts = divided(part_of_table({"y": list(range(40))}, own), own)
-    found = {name: part.values[part.begin :, 0] for name, part in parts.items()}
-    train, held = len(found["train"]), len(found["validation"])
-    first = [round(40 * own) if sum(split) == 1 else own for own in split]
-    assert [train, held, len(found["test"])] == first
+    settings = settings_of(split=split)
+    parts = divided(part_of_table({"y": list(range(40))}, settings), settings)
+    values = {name: part.values[part.begin :, 0] for name, part in parts.items()}
+    train, validation = len(values["train"]), len(values["validation"])
+    first = [round(40 * share) if sum(split) == 1 else share for share in split]
+    assert [train, validation, len(values["test"])] == first
     assert [len(part) for part in parts.values()] == first
-    np.testing.assert_array_equal(found["train"], np.arange(train))
-    np.testing.assert_array_equal(found["validation"], np.arange(train, train + held))
-    np.testing.assert_array_equal(found["test"], np.arange(train + held, train + held + first[2]))
+    np.testing.assert_array_equal(values["train"], np.arange(train))
+    np.testing.assert_array_equal(values["validation"], np.arange(train, train + validation))
+    np.testing.assert_array_equal(
+        values["test"], np.arange(train + validation, train + validation + first[2])
+    )
     for part in parts.values():  # the steps before a part are its history
         np.testing.assert_array_equal(part.values[:, 0], np.arange(len(part.values)))
         assert part.names[0] == f"row:{part.begin + 1}"
 
 
 def test_a_part_given_after_another_reads_it_as_its_history() -> None:
-    own = settings_of(time="t")
+    settings = settings_of(time="t")
     days = [f"2020-01-{day:02}" for day in range(1, 13)]
     table = {"t": days, "y": list(range(12))}
     before, after = ({k: v[a:b] for k, v in table.items()} for a, b in ((0, 8), (8, 12)))
-    model = Forecaster(model=own)
+    model = Forecaster(model=settings)
     train = model.reader.labelled(before)
-    held = model.reader.labelled(after, {}, train)
-    assert (len(train), train.begin, len(held), held.begin) == (8, 0, 4, 8)
-    np.testing.assert_array_equal(held.values[:, 0], np.arange(12))
-    assert held.series.times == tuple(days)
-    assert [held.names[k] for k in range(4)] == ["row:1", "row:2", "row:3", "row:4"]
-    again = following(train, held)  # history is not read twice
-    np.testing.assert_array_equal(again.values, held.values)
-    taken = held.take(np.arange(1, 3))
-    assert (len(taken), taken.begin, taken.names[0]) == (2, 9, "row:2")
-    np.testing.assert_array_equal(taken.values[:, 0], np.arange(11))
+    validation = model.reader.labelled(after, {}, train)
+    assert (len(train), train.begin, len(validation), validation.begin) == (8, 0, 4, 8)
+    np.testing.assert_array_equal(validation.values[:, 0], np.arange(12))
+    assert validation.series.times == tuple(days)
+    assert [validation.names[k] for k in range(4)] == ["row:1", "row:2", "row:3", "row:4"]
+    again = following(train, validation)  # history is not read twice
+    np.testing.assert_array_equal(again.values, validation.values)
+    rows_taken = validation.take(np.arange(1, 3))
+    assert (len(rows_taken), rows_taken.begin, rows_taken.names[0]) == (2, 9, "row:2")
+    np.testing.assert_array_equal(rows_taken.values[:, 0], np.arange(11))
 
 
 def test_a_validation_part_without_history_gives_up_its_first_steps() -> None:
@@ -317,23 +319,26 @@ def test_a_validation_part_without_history_gives_up_its_first_steps() -> None:
     model = Forecaster(
         model={"targets": ["y"], "look_back": 4, "horizon": 2, "family": "linear", "season": 1}
     )
-    train, alone = (part_of_table({"y": own}, model.settings) for own in (values[:30], values[30:]))
+    train, alone = (
+        part_of_table({"y": values_of_part}, model.settings)
+        for values_of_part in (values[:30], values[30:])
+    )
     (outcome,) = model.fit_parts(train, alone)
     assert outcome.scores is not None
-    with pytest.raises(DataError) as told:
+    with pytest.raises(DataError) as error:
         model.fit_parts(train, alone.until(5))
-    assert str(told.value) == (
+    assert str(error.value) == (
         "the validation part: expected at least 6 steps, 4 to begin with and a horizon, got 5; "
         "give more rows, or set a smaller model.horizon"
     )
 
 
 def test_a_split_that_does_not_fit_is_told() -> None:
-    own = settings_of(split=[20, 10, 10])
-    part = part_of_table({"y": numbers_of(30)}, own)
-    with pytest.raises(DataError) as told:
-        divided(part, own)
-    assert str(told.value) == "row:30: model.split names 40 steps, and the series has 30"
+    settings = settings_of(split=[20, 10, 10])
+    part = part_of_table({"y": numbers_of(30)}, settings)
+    with pytest.raises(DataError) as error:
+        divided(part, settings)
+    assert str(error.value) == "row:30: model.split names 40 steps, and the series has 30"
 
 
 # --- leakage -------------------------------------------------------------------------------
@@ -348,19 +353,19 @@ def test_a_covariate_that_gives_the_target_away_is_told() -> None:
         "honest": numbers_of(60),
         "before": np.roll(y, 1).tolist(),
     }
-    own = settings_of(family="direct", known=["same", "honest"], covariates=["next", "before"])
-    series = part_of_table(columns, own).series
-    found = leaks(series.until(50), own)
-    assert found == [
+    settings = settings_of(family="direct", known=["same", "honest"], covariates=["next", "before"])
+    series = part_of_table(columns, settings).series
+    warnings = leaks(series.until(50), settings)
+    assert warnings == [
         "same is declared known ahead, and is nearly the target y itself (at the same step): the "
         "forecasts will be too good. Leave it out, unless you really know it before",
-        "next has y 1 step before it happens: a column that was shifted? Leave it out",
+        "next has y 1 step before it happens: is it a shifted copy? Leave it out",
     ]
     # what comes after the training part is not looked at, for it is not known yet
-    assert leaks(series.until(2), own) == []
+    assert leaks(series.until(2), settings) == []
     heard: list[object] = []
-    Forecaster(model=own, train={"epochs": 1, "most_updates": 1}).fit(
+    Forecaster(model=settings, train={"epochs": 1, "most_updates": 1}).fit(
         columns, watchers=[heard.append]
     )
-    told = [row.text for row in heard if isinstance(row, Said)]
-    assert told == [*found, "fitting shares and intervals on the validation part"]
+    messages = [row.text for row in heard if isinstance(row, Notice)]
+    assert messages == [*warnings, "fitting shares and intervals on the validation part"]

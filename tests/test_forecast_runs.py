@@ -17,23 +17,23 @@ LINEAR = ["--set", "model.family=linear", "--set", "model.look_back=13"]
 SPLIT = ["--set", "model.split=[96, 24, 24]"]
 
 
-class Said(NamedTuple):
+class Notice(NamedTuple):
     exit_code: int
     stdout: str
     stderr: str
 
 
-Ensue = Callable[..., Said]
+Ensue = Callable[..., Notice]
 
 
 @pytest.fixture
 def ensue(capsys: pytest.CaptureFixture[str]) -> Ensue:
     """Runs a command."""
 
-    def run(*arguments: str | Path) -> Said:
+    def run(*arguments: str | Path) -> Notice:
         with pytest.raises(SystemExit) as ending:
-            cli.main([str(own) for own in arguments])
-        return Said(int(ending.value.code or 0), *capsys.readouterr())
+            cli.main([str(argument) for argument in arguments])
+        return Notice(int(ending.value.code or 0), *capsys.readouterr())
 
     return run
 
@@ -58,19 +58,23 @@ def test_from_a_file_to_a_forecast(ensue: Ensue, passengers: Path, tmp_path: Pat
         in trained.stderr
     )
     assert "96 rows to train on, 24 to validate on" in trained.stderr
-    found = json.loads(ensue("evaluate", run, "--json").stdout)
-    assert found["rows"] == 24 - 6 + 1  # every origin whose steps ahead are all of the test part
-    assert found["opened"] == 1
-    assert found["scores"]["mae"]["value"] < found["baselines"]["seasonal naive"]
-    assert len(found["ahead"]) == 6
+    evaluation = json.loads(ensue("evaluate", run, "--json").stdout)
+    # every origin whose steps ahead are all of the test part
+    assert evaluation["rows"] == 24 - 6 + 1
+    assert evaluation["opened"] == 1
+    assert evaluation["scores"]["mae"]["value"] < evaluation["baselines"]["seasonal naive"]
+    assert len(evaluation["ahead"]) == 6
     validated = json.loads(ensue("evaluate", run, "--validation", "--json").stdout)
     assert validated["rows"] == 24 - 6 + 1
     lines = ensue("predict", run).stdout.splitlines()
     assert [line.split("\t")[0] for line in lines] == [f"1961-0{k}" for k in range(1, 7)]
     answers = [json.loads(line) for line in ensue("predict", run, "--json").stdout.splitlines()]
-    own = answers[0]["expected"]["passengers"]
-    assert own["low"] < own["value"] < own["high"]
-    assert lines[0] == f"1961-01\t{own['value']:.6g}\t{own['low']:.6g}\t{own['high']:.6g}"
+    interval = answers[0]["expected"]["passengers"]
+    assert interval["low"] < interval["value"] < interval["high"]
+    assert (
+        lines[0]
+        == f"1961-01\t{interval['value']:.6g}\t{interval['low']:.6g}\t{interval['high']:.6g}"
+    )
 
 
 def test_a_shorter_file_is_forecast_from_its_own_end(
@@ -107,8 +111,8 @@ def test_what_is_known_ahead_comes_from_a_file(ensue: Ensue, tmp_path: Path) -> 
     options = ["--target", "value", "--known", "drive", "--horizon", "2", "--run", run]
     small = ["--set", "model.hidden_size=4", "--set", "train.most_updates=2"]
     assert ensue("train", path, *options, *small).exit_code == 0
-    asked = ensue("predict", run, "--future", future)
-    assert [line.split("\t")[0] for line in asked.stdout.splitlines()] == ["+1", "+2"]
+    forecast = ensue("predict", run, "--future", future)
+    assert [line.split("\t")[0] for line in forecast.stdout.splitlines()] == ["+1", "+2"]
     without = ensue("predict", run)
     assert without.exit_code == 2
     assert "expected drive of the next 2 steps" in without.stderr
@@ -132,7 +136,7 @@ def test_options_of_reading_count_for_every_command(
     assert drawn[0].read_text("utf-8") == drawn[1].read_text("utf-8")
     plain = ensue("evaluate", run, "--test", passengers, "--json", "--picture", drawn[0])
     other = ensue("evaluate", run, "--test", odd, *reading, "--json", "--picture", drawn[1])
-    scores = [json.loads(said.stdout)["scores"] for said in (plain, other)]
+    scores = [json.loads(process.stdout)["scores"] for process in (plain, other)]
     assert scores[0] == scores[1]
     assert drawn[0].read_text("utf-8") == drawn[1].read_text("utf-8")
     assert "actual" in drawn[0].read_text("utf-8")
@@ -147,8 +151,8 @@ def test_what_is_known_ahead_is_read_as_the_series_is(ensue: Ensue, tmp_path: Pa
     options = ["--target", "value", "--known", "drive", "--horizon", "2", "--run", run]
     small = ["--set", "model.hidden_size=4", "--set", "train.most_updates=2"]
     assert ensue("train", path, "--delimiter", ";", *options, *small).exit_code == 0
-    found = ensue("predict", run, "--future", future, "--encoding", "latin-1")
-    assert [line.split("\t")[0] for line in found.stdout.splitlines()] == ["+1", "+2"]
+    process = ensue("predict", run, "--future", future, "--encoding", "latin-1")
+    assert [line.split("\t")[0] for line in process.stdout.splitlines()] == ["+1", "+2"]
 
 
 def test_a_drawn_evaluation_reads_and_loads_once(
@@ -162,9 +166,9 @@ def test_a_drawn_evaluation_reads_and_loads_once(
     def counted(module: Any, name: str) -> None:
         plain = getattr(module, name)
 
-        def call(*given: Any, **more: Any) -> Any:
+        def call(*arguments: Any, **more: Any) -> Any:
             heard.append(name)
-            return plain(*given, **more)
+            return plain(*arguments, **more)
 
         monkeypatch.setattr(module, name, call)
 
@@ -178,9 +182,9 @@ def test_only_metrics_of_forecasts_can_be_watched(
     ensue: Ensue, passengers: Path, tmp_path: Path
 ) -> None:
     watch = ["--set", "train.watch=bleu"]
-    found = ensue("train", passengers, "--horizon", "6", "--run", tmp_path / "run", *watch)
-    assert found.exit_code == 2
-    assert "train.watch: expected one of cost, mae, error, got 'bleu'" in found.stderr
+    process = ensue("train", passengers, "--horizon", "6", "--run", tmp_path / "run", *watch)
+    assert process.exit_code == 2
+    assert "train.watch: expected one of cost, mae, error, got 'bleu'" in process.stderr
 
 
 @pytest.mark.parametrize(
@@ -197,9 +201,9 @@ def test_mistakes_are_told(
 ) -> None:
     path = tmp_path / "series.csv"
     path.write_text(text, "utf-8")
-    found = ensue("train", path, "--task", "forecast", "--run", tmp_path / "run", *options)
-    assert found.exit_code == 2
-    assert message in found.stderr
+    process = ensue("train", path, "--task", "forecast", "--run", tmp_path / "run", *options)
+    assert process.exit_code == 2
+    assert message in process.stderr
 
 
 def test_a_run_that_does_not_forecast_has_no_future(ensue: Ensue, tmp_path: Path) -> None:
@@ -208,9 +212,9 @@ def test_a_run_that_does_not_forecast_has_no_future(ensue: Ensue, tmp_path: Path
     path.write_text("\n".join(["text,label", *rows]) + "\n", "utf-8")
     quick = ["--set", "train.most_updates=1", "--set", "model.encoder=plain"]
     assert ensue("train", path, "--label", "label", "--run", run, *quick).exit_code == 0
-    found = ensue("predict", run, path, "--picture", tmp_path / "x.svg")
-    assert found.exit_code == 2
-    assert "--picture: a run to classify has no picture" in found.stderr
-    found = ensue("predict", run, path, "--future", path)
-    assert found.exit_code == 2
-    assert "--future: expected a run to forecast, got one to classify" in found.stderr
+    process = ensue("predict", run, path, "--picture", tmp_path / "x.svg")
+    assert process.exit_code == 2
+    assert "--picture: a run to classify has no picture" in process.stderr
+    process = ensue("predict", run, path, "--future", path)
+    assert process.exit_code == 2
+    assert "--future: expected a run to forecast, got one to classify" in process.stderr

@@ -55,8 +55,8 @@ def test_control_characters_are_written_out() -> None:
     assert printable(BROKEN) == (r"a\x1b[2J\x07\x9b31m\u202eb\u2066c\u2028d\x7f\ufeff\te\nf\rg")
     assert printable_lines("a\tb\n\x1b") == "a\tb\n\\x1b"
     every = "".join(map(chr, range(0x110000)))
-    for shown in (printable_lines(every), escape(every), as_json_text(every)):
-        assert not DRIVING.search(shown)
+    for text in (printable_lines(every), escape(every), as_json_text(every)):
+        assert not DRIVING.search(text)
 
 
 @pytest.mark.parametrize(
@@ -94,14 +94,14 @@ ANSWERS: list[tuple[Answer, int]] = [
 
 
 def test_every_kind_of_answer_is_in_the_table() -> None:
-    own = {kind for kind in kinds_of(Answer) if kind.__module__.startswith("ensue.")}
-    assert own == {type(answer) for answer, _ in ANSWERS}
+    kinds = {kind for kind in kinds_of(Answer) if kind.__module__.startswith("ensue.")}
+    assert kinds == {type(answer) for answer, _ in ANSWERS}
 
 
 def kinds_of(kind: type[Answer]) -> set[type[Answer]]:
     """The classes of answers, without those that only others are kinds of."""
     below = kind.__subclasses__() if isabstract(kind) else []
-    return {own for part in below for own in kinds_of(part)} or {kind}
+    return {kind for part in below for kind in kinds_of(part)} or {kind}
 
 
 @pytest.mark.parametrize(("answer", "columns"), ANSWERS)
@@ -129,25 +129,27 @@ def evaluation_of(text: str) -> Evaluation:
     )
 
 
-def as_pairs(found: Evaluation) -> Evaluation:
-    return PairEvaluation(**vars(found), buckets=[Bucket(found.worst[0].text, 1, 0.5)])
+def as_pairs(evaluation: Evaluation) -> Evaluation:
+    return PairEvaluation(**vars(evaluation), buckets=[Bucket(evaluation.worst[0].text, 1, 0.5)])
 
 
-def as_forecasts(found: Evaluation) -> Evaluation:
-    return ForecastEvaluation(**vars(found), ahead=[Ahead(1, 0.5, 0.5, 0.9)])
+def as_forecasts(evaluation: Evaluation) -> Evaluation:
+    return ForecastEvaluation(**vars(evaluation), ahead=[Ahead(1, 0.5, 0.5, 0.9)])
 
 
-def as_surprises(found: Evaluation) -> Evaluation:
-    return replace(found, worst=[own._replace(predicted="") for own in found.worst])
+def as_surprises(evaluation: Evaluation) -> Evaluation:
+    return replace(evaluation, worst=[row._replace(predicted="") for row in evaluation.worst])
 
 
-@pytest.mark.parametrize("kind", [lambda own: own, as_pairs, as_forecasts, as_surprises])
+@pytest.mark.parametrize(
+    "kind", [lambda evaluation: evaluation, as_pairs, as_forecasts, as_surprises]
+)
 def test_an_evaluation_shows_foreign_text_on_as_many_lines_as_any(
     kind: Callable[[Evaluation], Evaluation],
 ) -> None:
-    shown, plain = kind(evaluation_of(BROKEN)).as_text(), kind(evaluation_of("a")).as_text()
-    assert not DRIVING.search(shown)
-    assert shown.count("\n") == plain.count("\n")
+    broken, plain = kind(evaluation_of(BROKEN)).as_text(), kind(evaluation_of("a")).as_text()
+    assert not DRIVING.search(broken)
+    assert broken.count("\n") == plain.count("\n")
     assert not DRIVING.search(kind(evaluation_of(BROKEN)).as_html())
 
 
@@ -185,15 +187,15 @@ def test_foreign_text_through_every_verb_of_a_run(run: Ensue, tmp_path: Path) ->
         "unknown": (FOREIGN,),
         "option": ("train", f"--{FOREIGN}"),
     }
-    said = {name: run(*arguments) for name, arguments in commands.items()}
-    for name, (code, out, err) in said.items():
+    outcomes = {name: run(*arguments) for name, arguments in commands.items()}
+    for name, (code, out, err) in outcomes.items():
         assert code == (2 if name in ("no column", "missing", "unknown", "option") else 0), name
         assert not DRIVING.search(out), name
         assert not DRIVING.search(err), name
-    lines = said["predict"][1].splitlines()
+    lines = outcomes["predict"][1].splitlines()
     assert [len(line.split("\t")) for line in lines] == [3] * len(rows)
-    answers = [json.loads(line) for line in said["predict --json"][1].splitlines()]
-    assert {own["label"] for own in answers} <= {*labels}
+    answers = [json.loads(line) for line in outcomes["predict --json"][1].splitlines()]
+    assert {answer["label"] for answer in answers} <= {*labels}
     card = (tmp_path / folder / "card.md").read_text("utf-8")
     assert not DRIVING.search(card)
     assert "<i>" not in re.sub(r"\\<", "", card)
@@ -217,10 +219,10 @@ def test_foreign_tokens_of_a_language_model(run: Ensue, tmp_path: Path) -> None:
     "text", ["x" * 200_000, "x\n" * 100_000, "\x1b" * 200_000, "y\n" + "x" * 99_999]
 )
 def test_a_message_is_about_a_screen(text: str) -> None:
-    told = str(DataError(text))
-    assert len(told) < 7000
-    assert told.count("\n") <= 41
-    assert told[0] == printable(text)[0]
+    message = str(DataError(text))
+    assert len(message) < 7000
+    assert message.count("\n") <= 41
+    assert message[0] == printable(text)[0]
 
 
 def test_cells_of_tables_are_printable() -> None:

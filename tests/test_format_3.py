@@ -82,7 +82,7 @@ def allowed(run: Path) -> list[str]:
     """Another torch than the one a run began with has to be allowed."""
     manifests = [json.loads(path.read_text("utf-8")) for path in run.rglob("step-*/manifest.json")]
     assert manifests
-    other = any(own["torch"] != torch.__version__ for own in manifests)
+    other = any(manifest["torch"] != torch.__version__ for manifest in manifests)
     return ["--allow", "torch"] if other else []
 
 
@@ -93,19 +93,19 @@ def test_every_task_has_a_case() -> None:
 
 def test_answers_are_the_same(folder: Path, ensue: Ensue) -> None:
     case = case_of(folder)
-    found = printed(ensue, "predict", "run", *case["predict"], "--json")
+    output = printed(ensue, "predict", "run", *case["predict"], "--json")
     assert case["answers"]
-    answers = [json.loads(line) for line in found.splitlines()]
+    answers = [json.loads(line) for line in output.splitlines()]
     assert list(differences(case["answers"], answers, ANSWERED)) == []
 
 
 def test_scores_are_the_same(folder: Path, ensue: Ensue) -> None:
     case = case_of(folder)
-    kept = Run("run").evaluation()
-    assert kept is not None
-    assert list(differences(case["scores"], kept.as_json()["scores"], 0.0)) == []
-    found = json.loads(printed(ensue, "evaluate", "run", "--json"))
-    assert list(differences(case["scores"], found["scores"], ANSWERED)) == []
+    stored = Run("run").evaluation()
+    assert stored is not None
+    assert list(differences(case["scores"], stored.as_json()["scores"], 0.0)) == []
+    evaluation = json.loads(printed(ensue, "evaluate", "run", "--json"))
+    assert list(differences(case["scores"], evaluation["scores"], ANSWERED)) == []
     assert "run" in printed(ensue, "runs")
 
 

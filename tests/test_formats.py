@@ -37,7 +37,9 @@ def reformatted(place: Path, number: Any, version: str) -> None:
     """Makes a folder with a manifest one of another version; its digests are right."""
     files = {path.name: path.read_bytes() for path in place.iterdir() if path.name != MANIFEST}
     facts = json.loads((place / MANIFEST).read_bytes())
-    recorded = {key: own for key, own in facts.items() if key not in ("files", "sha256", "ensue")}
+    recorded = {
+        key: entry for key, entry in facts.items() if key not in ("files", "sha256", "ensue")
+    }
     if "model.json" in files:
         model = json.loads(files["model.json"])
         files["model.json"] = canonical({**model, "format": number, "ensue": version})
@@ -74,7 +76,7 @@ def content(folder: Path) -> dict[str, bytes | None]:
     }
 
 
-def told(version: str, number: int, name: str = "old run", command: str = NEXT) -> str:
+def message_of(version: str, number: int, name: str = "old run", command: str = NEXT) -> str:
     return (
         f"{name}: Ensue {version} wrote this, in format {number}; this version reads format "
         f"{FORMAT}. Nothing was changed.\n"
@@ -138,7 +140,7 @@ def test_every_verb_refuses_a_run_of_an_older_version(
     before = content(folder)
     code, out, err = ensue(*VERBS[verb])
     assert (code, out) == (2, "")
-    message = told(version, WROTE[version][0])
+    message = message_of(version, WROTE[version][0])
     assert f"RunError: {message}\n" in without_settings(err).replace(
         f"{folder}/", ""
     )  # a base is named in full
@@ -152,10 +154,10 @@ def test_a_list_of_runs_names_the_older_one_in_a_line(
     shutil.copytree(folder / "old run", folder / "other")
     written_by(version, folder / "old run")
     before = content(folder)
-    line = told(version, WROTE[version][0]).partition("\n")[0]
-    found = list_runs(folder)
-    assert [own.name for own in found.runs] == ["other"]
-    assert found.broken == [f"{folder}/{line}"]
+    line = message_of(version, WROTE[version][0]).partition("\n")[0]
+    runs = list_runs(folder)
+    assert [run.name for run in runs.runs] == ["other"]
+    assert runs.broken == [f"{folder}/{line}"]
     code, out, err = ensue("runs")
     assert (code, "other" in out) == (0, True)
     assert line in err
@@ -185,7 +187,7 @@ def test_python_refuses_a_run_of_an_older_version(
     before = content(folder)
     with pytest.raises(RunError) as caught:
         PYTHON[call]()
-    assert without_settings(caught.value) == told(version, WROTE[version][0])
+    assert without_settings(caught.value) == message_of(version, WROTE[version][0])
     assert content(folder) == before
 
 
@@ -205,7 +207,7 @@ def test_a_stopped_run_of_an_older_version_is_not_begun_anew(
         before = content(tmp_path)
         for words in (["train", "--run", "stopped"], ["predict", "stopped", "--best-so-far"]):
             code, _, err = ensue(*words)
-            message = told(version, number, "stopped", command)
+            message = message_of(version, number, "stopped", command)
             assert (code, without_settings(err)) == (2, f"RunError: {message}\n")
         assert content(tmp_path) == before
     step = max(run.glob("checkpoints/step-*"))
@@ -221,7 +223,7 @@ def test_a_model_that_was_saved_alone_names_its_task(folder: Path, ensue: Ensue)
     with pytest.raises(RunError) as caught:
         load("a model")
     command = "ensue train FILES --task classify --run 'a model-2'"
-    assert str(caught.value) == told("0.2.0", 2, "a model", command)
+    assert str(caught.value) == message_of("0.2.0", 2, "a model", command)
     assert content(folder) == before
 
 
@@ -237,7 +239,7 @@ def test_rows_in_memory_are_not_written_beside_an_older_selection(
     with pytest.raises(RunError) as caught:
         select([("a", "x"), ("b", "y")] * 9, folder="chosen", task="classify")
     command = NEXT.replace("train data", "select chosen/data").replace("'old run-2'", "chosen-2")
-    message = told("0.2.0", 1, "chosen", command)  # as the trials have recorded
+    message = message_of("0.2.0", 1, "chosen", command)  # as the trials have recorded
     assert str(caught.value) == message + settings_line("chosen/trial-000/config.toml")
     assert content(folder) == before
 
@@ -251,14 +253,14 @@ def test_the_command_trains_the_same_with_the_same_settings(
         ensue = commands_in(tmp_path / name, capsys, monkeypatch)
         written_by("0.2.0", Path("run"))
         words = ensue("predict", "run")[2].split("this version: ")[1].partition("\n")[0]
-        _, *given = shlex.split(words)
-        assert given[-2:] == ["--run", "run-2"]
-        code, out, err = ensue(*given, "--dry-run")
+        _, *words_advised = shlex.split(words)
+        assert words_advised[-2:] == ["--run", "run-2"]
+        code, out, err = ensue(*words_advised, "--dry-run")
         assert code == 0, err
         was, now = tomllib.loads(Path("run/config.toml").read_text()), tomllib.loads(out)
         paths = ("train", "validation", "test")
         for part in paths:
-            names = [[Path(own).name for own in each["data"].pop(part)] for each in (was, now)]
+            names = [[Path(path).name for path in each["data"].pop(part)] for each in (was, now)]
             assert names[0] == names[1]
         assert {**now, "model": None} == {**was, "model": None}
         for key, value in was["model"].items():
@@ -276,7 +278,10 @@ def test_settings_that_are_gone_and_files_to_run_are_named_alone(
     lines = ["members = 3", f"task = {json.dumps(tables.pop('task'))}"]
     for name, table in {**tables, "model": model, "base": {"path": ["lm"]}}.items():
         if isinstance(table, dict):
-            lines += [f"[{name}]", *(f"{key} = {json.dumps(own)}" for key, own in table.items())]
+            lines += [
+                f"[{name}]",
+                *(f"{key} = {json.dumps(entry)}" for key, entry in table.items()),
+            ]
     written_by("0.2.0", folder / "old run")
     config.write_text("\n".join(lines))
     _, _, err = ensue("predict", "old run", "input.csv")
@@ -298,9 +303,9 @@ def test_the_commit_of_a_version_is_one_of_it(version: str) -> None:
 
 def test_the_model_of_a_run_is_loaded_by_its_own_folder_too(folder: Path) -> None:
     """It has a copy of config.toml, and was taken for a run."""
-    asked = ["a fine cat", "a grim dog"]
+    texts = ["a fine cat", "a grim dog"]
     alone = load(folder / "old run" / "model")
-    assert alone.predict(asked) == load(folder / "old run").predict(asked)
+    assert alone.predict(texts) == load(folder / "old run").predict(texts)
 
 
 # --- single files, other numbers ---------------------------------------------------------------

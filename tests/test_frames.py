@@ -35,7 +35,7 @@ from ensue.data.frames.frame import Frame, plain_values, values_like
 from ensue.data.pictures.images import write_image
 from ensue.data.tasks.shapes import shapes
 from ensue.errors import DataError, EnsueError, OptionError
-from ensue.training import Said
+from ensue.training import Notice
 
 SMALL = {"hidden_size": 4, "embedding_size": 4}
 FAST = {"epochs": 1, "rate": 0.02}
@@ -52,9 +52,9 @@ every_library = pytest.mark.parametrize("library", LIBRARIES)
 
 
 def columns_of(frame: Any) -> Columns:
-    found = Frame.of(frame)
-    assert found is not None
-    return {name: found.column(name) for name in found.names}
+    table = Frame.of(frame)
+    assert table is not None
+    return {name: table.column(name) for name in table.names}
 
 
 def texts(count: int) -> list[str]:
@@ -63,12 +63,12 @@ def texts(count: int) -> list[str]:
 
 
 def reviews(count: int = 30) -> Columns:
-    found = texts(count)
+    reviews_written = texts(count)
     return {
         "id": [f"r{k}" for k in range(count)],
-        "review": found,
-        "stars": [1 if "dull" in text else 5 for text in found],
-        "points": [0.5 + len(text) for text in found],
+        "review": reviews_written,
+        "stars": [1 if "dull" in text else 5 for text in reviews_written],
+        "points": [0.5 + len(text) for text in reviews_written],
     }
 
 
@@ -78,7 +78,7 @@ def houses(count: int = 30) -> Columns:
     return {
         "area": area,
         "town": [draw.choice(["Delft", "Gouda"]) for _ in area],
-        "price": [3 * own + draw.random() for own in area],
+        "price": [3 * size + draw.random() for size in area],
     }
 
 
@@ -115,12 +115,12 @@ def test_a_class_for_each_row(library: str) -> None:
     model = classifier().fit(frame, text="review", label="stars")
     pairs = list(zip(data["review"], data["stars"], strict=True))
     answers = classifier().fit(pairs).predict(data["review"])
-    found = model.predict(frame)
-    assert type(found) is type(frame)
-    assert columns_of(found) == {
+    predictions = model.predict(frame)
+    assert type(predictions) is type(frame)
+    assert columns_of(predictions) == {
         **data,
-        "label": [int(own.label) for own in answers],
-        "probability": [own.probabilities[own.label] for own in answers],
+        "label": [int(answer.label) for answer in answers],
+        "probability": [answer.probabilities[answer.label] for answer in answers],
     }
     assert model.evaluate(frame).scores == model.evaluate(pairs).scores
 
@@ -134,12 +134,12 @@ def test_a_label_for_each_token(library: str) -> None:
     answers = (
         Labeller(model=SMALL, train=FAST).fit(list(zip(tokens, tags, strict=True))).predict(tokens)
     )
-    found = columns_of(model.predict(frame))
-    assert found == {
+    columns = columns_of(model.predict(frame))
+    assert columns == {
         "tokens": tokens,
         "tags": tags,
-        "labels": [list(own.labels) for own in answers],
-        "probabilities": [list(own.probabilities) for own in answers],
+        "labels": [list(answer.labels) for answer in answers],
+        "probabilities": [list(answer.probabilities) for answer in answers],
     }, "tokens that came as tokens do not come twice"
     assert columns_of(model.predict(frame_of_texts := LIBRARIES[library]({"tokens": texts(9)})))[
         "predicted_tokens"
@@ -152,12 +152,12 @@ def test_a_number_for_each_row(library: str) -> None:
     data = reviews()
     frame = LIBRARIES[library](data)
     model = Regressor(model=SMALL, train=FAST).fit(frame, text="review", label="points")
-    found = columns_of(model.predict(frame))
+    columns = columns_of(model.predict(frame))
     answers = model.predict(data["review"])
-    assert found["value"] == [own.value for own in answers]
-    assert found["low"] == [own.low for own in answers]
-    assert found["high"] == [own.high for own in answers]
-    assert found["points"] == data["points"]
+    assert columns["value"] == [answer.value for answer in answers]
+    assert columns["low"] == [answer.low for answer in answers]
+    assert columns["high"] == [answer.high for answer in answers]
+    assert columns["points"] == data["points"]
     assert model.evaluate(frame).rows == 30
 
 
@@ -168,12 +168,12 @@ def test_a_column_from_the_others(library: str) -> None:
     model = TableModel(train=FAST).fit(frame, target="price")
     rows = [dict(zip(data, row, strict=True)) for row in zip(*data.values(), strict=True)]
     answers = TableModel(train=FAST).fit(rows, target="price").predict(rows)
-    found = columns_of(model.predict(frame))
-    assert found["value"] == [own.value for own in answers]
-    assert {name: found[name] for name in data} == data
+    columns = columns_of(model.predict(frame))
+    assert columns["value"] == [answer.value for answer in answers]
+    assert {name: columns[name] for name in data} == data
     assert model.evaluate(frame).scores == model.evaluate(rows).scores
-    asked = LIBRARIES[library]({name: data[name] for name in ("area", "town")})
-    assert columns_of(model.predict(asked))["value"] == found["value"]
+    questions = LIBRARIES[library]({name: data[name] for name in ("area", "town")})
+    assert columns_of(model.predict(questions))["value"] == columns["value"]
 
 
 @every_library
@@ -183,28 +183,28 @@ def test_the_steps_after_a_series(library: str) -> None:
     model = forecaster().fit(frame, time="day", target="sales")
     past = {name: data[name] for name in ("day", "sales")}
     answers = forecaster(time="day", targets=["sales"]).fit(past).predict(past)
-    found = model.predict(frame)
-    assert type(found) is type(frame)
-    assert columns_of(found) == {
-        "day": [own.time for own in answers],
-        "sales": [own.expected["sales"].value for own in answers],
-        "sales_low": [own.expected["sales"].low for own in answers],
-        "sales_high": [own.expected["sales"].high for own in answers],
+    predictions = model.predict(frame)
+    assert type(predictions) is type(frame)
+    assert columns_of(predictions) == {
+        "day": [answer.time for answer in answers],
+        "sales": [answer.expected["sales"].value for answer in answers],
+        "sales_low": [answer.expected["sales"].low for answer in answers],
+        "sales_high": [answer.expected["sales"].high for answer in answers],
     }
-    assert [str(own)[:10] for own in values(found, "day")] == [
+    assert [str(time)[:10] for time in values(predictions, "day")] == [
         "2024-02-10",
         "2024-02-11",
         "2024-02-12",
     ]
-    assert type(values(found, "day")[0]) is type(values(frame, "day")[0])
+    assert type(values(predictions, "day")[0]) is type(values(frame, "day")[0])
     assert model.evaluate(frame).rows == model.evaluate(past).rows
 
 
 def values(frame: Any, name: str) -> list[Any]:
     """As the library holds them."""
-    found = Frame.of(frame)
-    assert found is not None
-    return found.kind.values(found.data, name)
+    table = Frame.of(frame)
+    assert table is not None
+    return table.kind.values(table.data, name)
 
 
 @every_library
@@ -215,20 +215,20 @@ def test_two_texts_and_translations_and_lines(library: str) -> None:
     matcher = Matcher(model=SMALL, train=FAST).fit(frame)
     assert matcher.roles == {"text": "premise", "second": "hypothesis", "label": "same"}
     pairs = list(zip(sides["premise"], sides["hypothesis"], strict=True))
-    labels = [own.label for own in matcher.predict(pairs) if isinstance(own, Classified)]
+    labels = [answer.label for answer in matcher.predict(pairs) if isinstance(answer, Classified)]
     assert columns_of(matcher.predict(frame))["label"] == labels
 
     words = {"en": data["review"], "de": [text.upper() for text in data["review"]]}
     frame = LIBRARIES[library](words)
     translator = Translator(model=SMALL, train=FAST).fit(frame, source="en", target="de")
-    found = columns_of(translator.predict(frame, n_best=2))
+    columns = columns_of(translator.predict(frame, n_best=2))
     answers = translator.predict(words["en"], n_best=2)
-    assert found["text"] == [own.text for own in answers]
-    assert found["score"] == pytest.approx([own.score for own in answers])
-    assert found["alternatives"] == [[o.text for o in own.alternatives] for own in answers]
+    assert columns["text"] == [answer.text for answer in answers]
+    assert columns["score"] == pytest.approx([answer.score for answer in answers])
+    assert columns["alternatives"] == [[o.text for o in answer.alternatives] for answer in answers]
 
     language = LanguageModel(model={"family": "ngram", "order": 2}).fit(frame, text="en")
-    totals = [own.total for own in language.predict(words["en"])]
+    totals = [answer.total for answer in language.predict(words["en"])]
     assert columns_of(language.predict(frame))["total"] == totals
 
 
@@ -249,9 +249,11 @@ def test_pictures_by_the_names_of_their_files(
     )
     settings = {"blocks": "2 max", "hidden": [4]}
     model = ImageModel(model=settings, train={"epochs": 1}).fit(frame, image="file", label="kind")
-    found = model.predict(frame)
-    assert found.index.tolist() == list("abcdefghijkl")
-    assert found["label"].tolist() == [own.label for own in model.predict(frame["file"])]
+    predictions = model.predict(frame)
+    assert predictions.index.tolist() == list("abcdefghijkl")
+    assert predictions["label"].tolist() == [
+        answer.label for answer in model.predict(frame["file"])
+    ]
     assert ImageModel(model=settings, train={"epochs": 1}).fit(frame).roles == {
         "text": "file",
         "label": "kind",
@@ -264,7 +266,7 @@ def test_pictures_by_the_names_of_their_files(
         model={"blocks": "2 max", "hidden_size": 4, "embedding_size": 4}, train={"epochs": 1}
     ).fit(frame, image="file", caption="caption")
     assert captioner.predict(frame)["text"].tolist() == [
-        own.text for own in captioner.predict(frame["file"])
+        answer.text for answer in captioner.predict(frame["file"])
     ]
     gone = frame.assign(file=["none.png", *frame["file"][1:]])
     assert "iloc:0: file: none.png: no such" in refused(lambda: model.predict(gone))
@@ -283,12 +285,12 @@ def test_index_and_columns_are_kept(reviewed: Classifier) -> None:
     data = reviews()
     frame = pd.DataFrame(data, index=pd.Index([f"k{k}" for k in range(30)], name="key"))
     before = frame.copy()
-    found = reviewed.predict(frame)
+    predictions = reviewed.predict(frame)
     pd.testing.assert_frame_equal(frame, before)
-    pd.testing.assert_frame_equal(found[list(data)], before)
-    assert list(found) == [*data, "label", "probability"]
+    pd.testing.assert_frame_equal(predictions[list(data)], before)
+    assert list(predictions) == [*data, "label", "probability"]
     some = frame.iloc[[7, 3, 20]]
-    pd.testing.assert_frame_equal(reviewed.predict(some), found.iloc[[7, 3, 20]])
+    pd.testing.assert_frame_equal(reviewed.predict(some), predictions.iloc[[7, 3, 20]])
 
 
 def test_a_column_that_is_there_is_not_lost(reviewed: Classifier) -> None:
@@ -310,8 +312,8 @@ def test_labels_have_the_type_that_they_had(reviewed: Classifier, tmp_path: Path
     assert truths.dtype == "bool"
     assert reviewed.predict(["dull"])[0].label in ("1", "5"), "in a list they are names"
     of_pairs = classifier().fit([("dull", "1"), ("fine", "5")] * 9)
-    asked = of_pairs.predict(frame, text="review")["label"]
-    assert set(asked) <= {"1", "5"}
+    labels = of_pairs.predict(frame, text="review")["label"]
+    assert set(labels) <= {"1", "5"}
 
 
 def test_several_labels_come_as_lists() -> None:
@@ -321,10 +323,10 @@ def test_several_labels_come_as_lists() -> None:
     )
     model = classifier().fit(frame)
     assert model.settings.several, "the data tell"
-    found = model.predict(frame)
+    predictions = model.predict(frame)
     answers = model.predict(data["text"])
-    assert found["labels"].tolist() == [list(own.labels) for own in answers]
-    one = frame.assign(tags=[len(own) for own in frame["tags"]])
+    assert predictions["labels"].tolist() == [list(answer.labels) for answer in answers]
+    one = frame.assign(tags=[len(tags) for tags in frame["tags"]])
     assert not model.fit(one).settings.several, "the next fit begins as the model was made"
     assert "for several labels at once" in refused(lambda: classifier(several=False).fit(frame)), (
         "what a person says stands"
@@ -334,9 +336,9 @@ def test_several_labels_come_as_lists() -> None:
 def test_a_frame_without_rows_comes_back_with_the_columns_of_answers(reviewed: Classifier) -> None:
     frame = pd.DataFrame(reviews())
     for empty in (frame.iloc[:0], pl.from_pandas(frame).clear()):
-        found = reviewed.predict(empty)
-        assert len(found) == 0
-        assert list(found.columns) == list(reviewed.predict(frame[:2]).columns)
+        predictions = reviewed.predict(empty)
+        assert len(predictions) == 0
+        assert list(predictions.columns) == list(reviewed.predict(frame[:2]).columns)
     with pytest.raises(DataError, match="the data frame: expected rows, got none"):
         Classifier().fit(frame.iloc[:0], text="review", label="stars")
     assert reviewed.predict([]) == []
@@ -356,13 +358,13 @@ def test_the_roles_are_remembered(reviewed: Classifier, tmp_path: Path) -> None:
 
 
 def test_roles_that_are_not_told_are_guessed_and_said() -> None:
-    said: list[str] = []
+    messages: list[str] = []
     model = classifier().fit(
         pd.DataFrame(reviews()).drop(columns="points"),
-        watchers=[lambda row: said.append(row.text) if isinstance(row, Said) else None],
+        watchers=[lambda row: messages.append(row.text) if isinstance(row, Notice) else None],
     )
     assert model.roles == {"text": "review", "label": "stars"}
-    assert said[:2] == ["data.text: review", "data.label: stars"]
+    assert messages[:2] == ["data.text: review", "data.label: stars"]
 
 
 def test_other_columns_can_be_named_later(reviewed: Classifier) -> None:
@@ -377,11 +379,13 @@ def test_other_columns_can_be_named_later(reviewed: Classifier) -> None:
 @pytest.mark.parametrize("model", [classifier(), LanguageModel(model={"family": "ngram"})])
 def test_the_names_of_columns_are_never_answered(model: Model[Any, Any, Any]) -> None:
     rows = texts(30)
-    model.fit(rows if isinstance(model, LanguageModel) else [(own, len(own) % 2) for own in rows])
+    model.fit(
+        rows if isinstance(model, LanguageModel) else [(text, len(text) % 2) for text in rows]
+    )
     frame = pd.DataFrame(reviews())
     assert refused(lambda: model.predict(frame)) == (
-        "predict: which column is to be read? Name it with text=. Columns: id, review, stars, "
-        "points"
+        "predict: which column should be read? Name it with text=. Columns: id, review, "
+        "stars, points"
     )
     assert len(model.predict(frame[["review"]])) == 30, "the only one there is"
     assert len(model.predict(frame["review"])) == 30, "one column is a list of inputs"
@@ -416,16 +420,16 @@ def test_what_is_not_told_and_cannot_be_guessed() -> None:
         "the data frame: no column looks like a label among review; name it with label="
     )
     assert refused(lambda: Matcher().fit(frame)) == (
-        "the data frame: which two columns are to be matched? Name them with text= and second=. "
-        "Columns: id, review, stars, points"
+        "the data frame: which two columns should be matched? Name them with text= and "
+        "second=. Columns: id, review, stars, points"
     )
     assert refused(lambda: Translator().fit(frame)) == (
-        "the data frame: which columns are the text and what it is to become? Name them with "
-        "source= and target=. Columns: id, review, stars, points"
+        "the data frame: which columns are the source and the target? Name them with source= "
+        "and target=. Columns: id, review, stars, points"
     )
-    told = refused(lambda: TableModel().fit(frame.rename(columns={"stars": "score"})))
-    assert told.startswith("the data frame: the columns do not tell which columns are meant:\n")
-    assert "\n  fit(…, target='score')\n" in told
+    message = refused(lambda: TableModel().fit(frame.rename(columns={"stars": "score"})))
+    assert message.startswith("the data frame: the columns do not tell which columns are meant:\n")
+    assert "\n  fit(…, target='score')\n" in message
     assert refused(lambda: forecaster().fit(frame[["id", "review"]])) == (
         "the data frame: expected a column of numbers to forecast, got none; name it with target=. "
         "Columns: id, review"
@@ -496,7 +500,7 @@ def test_values_of_a_column() -> None:
 def test_times_keep_even_steps_where_the_clocks_change(freq: str) -> None:
     zone = "Europe/Berlin"
     moments = pd.date_range("2024-03-29", periods=60, freq=freq, tz=zone).tolist()
-    written = [datetime.fromisoformat(own) for own in plain_values(moments)]
+    written = [datetime.fromisoformat(moment) for moment in plain_values(moments)]
     assert len({b - a for a, b in pairwise(written)}) == 1
     assert values_like(plain_values(moments), moments) == moments
     assert moments[0].astimezone(UTC) == values_like(plain_values(moments), moments)[0]
@@ -522,17 +526,17 @@ def test_a_value_that_no_row_can_hold() -> None:
 
 
 def test_an_index_of_times() -> None:
-    sales = pd.DataFrame(days()).assign(day=lambda own: pd.to_datetime(own["day"]))
+    sales = pd.DataFrame(days()).assign(day=lambda table: pd.to_datetime(table["day"]))
     plain = forecaster().fit(sales, time="day", target="sales").predict(sales)
     for name in ("day", None):
         frame = sales.set_index("day").rename_axis(name)[["sales"]]
         model = forecaster().fit(frame)
         assert model.settings.time == (name or "index")
-        found = model.predict(frame)
-        assert isinstance(found.index, pd.DatetimeIndex)
-        assert found.index.name == name
-        assert found["sales"].tolist() == plain["sales"].tolist()
-        assert found.index.tolist() == plain["day"].tolist()
+        predictions = model.predict(frame)
+        assert isinstance(predictions.index, pd.DatetimeIndex)
+        assert predictions.index.name == name
+        assert predictions["sales"].tolist() == plain["sales"].tolist()
+        assert predictions.index.tolist() == plain["day"].tolist()
 
 
 @pytest.mark.parametrize(
@@ -547,10 +551,10 @@ def test_an_index_of_times() -> None:
 )
 def test_forecasts_have_times_of_the_same_type(times: pd.Index) -> None:
     frame = pd.DataFrame({"when": times, "sales": [10 + k % 7 for k in range(40)]})
-    found = forecaster().fit(frame, time="when", target="sales").predict(frame)
-    assert found["when"].dtype == frame["when"].dtype
+    predictions = forecaster().fit(frame, time="when", target="sales").predict(frame)
+    assert predictions["when"].dtype == frame["when"].dtype
     step = frame["when"][39] - frame["when"][38]
-    assert found["when"][0] == frame["when"][39] + step
+    assert predictions["when"][0] == frame["when"][39] + step
 
 
 def test_several_targets_and_what_is_known_ahead() -> None:
@@ -592,10 +596,10 @@ def test_a_long_table_has_an_answer_for_each_sequence() -> None:
         }
     )
     model = classifier().fit(frame, sequence="id", features="x,y", label="kind")
-    found = model.predict(frame)
-    assert found["id"].tolist() == [f"s{k}" for k in range(20)]
-    vectors = [own[["x", "y"]].to_numpy() for _, own in frame.groupby("id", sort=False)]
-    assert found["label"].tolist() == [own.label for own in model.predict(vectors)]
+    predictions = model.predict(frame)
+    assert predictions["id"].tolist() == [f"s{k}" for k in range(20)]
+    vectors = [steps[["x", "y"]].to_numpy() for _, steps in frame.groupby("id", sort=False)]
+    assert predictions["label"].tolist() == [answer.label for answer in model.predict(vectors)]
 
 
 # --- other libraries -----------------------------------------------------------------------------
@@ -614,13 +618,13 @@ def test_data_sets_of_hugging_face(reviewed: Classifier) -> None:
     tagged = datasets.Dataset.from_dict(data, features=features)
     model = Labeller(model=SMALL, train=FAST).fit(tagged)
     assert set(model.learned.labels.tokens) == {"ADJ", "NOUN"}, "classes by their names"
-    found = model.predict(tagged)
-    assert isinstance(found, datasets.Dataset)
-    assert found.column_names == ["tokens", "tags", "labels", "probabilities"]
-    assert found["labels"][0] == list(model.predict(tokens[:1])[0].labels)
+    predictions = model.predict(tagged)
+    assert isinstance(predictions, datasets.Dataset)
+    assert predictions.column_names == ["tokens", "tags", "labels", "probabilities"]
+    assert predictions["labels"][0] == list(model.predict(tokens[:1])[0].labels)
     plain = datasets.Dataset.from_dict(reviews())
     assert reviewed.predict(plain)["label"][:] == [
-        int(own.label) for own in reviewed.predict(texts(30))
+        int(answer.label) for answer in reviewed.predict(texts(30))
     ]
     both = datasets.DatasetDict({"train": plain})
     assert refused(lambda: classifier().fit(both)) == (
@@ -643,9 +647,9 @@ class Streamed:
 
 
 def test_any_frame_that_can_be_read_as_arrow(reviewed: Classifier) -> None:
-    found = reviewed.predict(Streamed(reviews()))  # type: ignore[call-overload]
-    assert isinstance(found, pa.Table)
-    assert found.column_names[-2:] == ["label", "probability"]
+    predictions = reviewed.predict(Streamed(reviews()))  # type: ignore[call-overload]
+    assert isinstance(predictions, pa.Table)
+    assert predictions.column_names[-2:] == ["label", "probability"]
 
 
 class Unknown:
@@ -677,8 +681,8 @@ def test_files_are_learned_from_as_frames_are(tmp_path: Path) -> None:
     of_frame = classifier().fit(frame, frame, text="review", label="stars")
     model = classifier().fit(str(file), file, text="review", label="stars")
     assert model.roles == of_frame.roles
-    asked = [own.label for own in model.predict(file)]
-    assert asked == of_frame.predict(frame)["label"].tolist()
+    labels = [answer.label for answer in model.predict(file)]
+    assert labels == of_frame.predict(frame)["label"].tolist()
     assert model.predict(str(file)) == model.predict(file)
     assert model.evaluate(file).scores == of_frame.evaluate(frame).scores
     assert refused(lambda: classifier().fit(tmp_path / "none.csv")).startswith(
@@ -706,8 +710,10 @@ def test_a_faulty_line_of_a_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("verb", ["fit", "evaluate"])
 def test_a_text_is_no_data(reviewed: Classifier, verb: str) -> None:
-    told = refused(lambda: getattr(reviewed if verb == "evaluate" else classifier(), verb)("dull"))
-    assert told == (
+    message = refused(
+        lambda: getattr(reviewed if verb == "evaluate" else classifier(), verb)("dull")
+    )
+    assert message == (
         f"{verb}: expected rows, a data frame, or a file that is there, got the text 'dull'; one "
         "row alone is [row]"
     )
@@ -738,8 +744,8 @@ def test_inputs_and_labels_apart(
 ) -> None:
     with pytest.raises(DataError) as error:
         kind().fit(inputs, labels)
-    told = "fit: the second argument is validation data, got labels; expected "
-    assert str(error.value).startswith(told + expected)
+    message = "fit: the second argument is validation data, got labels; expected "
+    assert str(error.value).startswith(message + expected)
 
 
 def test_texts_alone_may_be_validation() -> None:

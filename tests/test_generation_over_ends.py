@@ -32,5 +32,5 @@ def test_a_text_goes_on_to_as_many_tokens(model: LanguageModel) -> None:
         assert lines[0] == alone, "until the first end, nothing is otherwise"
         tokens = sum(len(line.split()) for line in lines) + len(lines) - 1 - len(prompt.split())
         assert tokens in (29, 30)  # an end after which nothing came is not shown
-        shown = writer.prompt + "".join(writer.pieces(going))
-        assert shown.rstrip("\n") == text.rstrip("\n")
+        written = writer.prompt + "".join(writer.pieces(going))
+        assert written.rstrip("\n") == text.rstrip("\n")

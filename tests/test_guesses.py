@@ -62,24 +62,24 @@ def jsonl(row: Callable[[Maker, int], dict[str, Any]]) -> str:
     return "".join(json.dumps(row(make, k)) + "\n" for k in range(ROWS))
 
 
-class Taken(NamedTuple):
+class SearchStep(NamedTuple):
     """A file, the options, and the task and columns that are inferred."""
 
     name: str
     content: str
     task: str
     columns: dict[str, Any]
-    said: dict[str, Any] = {}  # noqa: RUF012
+    options: dict[str, Any] = {}  # noqa: RUF012
     settings: tuple[str, ...] = ()
 
 
-class Asked(NamedTuple):
+class Question(NamedTuple):
     """A file whose columns do not tell, and the words of the answers, in any order."""
 
     name: str
     content: str
     answers: set[str]
-    said: dict[str, Any] = {}  # noqa: RUF012
+    options: dict[str, Any] = {}  # noqa: RUF012
 
 
 def tagged(row: Maker) -> dict[str, list[str]]:
@@ -94,7 +94,7 @@ def bare(row: Callable[[Maker, int], Sequence[Any]], sign: str = ",") -> str:
 
 TAKEN = [
     *(
-        Taken(
+        SearchStep(
             f"headerless.{ending}",
             bare(lambda m, k: (m.name(), m.one_of("Italian", "Polish")), sign),
             "classify",
@@ -102,68 +102,68 @@ TAKEN = [
         )
         for ending, sign in (("txt", "\t"), ("tsv", "\t"), ("csv", ","))
     ),
-    Taken(
+    SearchStep(
         "zero_one.tsv",
         bare(lambda m, k: (k % 2, m.text()), "\t"),
         "classify",
         {"text": "text", "label": "label", "header": ["label", "text"]},
     ),
-    Taken(
+    SearchStep(
         "numbers.csv",
         bare(lambda m, k: (f"{k / 7 + 0.5:.3f}", m.number(), m.one_of("x", "y"))),
         "table",
         {"label": "column_3", "header": ["column_1", "column_2", "column_3"]},
         {"label": "column_3"},
     ),
-    Taken(
+    SearchStep(
         "tagged.txt",
         "".join(f"the O\nParis {'B-LOC' if k % 2 else 'B-ORG'}\nsea O\n\n" for k in range(40)),
         "label",
         {"text": "form", "label": "tag"},
     ),
-    Taken(
+    SearchStep(
         "sorted.csv",
         csv("text,label", lambda m, k: (m.text(), int(k >= 2 * ROWS)), count=4 * ROWS),
         "classify",
         {"text": "text", "label": "label"},
     ),
-    Taken(
+    SearchStep(
         "mixed_dates.csv",
         csv("day,sales", lambda m, k: (DAYS[k] if k % 2 else f"{DAYS[k]:%d/%m/%Y}", m.number())),
         "forecast",
         {"time": "day", "targets": ["sales"], "dates": "day-first"},
     ),
-    Taken(
+    SearchStep(
         "copies.csv",
         csv("day,sales", lambda m, k: (DAYS[k % 100], 100 + 7 * (k % 100) % 31)),
         "forecast",
         {"time": "day", "targets": ["sales"], "ids": []},
     ),
-    Taken(
+    SearchStep(
         "reviews.csv",
         csv("id,date,review,stars", lambda m, k: (k, DAYS[k], m.text(), m.one_of(1, 2, 3, 4, 5))),
         "classify",
         {"text": "review", "label": "stars"},
     ),
-    Taken(
+    SearchStep(
         "questions.csv",
         csv("question,kind", lambda m, k: (m.text(), m.one_of("who", "where", "when"))),
         "classify",
         {"text": "question", "label": "kind"},
     ),
-    Taken(
+    SearchStep(
         "label_first.tsv",
         csv("kind\tsaid", lambda m, k: (m.one_of("a", "b"), m.text()), "\t"),
         "classify",
         {"text": "said", "label": "kind"},
     ),
-    Taken(
+    SearchStep(
         "names.csv",
         csv("name,language", lambda m, k: (m.name(), m.one_of("en", "de", "fr"))),
         "classify",
         {"text": "name", "label": "language"},
     ),
-    Taken(
+    SearchStep(
         "tickets.csv",
         csv(
             "ticket_id,created,body,priority",
@@ -172,31 +172,31 @@ TAKEN = [
         "classify",
         {"text": "body", "label": "priority"},
     ),
-    Taken(
+    SearchStep(
         "coded.csv",
         csv("code,said,kind", lambda m, k: (f"AB-{k:04d}", m.text(4), m.one_of("a", "b"))),
         "classify",
         {"text": "said", "label": "kind"},
     ),
-    Taken(
+    SearchStep(
         "unnamed_index.csv",
         csv("Unnamed: 0,said,kind", lambda m, k: (k, m.text(), m.one_of("a", "b"))),
         "classify",
         {"text": "said", "label": "kind"},
     ),
-    Taken(
+    SearchStep(
         "user_keys.csv",
         csv("userId,said,kind", lambda m, k: (m.draw.randrange(9), m.text(), m.one_of("a", "b"))),
         "classify",
         {"text": "said", "label": "kind"},
     ),
-    Taken(
+    SearchStep(
         "one_country.csv",
         csv("country,said,kind", lambda m, k: ("de", m.text(), m.one_of("a", "b"))),
         "classify",
         {"text": "said", "label": "kind"},
     ),
-    Taken(
+    SearchStep(
         "german_dates.csv",
         csv(
             "when,said,kind",
@@ -205,13 +205,13 @@ TAKEN = [
         "classify",
         {"text": "said", "label": "kind"},
     ),
-    Taken(
+    SearchStep(
         "long_and_short.csv",
         csv("head,body,kind", lambda m, k: (m.text(3), m.text(20), m.one_of("a", "b"))),
         "classify",
         {"text": "body", "label": "kind"},
     ),
-    Taken(
+    SearchStep(
         "text_beside_table.csv",
         csv(
             "review,price,country,stars",
@@ -221,19 +221,19 @@ TAKEN = [
         {"text": "review", "label": "stars"},
         {"label": "stars"},
     ),
-    Taken(
+    SearchStep(
         "nested.jsonl",
         jsonl(lambda m, k: {"text": m.text(), "label": m.one_of("a", "b"), "meta": {"n": [k]}}),
         "classify",
         {"text": "text", "label": "label"},
     ),
-    Taken(
+    SearchStep(
         "untagged.jsonl",  # lists that are all empty are no labels, whatever they are called
         jsonl(lambda m, k: {"message": m.text(), "tags": [], "queue": m.one_of("a", "b")}),
         "classify",
         {"text": "message", "label": "queue"},
     ),
-    Taken(
+    SearchStep(
         "sparse.jsonl",
         jsonl(
             lambda m, k: {
@@ -245,43 +245,43 @@ TAKEN = [
         "classify",
         {"text": "said", "label": "kind"},
     ),
-    Taken(
+    SearchStep(
         "genres.jsonl",
         jsonl(lambda m, k: {"plot": m.text(), "genres": [m.one_of("a", "b"), m.one_of("c", "d")]}),
         "classify",
         {"text": "plot", "label": "genres"},
     ),
-    Taken(
+    SearchStep(
         "fasttext.txt",
         "".join(f"__label__{'ab'[k % 2]} {Maker().text(5)} {k}\n" for k in range(ROWS)),
         "classify",
         {"text": "text", "label": "label"},
     ),
-    Taken(
+    SearchStep(
         "scores.csv",
         csv("essay,score", lambda m, k: (m.text(30), m.number())),
         "regress",
         {"text": "essay", "label": "score"},
     ),
-    Taken(
+    SearchStep(
         "half_points.csv",
         csv("essay,rating", lambda m, k: (m.text(30), round(m.draw.uniform(1, 5), 1))),
         "regress",
         {"text": "essay", "label": "rating"},
     ),
-    Taken(
+    SearchStep(
         "tagged.jsonl",
         jsonl(lambda m, k: tagged(m)),
         "label",
         {"text": "words", "label": "ner"},
     ),
-    Taken(
+    SearchStep(
         "tagged.conll",
         "".join(f"{w}\t{'AB'[k % 2]}\n" for k, w in enumerate(WORDS)) + "\n",
         "label",
         {},
     ),
-    Taken(
+    SearchStep(
         "duplicates.csv",
         csv(
             "id,question1,question2,is_duplicate",
@@ -290,26 +290,26 @@ TAKEN = [
         "match",
         {"text": "question1", "second": "question2", "label": "is_duplicate"},
     ),
-    Taken(
+    SearchStep(
         "second_named.csv",
         csv("one,two,same", lambda m, k: (m.text(6), m.text(6), m.one_of("yes", "no"))),
         "match",
         {"text": "one", "second": "two", "label": "same"},
         {"text": "one", "second": "two"},
     ),
-    Taken(
+    SearchStep(
         "pairs.tsv",
         csv("source\ttarget", lambda m, k: (m.text(5) + f" {k}", m.text(5) + f" {k}"), "\t"),
         "translate",
         {"text": "source", "label": "target"},
     ),
-    Taken(
+    SearchStep(
         "book.txt",
         "\n".join(Maker().text(12) + f" {k}" for k in range(ROWS)),
         "language",
         {"text": "text"},
     ),
-    Taken(
+    SearchStep(
         "churn.csv",
         csv(
             "customer_id,gender,plan,tenure,charges,churn",
@@ -326,13 +326,13 @@ TAKEN = [
         {"label": "churn"},
         {"label": "churn"},
     ),
-    Taken(
+    SearchStep(
         "churn_unsaid.csv",
         csv("plan,tenure,churn", lambda m, k: (m.one_of("a", "b"), m.number(), m.one_of(0, 1))),
         "table",
         {"label": "churn"},
     ),
-    Taken(
+    SearchStep(
         "id_and_unordered_date.csv",
         csv(
             "id,signed,plan,age,left",
@@ -348,45 +348,45 @@ TAKEN = [
         {"label": "left"},
         {"label": "left"},
     ),
-    Taken(
+    SearchStep(
         "houses.csv",
         csv("area,town,price", lambda m, k: (m.number(), m.one_of("A", "B"), m.number())),
         "table",
         {"label": "price"},
         {"label": "price"},
     ),
-    Taken(
+    SearchStep(
         "numbers_only.csv",
         csv("a,b,target", lambda m, k: (m.number(), m.number(), m.one_of(0, 1))),
         "table",
         {"label": "target"},
     ),
-    Taken(
+    SearchStep(
         "counted.csv",
         csv("area,price", lambda m, k: (k, k + 0.5)),
         "table",
         {"label": "price"},
         {"label": "price"},
     ),
-    Taken(
+    SearchStep(
         "counts_of_bits.jsonl",  # few different numbers, and none that names a class
         jsonl(lambda m, k: {"features": [[m.one_of(0.0, 1.0)]] * 6, "label": (k % 6 + 1) / 7}),
         "regress",
         {"text": "features", "label": "label"},
     ),
-    Taken(
+    SearchStep(
         "nested_and_unused.jsonl",
         jsonl(lambda m, k: {"review": m.text(), "stars": m.one_of("a", "b"), "meta": {"id": [k]}}),
         "classify",
         {"text": "review", "label": "stars"},
     ),
-    Taken(
+    SearchStep(
         "month_first.csv",
         csv("day,sales", lambda m, k: (f"{DAYS[k]:%m/%d/%Y}", m.number())),
         "forecast",
         {"time": "day", "dates": "month-first", "targets": ["sales"]},
     ),
-    Taken(
+    SearchStep(
         "far.csv",  # a tenth of the steps is less than a horizon: whole horizons to validate on
         csv("date,sales", lambda m, k: (DAYS[k], m.number())),
         "forecast",
@@ -394,7 +394,7 @@ TAKEN = [
         {},
         ("model.horizon=20",),
     ),
-    Taken(
+    SearchStep(
         "series_said.csv",
         csv("date,sales", lambda m, k: (DAYS[k], m.number())),
         "forecast",
@@ -404,12 +404,12 @@ TAKEN = [
     ),
 ]
 ASKED = [
-    Asked(
+    Question(
         "two_labels.csv",
         csv("text,topic,mood", lambda m, k: (m.text(), m.one_of(*TOPICS), m.one_of(*MOODS))),
         {"--task classify --text text --label topic", "--task classify --text text --label mood"},
     ),
-    Asked(
+    Question(
         "two_texts.csv",
         csv("one,two,same", lambda m, k: (m.text(6), m.text(6), m.one_of("yes", "no"))),
         {
@@ -418,12 +418,12 @@ ASKED = [
             "--task classify --text two --label same",
         },
     ),
-    Asked(
+    Question(
         "languages.csv",
         csv("en,de", lambda m, k: (m.text(6) + f" {k}", m.text(6) + f" {k}")),
         {"--task translate --text en --label de", "--task translate --text de --label en"},
     ),
-    Asked(
+    Question(
         "ages.csv",
         csv("letter,age", lambda m, k: (m.text(12), m.draw.randrange(20, 60))),
         {
@@ -431,12 +431,12 @@ ASKED = [
             "--task regress --text letter --label age",
         },
     ),
-    Asked(
+    Question(
         "half_stars.csv",
         csv("film,stars", lambda m, k: (m.text(12), m.draw.randrange(2, 11) / 2)),
         {"--task classify --text film --label stars", "--task regress --text film --label stars"},
     ),
-    Asked(
+    Question(
         "passengers.csv",
         csv(
             "PassengerId,alive,class_of,Name,Age",
@@ -455,12 +455,12 @@ ASKED = [
         },
         {"label": "alive"},
     ),
-    Asked(
+    Question(
         "iris.csv",
         csv("a,b,kind", lambda m, k: (m.number(), m.number(), m.one_of("x", "y", "z"))),
         {"--task table --label kind", "--task table --label a", "--task table --label b"},
     ),
-    Asked(
+    Question(
         "strange 'names'.csv",
         csv("my text,a b,c$d", lambda m, k: (m.text(), m.one_of(*TOPICS), m.one_of(*MOODS))),
         {
@@ -480,27 +480,27 @@ def roles(config: RunConfig) -> dict[str, Any]:
     return {**config.data.table(), **config.model.table()}
 
 
-@pytest.mark.parametrize("own", TAKEN, ids=lambda own: own.name)
-def test_what_a_file_is_taken_for(own: Taken, tmp_path: Path) -> None:
-    path = written(tmp_path, own.name, own.content)
-    config, messages = infer({"train": [path], **own.said}, None, own.settings)
-    assert config.task == own.task
-    found = roles(config)
-    assert {key: found[key] for key in own.columns} == own.columns
-    told = [message.text.partition(":")[0] for message in messages]
-    assert "task" in told, "every decision has a line"
-    for key in {*own.columns} - {"header", "ids"}:
-        assert key in own.said or any(line.endswith(key) for line in told)
-    assert ("header" in own.columns) == any("the first line is a row" in line for line in told)
+@pytest.mark.parametrize("case", TAKEN, ids=lambda case: case.name)
+def test_what_a_file_is_taken_for(case: SearchStep, tmp_path: Path) -> None:
+    path = written(tmp_path, case.name, case.content)
+    config, messages = infer({"train": [path], **case.options}, None, case.settings)
+    assert config.task == case.task
+    roles_inferred = roles(config)
+    assert {key: roles_inferred[key] for key in case.columns} == case.columns
+    keys = [message.text.partition(":")[0] for message in messages]
+    assert "task" in keys, "every decision has a line"
+    for key in {*case.columns} - {"header", "ids"}:
+        assert key in case.options or any(line.endswith(key) for line in keys)
+    assert ("header" in case.columns) == any("the first line is a row" in line for line in keys)
 
 
-@pytest.mark.parametrize("own", ASKED, ids=lambda own: own.name)
-def test_what_columns_do_not_tell_is_asked(own: Asked, tmp_path: Path) -> None:
-    path = written(tmp_path, own.name, own.content)
-    with pytest.raises(Undecided) as asked:
-        infer({"train": [path], **own.said}, None, [])
-    assert {*asked.value.choices.values()} == own.answers
-    assert str(asked.value).startswith(f"{path}:2: the columns do not tell what is to be learned:")
+@pytest.mark.parametrize("case", ASKED, ids=lambda case: case.name)
+def test_what_columns_do_not_tell_is_asked(case: Question, tmp_path: Path) -> None:
+    path = written(tmp_path, case.name, case.content)
+    with pytest.raises(Undecided) as error:
+        infer({"train": [path], **case.options}, None, [])
+    assert {*error.value.choices.values()} == case.answers
+    assert str(error.value).startswith(f"{path}:2: the columns do not tell what to learn:")
 
 
 @pytest.fixture
@@ -510,14 +510,14 @@ def ensue(
     return commands_in(tmp_path, capsys, monkeypatch)
 
 
-@pytest.mark.parametrize("own", ASKED, ids=lambda own: own.name)
-def test_every_answer_can_be_pasted(own: Asked, tmp_path: Path, ensue: Ensue) -> None:
-    written(tmp_path, own.name, own.content)
-    said = [word for key, value in own.said.items() for word in (f"--{key}", value)]
-    code, _, err = ensue("train", own.name, *said, "--dry-run")
+@pytest.mark.parametrize("case", ASKED, ids=lambda case: case.name)
+def test_every_answer_can_be_pasted(case: Question, tmp_path: Path, ensue: Ensue) -> None:
+    written(tmp_path, case.name, case.content)
+    options = [word for key, value in case.options.items() for word in (f"--{key}", value)]
+    code, _, err = ensue("train", case.name, *options, "--dry-run")
     assert code == 2
     commands = [line.strip() for line in err.splitlines() if line.startswith("  ensue train ")]
-    assert len(commands) == len(own.answers)
+    assert len(commands) == len(case.answers)
     for command in commands:
         code, out, err = ensue(*shlex.split(command)[1:])
         assert code == 0, err
@@ -529,13 +529,13 @@ def test_what_is_said_of_a_series_is_not_passed_over(tmp_path: Path, ensue: Ensu
     shops = csv("day,shop,sales", lambda m, k: (DAYS[k // 2], "ab"[k % 2], m.number()))
     written(tmp_path, "shops.csv", shops)
     written(tmp_path, "sales.csv", csv("day,sales", lambda m, k: (DAYS[k], m.number())))
-    asked = ("--task", "forecast", "--target", "sales", "--horizon", "3", "--dry-run")
+    options = ("--task", "forecast", "--target", "sales", "--horizon", "3", "--dry-run")
     for words, key, value in (
         (("sales.csv",), "time", "day"),
         (("sales.csv", "--time", ""), "time", ""),
         (("shops.csv", "--group", "shop"), "ids", ["shop"]),
     ):
-        code, out, err = ensue("train", *words, *asked)
+        code, out, err = ensue("train", *words, *options)
         assert code == 0, err
         assert tomllib.loads(out)["model"][key] == value
 
@@ -561,7 +561,7 @@ def test_columns_beside_a_text_are_named(tmp_path: Path, ensue: Ensue) -> None:
     )
     path = written(tmp_path, "reviews.csv", content)
     _, messages = infer({"train": [path]}, None, [])
-    (line,) = [own.text for own in messages if own.text.startswith("not used: ")]
+    (line,) = [message.text for message in messages if message.text.startswith("not used: ")]
     assert line.startswith("not used: id (an identifier), price (")
     assert line.endswith("; learn from them, too, with --columns price,land")
     code, out, err = ensue("train", path, *line.rpartition("with ")[2].split(), "--dry-run")
@@ -570,24 +570,26 @@ def test_columns_beside_a_text_are_named(tmp_path: Path, ensue: Ensue) -> None:
     assert "not used: id (an identifier)\n" in err
 
 
-@pytest.mark.parametrize("said", [[], ["model.horizon=5"]])
-def test_columns_beside_a_series_are_named(said: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("settings", [[], ["model.horizon=5"]])
+def test_columns_beside_a_series_are_named(settings: list[str], tmp_path: Path) -> None:
     """A text next to dates and numbers was silently ignored."""
     content = csv(
         "ticket_id,day,subject,hours",
         lambda m, k: (1000 + k, DAYS[k], m.text(6), m.number()),
     )
     path = written(tmp_path, "tickets.csv", content)
-    inferred = infer({"train": [path], "label": "hours"}, "forecast", said)
-    (line,) = [own.text for own in inferred.messages if own.text.startswith("not used: ")]
+    inferred = infer({"train": [path], "label": "hours"}, "forecast", settings)
+    (line,) = [
+        message.text for message in inferred.messages if message.text.startswith("not used: ")
+    ]
     assert line == "not used: ticket_id (an identifier), subject (texts, 6 words on average)"
     parts = csv("year,month,sales", lambda m, k: (2010 + k // 12, k % 12 + 1, m.number()))
-    _, messages = infer({"train": [written(tmp_path, "sales.csv", parts)]}, None, said)
-    assert not any(own.text.startswith("not used: ") for own in messages)
+    _, messages = infer({"train": [written(tmp_path, "sales.csv", parts)]}, None, settings)
+    assert not any(message.text.startswith("not used: ") for message in messages)
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (
             csv("day,sales", lambda m, k: (DAYS[k % 100], m.draw.randrange(200, 260))),
@@ -600,10 +602,10 @@ def test_columns_beside_a_series_are_named(said: list[str], tmp_path: Path) -> N
     ],
 )
 def test_what_keeps_dates_and_numbers_from_being_a_series_is_said(
-    content: str, told: str, tmp_path: Path
+    content: str, message: str, tmp_path: Path
 ) -> None:
     """The error used to ask for a text, which such a file does not have."""
-    with pytest.raises(DataError, match=told):
+    with pytest.raises(DataError, match=message):
         infer({"train": [written(tmp_path, "sales.csv", content)]}, None, [])
 
 
@@ -611,17 +613,19 @@ def test_what_was_said_is_not_told_as_found_out(tmp_path: Path) -> None:
     """`model.several: true` was reported despite `--set model.several=false`."""
     rows = jsonl(lambda m, k: {"plot": m.text(), "genres": [m.one_of("a", "b"), "c"]})
     path = written(tmp_path, "genres.jsonl", rows)
-    told = [own.text for own in infer({"train": [path]}, None, []).messages]
-    assert "model.several: true" in told
-    told = [own.text for own in infer({"train": [path]}, None, ["model.several=false"]).messages]
-    assert not any("several:" in own for own in told)
+    texts = [message.text for message in infer({"train": [path]}, None, []).messages]
+    assert "model.several: true" in texts
+    texts = [
+        message.text for message in infer({"train": [path]}, None, ["model.several=false"]).messages
+    ]
+    assert not any("several:" in text for text in texts)
 
 
 def test_python_asks_in_the_words_of_python(tmp_path: Path) -> None:
     rows = [{"text": Maker().text(), "topic": "abc"[k % 3], "mood": "xy"[k % 2]} for k in range(60)]
-    with pytest.raises(DataError, match=r"which columns are meant") as asked:
+    with pytest.raises(DataError, match=r"which columns are meant") as error:
         Classifier().fit(pd.DataFrame(rows))
-    assert "fit(…, text='text', label='mood')" in str(asked.value)
+    assert "fit(…, text='text', label='mood')" in str(error.value)
 
 
 def test_nothing_to_learn_from_is_said(tmp_path: Path) -> None:
@@ -635,7 +639,9 @@ def test_nothing_to_learn_from_is_said(tmp_path: Path) -> None:
 
 
 def column(name: str, values: Sequence[Any]) -> Kind:
-    return column_of([Row(Place("f", k), {name: own}) for k, own in enumerate(values)], name).kind
+    return column_of(
+        [Row(Place("f", k), {name: value}) for k, value in enumerate(values)], name
+    ).kind
 
 
 @pytest.mark.parametrize(

@@ -66,10 +66,10 @@ def test_a_changed_model_is_refused_or_loads(kind: str, tmp_path: Path) -> None:
         for name, data in files.items():
             (place / name).write_bytes(data)
         try:
-            told = refusal(place)
+            message = refusal(place)
         except (Exception, Hangs) as error:
             raise AssertionError(f"{what}: {type(error).__name__}") from error
-        assert len(told) < LONGEST, what
+        assert len(message) < LONGEST, what
 
 
 def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
 
 def with_settings(model: Path, place: Path, **settings: int) -> Path:
     """The model with other settings, and digests that are right."""
-    files = {own.name: own.read_bytes() for own in model.iterdir() if own.name != MANIFEST}
+    files = {file.name: file.read_bytes() for file in model.iterdir() if file.name != MANIFEST}
     facts = json.loads(files["model.json"])
     facts["model"] |= settings
     files["model.json"] = json.dumps(facts).encode()
@@ -107,9 +107,9 @@ def test_settings_that_ask_for_memory_are_compared_with_the_weights_first(
     monkeypatch.setattr(nn.Module, "register_parameter", only_small(nn.Module.register_parameter))
     assert refusal(with_settings(model, tmp_path / "same")) == ""
     place = with_settings(model, tmp_path / "large", hidden_size=LAYER_WIDTH)
-    told = refusal(place)
-    assert told.startswith(f"{place}: the weights of network 1 do not fit the settings")
-    assert re.search(r"expected .*\d{5}.*, got", told)
+    message = refusal(place)
+    assert message.startswith(f"{place}: the weights of network 1 do not fit the settings")
+    assert re.search(r"expected .*\d{5}.*, got", message)
 
 
 def only_small(plain: Callable[..., None]) -> Callable[..., None]:
@@ -124,31 +124,33 @@ def only_small(plain: Callable[..., None]) -> Callable[..., None]:
 def test_weights_are_compared_by_name(tmp_path: Path) -> None:
     model = model_of("classify-words")
     layers = json.loads((model / "model.json").read_bytes())["model"]["layers"]
-    told = refusal(with_settings(model, tmp_path / "more", layers=layers + 1))
-    assert told.endswith("got nothing. Fetch it again, or train it again")
+    message = refusal(with_settings(model, tmp_path / "more", layers=layers + 1))
+    assert message.endswith("got nothing. Fetch it again, or train it again")
 
 
 def test_more_layers_than_any_network_has_are_refused(tmp_path: Path) -> None:
     model = model_of("classify-words")
-    told = refusal(with_settings(model, tmp_path / "more", layers=10**6))
-    assert f"model.layers: expected a number ≤ {LAYERS}" in told
+    message = refusal(with_settings(model, tmp_path / "more", layers=10**6))
+    assert f"model.layers: expected a number ≤ {LAYERS}" in message
 
 
 @pytest.mark.parametrize("name", ["mean", "spread", "unit"])
 def test_a_scale_that_does_not_fit_is_refused(name: str, tmp_path: Path) -> None:
     model = model_of("forecast-members")
-    files = {own.name: own.read_bytes() for own in model.iterdir() if own.name != MANIFEST}
+    files = {file.name: file.read_bytes() for file in model.iterdir() if file.name != MANIFEST}
     arrays = safetensors.numpy.load(files["arrays.safetensors"])
     arrays[f"scale.{name}"] = arrays[f"scale.{name}"][:0]
     files["arrays.safetensors"] = safetensors.numpy.save(arrays)
     (tmp_path / "model").mkdir()
     for file, data in with_manifest(files, {"format": FORMAT}).items():
         (tmp_path / "model" / file).write_bytes(data)
-    told = refusal(tmp_path / "model")
-    assert f"this is not a model that Ensue wrote (scale.{name}: expected 1 float64, got 0" in told
+    message = refusal(tmp_path / "model")
+    assert (
+        f"this is not a model that Ensue wrote (scale.{name}: expected 1 float64, got 0" in message
+    )
 
 
 def test_translations_without_end_are_refused(tmp_path: Path) -> None:
     model = model_of("translate-plain")
-    told = refusal(with_settings(model, tmp_path / "long", longest_extra=10**18))
-    assert "model.longest_extra: expected a number ≤ 4096" in told
+    message = refusal(with_settings(model, tmp_path / "long", longest_extra=10**18))
+    assert "model.longest_extra: expected a number ≤ 4096" in message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Callable
 from dataclasses import replace
@@ -43,23 +44,23 @@ Pairs = list[tuple[NDArray[np.uint8], str]]
 
 def drawn(kind: str, at: tuple[int, int], noise: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """A white figure of 5×5 on a noisy ground of 10×10."""
-    found, (down, across) = np.zeros((10, 10), np.uint8), at
-    found[down : down + 5, across + 2] = 255
+    pixels, (down, across) = np.zeros((10, 10), np.uint8), at
+    pixels[down : down + 5, across + 2] = 255
     if kind == "cross":
-        found[down + 2, across : across + 5] = 255
+        pixels[down + 2, across : across + 5] = 255
     if kind == "ring":
-        found[down : down + 5, across : across + 5] = 255
-        found[down + 1 : down + 4, across + 1 : across + 4] = 0
-    return np.maximum(found, noise)
+        pixels[down : down + 5, across : across + 5] = 255
+        pixels[down + 1 : down + 4, across + 1 : across + 4] = 0
+    return np.maximum(pixels, noise)
 
 
 def figures(count: int, seed: int, channels: int = 1) -> Pairs:
-    draw, found = np.random.default_rng(seed), []
+    draw, rows = np.random.default_rng(seed), []
     for k in range(count):
         at = (int(draw.integers(6)), int(draw.integers(6)))
         picture = drawn(KINDS[k % 3], at, draw.integers(0, 80, (10, 10), np.uint8))
-        found.append((np.stack([picture] * channels) if channels > 1 else picture, KINDS[k % 3]))
-    return found
+        rows.append((np.stack([picture] * channels) if channels > 1 else picture, KINDS[k % 3]))
+    return rows
 
 
 CASES: dict[str, dict[str, Any]] = {
@@ -77,10 +78,10 @@ def data(name: str, count: int, seed: int) -> Pairs:
 
 
 def new(name: str, **train: Any) -> ImageModel:
-    own = CASES[name]
+    case = CASES[name]
     settings = {"epochs": 2, "rate": 0.01, **train}
     return ImageModel(
-        model={**SMALL, **own.get("model", {})}, train=settings, members=own.get("members", 1)
+        model={**SMALL, **case.get("model", {})}, train=settings, members=case.get("members", 1)
     )
 
 
@@ -95,8 +96,10 @@ def fitted() -> Callable[[str], ImageModel]:
 
 
 def same_weights(one: ImageModel, other: ImageModel) -> bool:
-    states = [[own.state_dict().values() for own in model.networks] for model in (one, other)]
-    pairs = zip(*([t for own in state for t in own] for state in states), strict=True)
+    states = [
+        [network.state_dict().values() for network in model.networks] for model in (one, other)
+    ]
+    pairs = zip(*([t for tensors in state for t in tensors] for state in states), strict=True)
     return all(torch.equal(a, b) for a, b in pairs)
 
 
@@ -111,7 +114,9 @@ def test_a_model_read_back_gives_the_same_answers(
     model.save(tmp_path / "model")
     again = ImageModel.load(tmp_path / "model")
     rows = data(name, 20, 3)
-    assert again.predict([own for own, _ in rows]) == model.predict([own for own, _ in rows])
+    assert again.predict([picture for picture, _ in rows]) == model.predict(
+        [picture for picture, _ in rows]
+    )
     assert again.evaluate(rows) == model.evaluate(rows)
     assert again.summary() == model.summary()
 
@@ -120,7 +125,7 @@ def test_a_model_read_back_gives_the_same_answers(
 def test_an_answer_does_not_depend_on_the_pictures_beside_it(
     name: str, fitted: Callable[[str], ImageModel]
 ) -> None:
-    model, inputs = fitted(name), [own for own, _ in data(name, 12, 3)]
+    model, inputs = fitted(name), [picture for picture, _ in data(name, 12, 3)]
     together = model.predict(inputs)
     for picture, answer in zip(inputs, together, strict=True):
         (alone,) = model.predict([picture])
@@ -171,7 +176,7 @@ def test_scales_come_from_the_training_part_alone(fitted: Callable[[str], ImageM
     learned, read = model.learned.input, fitted("grey").learned.input
     assert (learned.mean == read.mean).all()
     assert (learned.spread == read.spread).all()
-    pixels = np.stack([own for own, _ in data("grey", 48, 1)])
+    pixels = np.stack([picture for picture, _ in data("grey", 48, 1)])
     assert learned.mean.item() == pytest.approx(pixels.mean())
     assert learned.spread.item() == pytest.approx(pixels.std())
 
@@ -186,14 +191,14 @@ def test_brightness_of_each_channel() -> None:
 
 def test_it_learns_and_says_how_well() -> None:
     model = new("plain", epochs=25).fit(figures(150, 1), figures(30, 2))
-    found = model.evaluate(figures(60, 3))
-    assert found.scores["accuracy"].value > 0.9
-    assert list(found.baselines) == ["majority class", "linear model"]
-    assert found.baselines["majority class"] == pytest.approx(1 / 3)
-    assert sum(map(sum, found.confusion)) == 60
-    assert any("reliability" in line for line in found.notes)
-    wrong = 60 - sum(found.confusion[k][k] for k in range(3))
-    assert len(found.worst) == min(wrong, 10)
+    evaluation = model.evaluate(figures(60, 3))
+    assert evaluation.scores["accuracy"].value > 0.9
+    assert list(evaluation.baselines) == ["majority class", "linear model"]
+    assert evaluation.baselines["majority class"] == pytest.approx(1 / 3)
+    assert sum(map(sum, evaluation.confusion)) == 60
+    assert any("reliability" in line for line in evaluation.notes)
+    wrong = 60 - sum(evaluation.confusion[k][k] for k in range(3))
+    assert len(evaluation.worst) == min(wrong, 10)
     lines = model.summary().splitlines()
     assert lines[0] == "ImageModel: 4 max 6 max"
     count = sum(p.numel() for p in model.networks[0].parameters())
@@ -203,9 +208,9 @@ def test_it_learns_and_says_how_well() -> None:
 
 def test_a_class_that_training_lacks_is_a_mistake(fitted: Callable[[str], ImageModel]) -> None:
     rows = [*data("grey", 9, 3), (data("grey", 1, 4)[0][0], "star")]
-    found = fitted("grey").evaluate(rows)
-    assert found.unknown == 1
-    assert found.rows == 10
+    evaluation = fitted("grey").evaluate(rows)
+    assert evaluation.unknown == 1
+    assert evaluation.rows == 10
 
 
 # --- disturbances, temperature, baseline -------------------------------------------------------
@@ -257,23 +262,24 @@ def test_a_temperature_undoes_what_scores_exaggerate() -> None:
 def test_answers_are_tempered() -> None:
     model, rows = fresh("grey"), data("grey", 12, 3)
     model._learned = replace(model.learned, temperature=2.0)
-    pictures = torch.from_numpy(np.stack([own[None] for own, _ in rows]))
+    pictures = torch.from_numpy(np.stack([picture[None] for picture, _ in rows]))
     network = model.networks[0]
     expected = (network.scores({PICTURES: pictures}) / 2).softmax(1)  # type: ignore[operator]
-    found = [
-        [own.probabilities[name] for name in KINDS] for own in model.predict([r for r, _ in rows])
+    probabilities = [
+        [answer.probabilities[name] for name in KINDS]
+        for answer in model.predict([r for r, _ in rows])
     ]
-    assert_close(torch.tensor(found), expected.detach(), atol=1e-5, rtol=0)
+    assert_close(torch.tensor(probabilities), expected.detach(), atol=1e-5, rtol=0)
 
 
 def test_the_baseline_is_softmax_regression_on_pixels() -> None:
     rows = figures(60, 1)
-    pictures = np.stack([own[None] for own, _ in rows])
+    pictures = np.stack([picture[None] for picture, _ in rows])
     targets = np.array([KINDS.index(label) for _, label in rows])
-    found = pixel_regression(pictures, targets, 3)
+    regression = pixel_regression(pictures, targets, 3)
     x = pixel_features(pictures)
     assert_close(x, torch.from_numpy(pictures).flatten(1) / 255)
-    assert float((found.scores(x).argmax(1).numpy() == targets).mean()) > 0.9
+    assert float((regression.scores(x).argmax(1).numpy() == targets).mean()) > 0.9
     assert pixel_features(np.zeros((2, 3, 100, 56), np.uint8)).shape == (2, 3 * 28 * 28)
 
 
@@ -284,9 +290,9 @@ load_commands()
 
 
 def ensue(*words: str) -> str:
-    found = CliRunner().invoke(app, list(words), catch_exceptions=False)
-    assert found.exit_code == 0, found.output
-    return found.stdout
+    result = CliRunner().invoke(app, list(words), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
 
 
 def test_from_a_folder_to_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,15 +301,15 @@ def test_from_a_folder_to_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         (tmp_path / "shapes" / label).mkdir(parents=True, exist_ok=True)
         write_image(tmp_path / "shapes" / label / f"{k}.png", picture)
     few = ["--set", "model.blocks='4 max'", "--set", "train.epochs=2", "--quiet"]
-    told = ensue("train", "shapes", "--run", "run", *few)
-    assert told.startswith("run: best on validation: accuracy 0.")
+    output = ensue("train", "shapes", "--run", "run", *few)
+    assert re.match(r"run: validation part, \d+ rows\n  accuracy +0\.", output)
     assert "linear model" in ensue("evaluate", "run")
     lines = ensue("predict", "run", "shapes/bar/0.png", "shapes/ring").splitlines()
     assert lines[0].endswith("\tshapes/bar/0.png")
     assert len(lines) == 31, "one picture, and a folder of thirty"
     assert len(ensue("predict", "run", "shapes").splitlines()) == 90
     again = ensue("train", "--run", "run", "--quiet")
-    assert again == told, "a run that has ended stays as it is"
+    assert again == output, "a run that has ended stays as it is"
 
 
 def test_from_idx_files_to_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -314,8 +320,8 @@ def test_from_idx_files_to_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     write_idx(tmp_path / "train-images-idx3-ubyte", np.stack(pictures))
     write_idx(tmp_path / "train-labels-idx1-ubyte", numbers)
     few = ["--set", "model.blocks='4 max'", "--set", "train.epochs=2", "--quiet"]
-    told = ensue("train", "train-images-idx3-ubyte", "--run", "run", *few)
-    assert told.startswith("run: best on validation: accuracy 0.")
+    output = ensue("train", "train-images-idx3-ubyte", "--run", "run", *few)
+    assert re.match(r"run: validation part, \d+ rows\n  accuracy +0\.", output)
     assert len(ensue("predict", "run", "train-images-idx3-ubyte").splitlines()) == 60
     data = DataSettings(train=["train-images-idx3-ubyte"])
     assert TASK.split.line(data, ImageSettings()) == data.split_line("each picture")
@@ -350,7 +356,7 @@ def test_a_table_that_names_pictures_is_read_with_its_columns(
         lines.append(f"{k}.png,{kind}")
     (tmp_path / "photos.csv").write_text("\n".join(lines) + "\n")
     words = ["--image", "photo", "--label", "kind", "--epochs", "1", "--run", "r", "--quiet"]
-    assert "best on validation: accuracy" in ensue("train", "photos.csv", *words)
+    assert "\n  accuracy " in ensue("train", "photos.csv", *words)
 
 
 # --- messages ----------------------------------------------------------------------------------
@@ -378,7 +384,7 @@ def test_messages(fitted: Callable[[str], ImageModel], tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"got one; write \[picture\]"):
         fitted("grey").predict("a.png")
     with pytest.raises(DataError) as unlabelled:
-        new("grey").fit([(own, None) for own, _ in figures(9, 1)], figures(3, 1))
+        new("grey").fit([(picture, None) for picture, _ in figures(9, 1)], figures(3, 1))
     assert str(unlabelled.value) == (
         "the training part: expected pictures with labels, got 9 pictures with some or all of "
         "them missing, the first of them row:1"
@@ -401,7 +407,7 @@ def test_messages(fitted: Callable[[str], ImageModel], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("settings", "message"),
     [
         ({"blocks": "pool"}, "model.blocks: blocks 'pool': expected words such as 32 (filters of"),
         ({"size": [28]}, "model.size: expected height and width, [28, 28], or [], got [28]"),
@@ -409,10 +415,10 @@ def test_messages(fitted: Callable[[str], ImageModel], tmp_path: Path) -> None:
         ({"rotate": 200.0}, "model.rotate: expected a number ≤ 180, got 200.0"),
     ],
 )
-def test_settings_that_cannot_be(given: dict[str, Any], told: str) -> None:
+def test_settings_that_cannot_be(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError) as wrong:
-        ImageModel(model=given)
-    assert str(wrong.value).startswith(told)
+        ImageModel(model=settings)
+    assert str(wrong.value).startswith(message)
 
 
 def test_pictures_are_kept_as_bytes() -> None:
@@ -439,8 +445,8 @@ def test_a_part_is_split_by_its_pixels_and_brought_to_the_shape_of_training(tmp_
     train = files.part("train")
     others = [files.part(name, like=train) for name in ("validation", "test")]
     assert sum(map(len, (train, *others))) == 60
-    seen = [{own.tobytes() for own in part.pixels} for part in (train, *others)]
-    assert len(set.union(*seen)) == sum(map(len, seen)), "no picture is in two parts"
+    pictures = [{picture.tobytes() for picture in part.pixels} for part in (train, *others)]
+    assert len(set.union(*pictures)) == sum(map(len, pictures)), "no picture is in two parts"
     assert all(part.numbers is train.numbers for part in others)
     assert "by the hash of each picture" in TASK.split.line(data, model.settings)
     write_image(tmp_path / "large.png", np.zeros((20, 30), np.uint8))
@@ -464,8 +470,8 @@ def test_rows_by_column_name_name_files(tmp_path: Path) -> None:
 
     as_pairs = model().fit(rows, rows)
     by_name = model().fit(named, named, image="photo", label="kind")
-    asked = [{"photo": row["photo"]} for row in named]
-    assert by_name.predict(asked) == as_pairs.predict([picture for picture, _ in rows])
+    questions = [{"photo": row["photo"]} for row in named]
+    assert by_name.predict(questions) == as_pairs.predict([picture for picture, _ in rows])
 
 
 def test_bad_pictures_are_counted(tmp_path: Path) -> None:
@@ -479,7 +485,7 @@ def test_bad_pictures_are_counted(tmp_path: Path) -> None:
     files = new("grey").reader.files(data, heard.append)
     assert len(files.part("train")) == 6
     assert files.rejected == 1
-    assert [Path(own.place.file).name for own in heard] == ["bad.png"]
+    assert [Path(problem.place.file).name for problem in heard] == ["bad.png"]
     with pytest.raises(DataError, match="1 problem in "):
         new("grey").reader.files(data.model_copy(update={"skip_bad": False})).part("train")
 

@@ -42,20 +42,22 @@ def png(header: tuple[int, ...], lines: bytes, *, packed: bytes | None = None) -
         (b"IEND", b""),
     ]
     return SIGNATURE + b"".join(
-        struct.pack(">I", len(own)) + name + own + struct.pack(">I", zlib.crc32(name + own))
-        for name, own in chunks
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        for name, data in chunks
     )
 
 
 def paeth(left: int, up: int, corner: int) -> int:
     guess = left + up - corner
-    return min((abs(guess - own), k, own) for k, own in enumerate((left, up, corner)))[2]
+    return min(
+        (abs(guess - neighbour), k, neighbour) for k, neighbour in enumerate((left, up, corner))
+    )[2]
 
 
 def filtered(pixels: NDArray[np.uint8], ways: list[int]) -> bytes:
     """Lines (height, width, channels) as differences, byte by byte as the standard says."""
     height, width, step = pixels.shape
-    flat, found = pixels.reshape(height, -1).astype(int), b""
+    flat, rows = pixels.reshape(height, -1).astype(int), b""
     for y, way in enumerate(ways):
         line = []
         for x in range(width * step):
@@ -64,8 +66,8 @@ def filtered(pixels: NDArray[np.uint8], ways: list[int]) -> bytes:
             corner = flat[y - 1, x - step] if y and x >= step else 0
             guess = (0, left, up, (left + up) // 2, paeth(left, up, corner))[way]
             line.append((flat[y, x] - guess) % 256)
-        found += bytes([way, *line])
-    return found
+        rows += bytes([way, *line])
+    return rows
 
 
 # --- PNG, PGM, PPM -----------------------------------------------------------------------------
@@ -92,8 +94,8 @@ def test_every_filter_of_png(channels: int, tmp_path: Path) -> None:
 def test_what_is_transparent_is_seen_on_white(tmp_path: Path) -> None:
     pixels = np.array([[[10, 20, 30, 255], [10, 20, 30, 0], [0, 0, 0, 51]]], np.uint8)
     (tmp_path / "a.png").write_bytes(encode_png(pixels))
-    found = read_image(tmp_path / "a.png")[:, 0].T.tolist()
-    assert found == [[10, 20, 30], [255, 255, 255], [204, 204, 204]]
+    colours = read_image(tmp_path / "a.png")[:, 0].T.tolist()
+    assert colours == [[10, 20, 30], [255, 255, 255], [204, 204, 204]]
     (tmp_path / "g.png").write_bytes(encode_png(pixels[..., 2:]))
     assert read_image(tmp_path / "g.png").tolist() == [[[30, 255, 204]]]
 
@@ -173,11 +175,11 @@ FAULTS: dict[str, tuple[str, bytes, str]] = {
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_faulty_file_says_where(name: str, tmp_path: Path) -> None:
-    file, data, told = FAULTS[name]
+    file, data, message = FAULTS[name]
     (tmp_path / file).write_bytes(data)
     with pytest.raises(DataError) as error:
         read_image(tmp_path / file)
-    assert str(error.value).startswith(f"{tmp_path / file}: {told}")
+    assert str(error.value).startswith(f"{tmp_path / file}: {message}")
 
 
 def test_other_formats_need_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,9 +241,9 @@ def test_pictures_brought_to_a_shape() -> None:
     assert conformed(COLOUR, (3, 5, 7)) is COLOUR
     flat = np.full((1, 9, 4), 77, np.uint8)
     for shape in ((1, 3, 3), (1, 20, 31), (3, 9, 4), (3, 1, 1)):
-        found = conformed(flat, shape)
-        assert found.shape == shape
-        assert (found == 77).all(), "what is even stays even"
+        image = conformed(flat, shape)
+        assert image.shape == shape
+        assert (image == 77).all(), "what is even stays even"
     halves = np.array([[[0, 100], [50, 150]]], np.uint8)
     assert conformed(halves, (1, 1, 1)).item() == 75
     pure = np.zeros((3, 1, 3), np.uint8)
@@ -275,7 +277,7 @@ def test_a_folder_of_classes(tmp_path: Path) -> None:
     (tmp_path / "cat" / "notes.txt").write_text("")
     (tmp_path / "empty").mkdir()
     assert len(list(read_image_folder(tmp_path, heard.append))) == 3
-    assert [own.reason.split(":")[0] for own in heard] == [
+    assert [problem.reason.split(":")[0] for problem in heard] == [
         "byte 0",
         "expected a picture (.png, .pgm, .ppm, .jpg, .jpeg, .gif, .bmp, .tif, .tiff, .webp)",
         "the folder of this class is empty",
@@ -318,10 +320,10 @@ def test_idx_files_with_their_labels(packed: bool, tmp_path: Path) -> None:
         f"{other}: expected 4 labels, one for each picture of {file.name}, got 3"
     )
     other.write_bytes(idx(np.array([7, 0, 9, 1], np.uint8)))
-    found = list(read_idx_pictures(file))
-    assert [row.fields["label"] for row in found] == ["7", "0", "9", "1"]
-    assert (np.stack([row.fields["image"][0] for row in found]) == pictures).all()
-    assert str(found[2].place) == f"{file}:3"
+    records = list(read_idx_pictures(file))
+    assert [row.fields["label"] for row in records] == ["7", "0", "9", "1"]
+    assert (np.stack([row.fields["image"][0] for row in records]) == pictures).all()
+    assert str(records[2].place) == f"{file}:3"
 
 
 WHOLE = idx(np.zeros((2, 3, 2), np.uint8))
@@ -334,7 +336,7 @@ IDX_FAULTS: dict[str, tuple[bytes, str]] = {
     "no sizes": (WHOLE[:9], "byte 9: expected 3 sizes, the file ends before"),
     "cut": (
         WHOLE[:-5],
-        "byte 23: expected 12 bytes for 2 × 3 × 2, got 7: the file is not whole, copy it again",
+        "byte 23: expected 12 bytes for 2 × 3 × 2, got 7: the file is incomplete, copy it again",
     ),
     "more": (
         WHOLE + b"xyz",
@@ -355,29 +357,29 @@ IDX_FAULTS: dict[str, tuple[bytes, str]] = {
 def test_no_more_of_an_idx_file_is_unpacked_than_it_announces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file, taken = tmp_path / "t-images-idx3-ubyte", 0
+    file, count = tmp_path / "t-images-idx3-ubyte", 0
 
     def endless(path: Path) -> Iterator[bytes]:
-        nonlocal taken
+        nonlocal count
         yield WHOLE
         while True:
-            taken += 1
+            count += 1
             yield bytes(1000)
 
     monkeypatch.setattr(idx_files, "pieces", endless)
     with pytest.raises(DataError, match="got more: what follows is unknown"):
         read_idx(file, 3)
-    assert taken == 1
+    assert count == 1
 
 
 @pytest.mark.parametrize("name", IDX_FAULTS)
 def test_a_faulty_idx_file_says_where(name: str, tmp_path: Path) -> None:
-    data, told = IDX_FAULTS[name]
+    data, message = IDX_FAULTS[name]
     file = tmp_path / "t-images-idx3-ubyte"
     file.write_bytes(data)
     with pytest.raises(DataError) as error:
         read_idx(file, 3)
-    assert str(error.value).startswith(f"{file}: {told}")
+    assert str(error.value).startswith(f"{file}: {message}")
 
 
 def test_mnist_as_it_is(data_folder: Path) -> None:

@@ -44,14 +44,14 @@ def spread_over(block: Tensor, low: float, high: float) -> bool:
 
 
 def test_standard_is_glorot_and_orthogonal_gate_by_gate() -> None:
-    found = blocks("standard")
-    assert list(found["U"]) == list("ifgo")
+    gates_of = blocks("standard")
+    assert list(gates_of["U"]) == list("ifgo")
     for gate in "ifgo":
-        u = found["U"][gate]
+        u = gates_of["U"][gate]
         assert_close(u @ u.t(), torch.eye(DEEP), rtol=0, atol=1e-12)
-        assert spread_over(found["W"][gate], -GLOROT, GLOROT)
-        assert (found["b"][gate] == (1.0 if gate == "f" else 0.0)).all()
-    assert not torch.equal(found["U"]["i"], found["U"]["f"])
+        assert spread_over(gates_of["W"][gate], -GLOROT, GLOROT)
+        assert (gates_of["b"][gate] == (1.0 if gate == "f" else 0.0)).all()
+    assert not torch.equal(gates_of["U"]["i"], gates_of["U"]["f"])
 
 
 def test_standard_is_the_default() -> None:
@@ -63,10 +63,10 @@ def test_standard_is_the_default() -> None:
 
 def test_torch_is_uniform_everywhere() -> None:
     bound = DEEP**-0.5
-    found = blocks("torch")
+    gates_of = blocks("torch")
     assert all(
         spread_over(torch.cat([b.flatten() for b in gates.values()]), -bound, bound)
-        for gates in found.values()
+        for gates in gates_of.values()
     )
 
 

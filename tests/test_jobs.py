@@ -29,14 +29,14 @@ def squares(numbers: Iterable[int]) -> Iterator[Job]:
 @pytest.mark.parametrize("workers", [1, 2, 5])
 def test_results_come_in_the_order_of_the_jobs(workers: int) -> None:
     on = Here(workers, last_first=True)
-    found = [own.get() for own in in_order(squares(range(12)), on)]
-    assert found == [n**2 for n in range(12)]
+    results = [result.get() for result in in_order(squares(range(12)), on)]
+    assert results == [n**2 for n in range(12)]
     assert on.left
 
 
 def test_results_come_as_they_are_completed() -> None:
-    found = [own.get() for own in as_completed(squares(range(3)), Here(3, last_first=True))]
-    assert found == [4, 1, 0]
+    results = [result.get() for result in as_completed(squares(range(3)), Here(3, last_first=True))]
+    assert results == [4, 1, 0]
 
 
 def test_an_endless_list_is_asked_for_as_far_as_it_is_needed() -> None:
@@ -49,15 +49,15 @@ def test_an_endless_list_is_asked_for_as_far_as_it_is_needed() -> None:
 
 
 def test_a_list_may_depend_on_results() -> None:
-    found: list[int] = []
+    results: list[int] = []
 
     def halving() -> Iterator[Job]:
-        while not found or found[-1] > 1:
-            yield Job("half", functions.squared, {"number": found[-1] // 4 if found else 64})
+        while not results or results[-1] > 1:
+            yield Job("half", functions.squared, {"number": results[-1] // 4 if results else 64})
 
     for result in as_completed(halving(), Here(1, last_first=False)):
-        found.append(int(result.get() ** 0.5))
-    assert found == [64, 16, 4, 1]
+        results.append(int(result.get() ** 0.5))
+    assert results == [64, 16, 4, 1]
 
 
 @pytest.mark.parametrize("run", [in_order, as_completed])
@@ -92,9 +92,9 @@ def test_an_error_of_ours_comes_back_as_it_was_raised() -> None:
     assert type(error) is DataError
     assert str(error) == "a.csv:7: expected a number, got 'x'"
     assert error.__notes__ == ["Look at it."]
-    asked = error_of(Job("trial 1", functions.undecided))
-    assert type(asked) is Undecided
-    assert "--task table" in str(asked)
+    raised = error_of(Job("trial 1", functions.undecided))
+    assert type(raised) is Undecided
+    assert "--task table" in str(raised)
 
 
 def test_a_mistake_names_its_job_and_has_its_traceback() -> None:
@@ -120,27 +120,27 @@ def test_processes_give_the_same_results_whatever_happens_to_them(
     odd = {"text": "\ud800 ü\n\0", "numbers": [0.1, -1e-300, 2**70, None]}
     jobs = [
         Job("hard", functions.killed, {"place": str(tmp_path / "starts"), "times": 2}),
-        Job("odd", functions.told, {"value": odd}),
+        Job("odd", functions.surroundings, {"value": odd}),
         Job("lost", functions.killed, {"place": str(tmp_path / "lost"), "times": 9}),
         Job("wrong", functions.refused, {"place": "a.csv:7"}),
         *squares(range(3)),
     ]
-    seen: list[tuple[str, object]] = []
-    found = list(
-        in_order(jobs, Local(2, threads=3, restarts=2), lambda j, p: seen.append((j.name, p)))
+    progress: list[tuple[str, object]] = []
+    results = list(
+        in_order(jobs, Local(2, threads=3, restarts=2), lambda j, p: progress.append((j.name, p)))
     )
-    assert [own.job.name for own in found] == [own.name for own in jobs]
-    hard, told, lost, wrong, *rest = found
+    assert [result.job.name for result in results] == [job.name for job in jobs]
+    hard, printed, lost, wrong, *rest = results
     assert (hard.get(), hard.restarts) == (3, 2)
-    assert told.get()["value"] == odd
-    assert told.get()["threads"] == "3"
-    assert told.get()["rank"] is None
-    assert told.get()["pid"] != os.getpid()
+    assert printed.get()["value"] == odd
+    assert printed.get()["threads"] == "3"
+    assert printed.get()["rank"] is None
+    assert printed.get()["pid"] != os.getpid()
     with pytest.raises(JobError, match=r"lost: its process was killed by SIGKILL, 3 times. Next"):
         lost.get()
     assert type(wrong.error) is DataError
-    assert [own.get() for own in rest] == [0, 1, 4]
-    assert sorted(seen) == [(f"square {n}", {"seen": n}) for n in range(3)]
+    assert [result.get() for result in rest] == [0, 1, 4]
+    assert sorted(progress) == [(f"square {n}", {"seen": n}) for n in range(3)]
 
 
 def until(reached: Callable[[], bool]) -> None:

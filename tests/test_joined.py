@@ -87,15 +87,15 @@ def model() -> Classifier:
 
 @pytest.mark.parametrize(("kind", "label"), [(Classifier, "sold"), (Regressor, "score")])
 def test_one_view_alone_is_the_linear_model_of_this_input(kind: Any, label: str) -> None:
-    rows, held = ads(60), ads(30, seed=2)
+    rows, validation = ads(60), ads(30, seed=2)
     mixed = {**TINY, "model": {**TINY["model"], "linear": "mixed"}}
-    one = kind(**mixed).fit(rows, held, text="story", label=label)
-    joined = kind(**mixed).fit(rows, held, text=["story"], label=label)
+    one = kind(**mixed).fit(rows, validation, text="story", label=label)
+    joined = kind(**mixed).fit(rows, validation, text=["story"], label=label)
     (view,) = joined.learned.linear.views.values()
     assert np.array_equal(view.model.weights, one.learned.linear.model.weights)
-    asked = joined.reader.questions(held)
-    alone = one.reader.questions([row["story"] for row in held])
-    assert torch.equal(joined.learned.linear.scores(asked), one.learned.linear.scores(alone))
+    part = joined.reader.questions(validation)
+    alone = one.reader.questions([row["story"] for row in validation])
+    assert torch.equal(joined.learned.linear.scores(part), one.learned.linear.scores(alone))
     assert torch.equal(joined.learned.out_of_sample, one.learned.out_of_sample)
 
 
@@ -149,10 +149,10 @@ def test_each_input_has_a_table_without_hidden_defaults(tmp_path: Path) -> None:
     config = RunConfig.of({**tables, "inputs": {"title": {"hidden_size": 5}}})
     text = tomllib.loads(config.text_of())
     assert list(text["inputs"]) == ["title", "my_story", "columns", "photo", "parse"]
-    kinds = [own["kind"] for own in text["inputs"].values()]
+    kinds = [table["kind"] for table in text["inputs"].values()]
     assert kinds == ["text", "text", "columns", "picture", "tree"]
-    for name, own in config.inputs.items():
-        assert set(text["inputs"][name]) == set(type(own).model_fields)
+    for name, settings in config.inputs.items():
+        assert set(text["inputs"][name]) == set(type(settings).model_fields)
     sizes = [text["inputs"][name]["hidden_size"] for name in ("title", "my_story", "parse")]
     assert sizes == [5, 7, 128]
     assert RunConfig.of(text) == config
@@ -165,7 +165,7 @@ def test_names_of_inputs_do_not_meet() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"inputs": {"titel": {}}}, "inputs.titel: unknown input, did you mean title?"),
         (
@@ -182,9 +182,9 @@ def test_names_of_inputs_do_not_meet() -> None:
         ({"base": {"path": ["lm"]}}, "base: expected none with several inputs"),
     ],
 )
-def test_settings_that_several_inputs_cannot_have(change: dict[str, Any], told: str) -> None:
+def test_settings_that_several_inputs_cannot_have(change: dict[str, Any], message: str) -> None:
     data = {"train": ["a.csv"], "label": "sold", "text": ["title", "story"]}
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=message):
         RunConfig.of({"task": "classify", "data": data, **change})
 
 
@@ -204,15 +204,17 @@ def test_frames_rows_and_files_are_answered_alike(model: Classifier, tmp_path: P
     path = written(tmp_path, 12)
     frame = pd.read_csv(path)
     frame["photo"] = [str(tmp_path / name) for name in frame["photo"]]
-    answers = [own.probabilities for own in model.predict(str(path))]
-    rows = [own.probabilities for own in model.predict(ads(12))]
+    answers = [answer.probabilities for answer in model.predict(str(path))]
+    rows = [answer.probabilities for answer in model.predict(ads(12))]
     framed = model.predict(frame)
-    assert answers == [pytest.approx(own, abs=1e-6) for own in rows]
-    assert framed["label"].tolist() == [max(own, key=own.__getitem__) for own in answers]
+    assert answers == [pytest.approx(row, abs=1e-6) for row in rows]
+    assert framed["label"].tolist() == [
+        max(probabilities, key=probabilities.__getitem__) for probabilities in answers
+    ]
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (("p4.png", "gone.png"), r"ads.csv:6: photo: .*gone.png"),
         (("p4.png", "../p4.png"), "ads.csv:6: photo: expected the name of a picture inside"),
@@ -224,14 +226,14 @@ def test_frames_rows_and_files_are_answered_alike(model: Classifier, tmp_path: P
     ],
 )
 def test_rows_that_cannot_be_read_are_named(
-    tmp_path: Path, change: tuple[str, str], told: str
+    tmp_path: Path, change: tuple[str, str], message: str
 ) -> None:
     (tmp_path / "in").mkdir()
     path = written(tmp_path / "in", 20)
     shutil.copy(tmp_path / "in" / "p4.png", tmp_path / "p4.png")
     (tmp_path / "in" / "link.png").symlink_to(tmp_path / "p4.png")
     path.write_text(path.read_text().replace(change[0], change[1], 1))
-    with pytest.raises(EnsueError, match=told):
+    with pytest.raises(EnsueError, match=message):
         Classifier(**TINY, inputs=PHOTO).fit(str(path), **ROLES, label="sold")
 
 
@@ -247,17 +249,17 @@ def test_rows_in_memory_need_every_input(model: Classifier) -> None:
 
 def test_units_of_every_input_are_explained(model: Classifier) -> None:
     row = ads(1, seed=5)[0]
-    found = model.explain(row, label="yes")
-    begins = {name.partition(": ")[0] for name in found.tokens}
+    attributions = model.explain(row, label="yes")
+    begins = {name.partition(": ")[0] for name in attributions.tokens}
     assert begins == {"title", "story", "columns", "photo"}
 
     def odds(other: dict[str, Any]) -> float:
         p = model.predict([other])[0].probabilities
         return float(np.log(p["yes"] / p["no"]))
 
-    (answer,) = found.answers
+    (answer,) = attributions.answers
     words = row["story"].split()
-    k = found.tokens.index(f"story: {words[1]}")
+    k = attributions.tokens.index(f"story: {words[1]}")
     without = {**row, "story": " ".join([words[0], *words[2:]])}
     assert answer.scores[k] == pytest.approx(odds(row) - odds(without), abs=1e-5)
     with pytest.raises(OptionError, match="several inputs are explained by occlusion alone"):
@@ -284,13 +286,13 @@ def test_commands_train_resume_and_answer(
 ) -> None:
     ensue: Ensue = commands_in(tmp_path, capsys, monkeypatch)
     written(tmp_path)
-    given = ("train", "ads.csv", *SAID, "--label", "sold", *SMALL)
-    code, _, err = ensue(*given, "--run", "whole")
+    command = ("train", "ads.csv", *SAID, "--label", "sold", *SMALL)
+    code, _, err = ensue(*command, "--run", "whole")
     assert code == 0, err
     assert "sold from title + story + price + photo" in err
-    first_epoch = (*given[:-1], "1", "--run", "parts")
+    first_epoch = (*command[:-1], "1", "--run", "parts")
     assert ensue(*first_epoch)[0] == 0
-    code, _, err = ensue(*given, "--run", "parts", "--allow", "train.epochs")
+    code, _, err = ensue(*command, "--run", "parts", "--allow", "train.epochs")
     assert code == 0, err
     whole, parts = (package.load(tmp_path / name) for name in ("whole", "parts"))
     for one, other in zip(whole.networks, parts.networks, strict=True):
@@ -310,8 +312,8 @@ def test_commands_train_resume_and_answer(
     code, out, err = ensue("predict", "whole", "ads.csv", "--workers", "2")
     assert (code, out) == (2, "")
     assert "a run with several inputs answers in one process" in err
-    for asked in (("--file", "ads.csv", "--row", "3"), ("--text", line), ("--values", line)):
-        code, out, _ = ensue("explain", "whole", *asked)
+    for question in (("--file", "ads.csv", "--row", "3"), ("--text", line), ("--values", line)):
+        code, out, _ = ensue("explain", "whole", *question)
         assert (code, "photo: " in out or "story: " in out) == (0, True)
     texts = ("--text", "title", "--text", "story")
     code, _, err = ensue("train", "ads.csv", *texts, "--label", "sold", "--task", "label")
@@ -332,13 +334,13 @@ def test_one_named_input_is_explained_by_its_option(
     code, _, err = ensue("train", "ads.csv", *parse)
     assert code == 0, err
     tree = ads(1)[0]["parse"]
-    for run, *asked in (
+    for run, *question in (
         ("photos", "--image", "p3.png"),
         ("photos", "--values", '{"photo": "p3.png"}'),
         ("trees", "--tree", tree),
         ("trees", "--values", json.dumps({"parse": tree})),
     ):
-        code, out, err = ensue("explain", run, *asked)
+        code, out, err = ensue("explain", run, *question)
         assert code == 0, err
         assert "what it adds to the value" in out
     code, _, err = ensue("explain", "photos", "--text", "a chair")
@@ -355,11 +357,11 @@ def test_names_of_units_are_whole_behind_the_name_of_their_input() -> None:
     answer = Attribution("yes", None, 0.5, 0.0, (0.5, 1.0, 0.25))
     tokens = ("description: comfortable", "description: extraordinarily_long", "title: chair")
     how = ("occlusion", "left out", "log-odds", "the whole answer")
-    found = Attributions(tokens, (2, 1), *how, (answer,), inputs=("description", "title"))
-    for shown in (found.as_text(80), found.as_text(80, True)):
+    attributions = Attributions(tokens, (2, 1), *how, (answer,), inputs=("description", "title"))
+    for text in (attributions.as_text(80), attributions.as_text(80, True)):
         for name in ("description: comfortable ", "description: extraordinarily…", "title: chair "):
-            assert name in shown
-    assert "description: extraordinarily_long" in found.as_svg()
+            assert name in text
+    assert "description: extraordinarily_long" in attributions.as_svg()
 
 
 def test_the_target_decides_the_task(
@@ -367,8 +369,8 @@ def test_the_target_decides_the_task(
 ) -> None:
     ensue: Ensue = commands_in(tmp_path, capsys, monkeypatch)
     written(tmp_path, 60)
-    said = ("--columns", "price", "--tree", "parse", "--label", "score", "--epochs", "1")
-    code, _, err = ensue("train", "ads.csv", *said, "--set", "inputs.parse.hidden_size=4")
+    options = ("--columns", "price", "--tree", "parse", "--label", "score", "--epochs", "1")
+    code, _, err = ensue("train", "ads.csv", *options, "--set", "inputs.parse.hidden_size=4")
     assert (code, "task: regress (score from price + parse)" in err) == (0, True)
     assert package.load(tmp_path / "run").inputs["parse"].hidden_size == 4
 
@@ -394,7 +396,7 @@ def test_exports_answer_as_the_model(
     scored: Regressor, traced: TracedModel, tmp_path: Path
 ) -> None:
     rows = ads(4, seed=7)
-    expected = [own.value for own in scored.predict(rows)]
+    expected = [answer.value for answer in scored.predict(rows)]
     keys = ("story", "price", "parse")
     questions = [
         {key: row[key] for key in keys}
@@ -411,11 +413,11 @@ def test_exports_answer_as_the_model(
     assert json.loads(done.stdout) == pytest.approx(expected, abs=1e-4)
     write_traced(traced, tmp_path / "model.onnx", unchecked=True)
     plain = [{**row, "photo": row["photo"].tolist()} for row in rows]
-    asked = [json.dumps({key: row[key] for key in (*keys, "photo")}) for row in plain]
-    words = [sys.executable, "predict.py", "model.onnx", *asked]
+    arguments = [json.dumps({key: row[key] for key in (*keys, "photo")}) for row in plain]
+    words = [sys.executable, "predict.py", "model.onnx", *arguments]
     done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=tmp_path)
-    found = [json.loads(line)["value"] for line in done.stdout.splitlines()]
-    assert found == pytest.approx(expected, abs=1e-4)
+    values = [json.loads(line)["value"] for line in done.stdout.splitlines()]
+    assert values == pytest.approx(expected, abs=1e-4)
     with pytest.raises(OptionError, match="streaming of this task"):
         write_model(scored, tmp_path / "fed.js", streaming=True)
 
@@ -428,5 +430,5 @@ def test_the_page_asks_for_every_input(
     write_traced(traced, tmp_path / "model.html", unchecked=True)
     question = {key: row[key] for key in ("story", "price", "parse")}
     question["photo"] = row["photo"][None].tolist()
-    found, _ = opened(tmp_path / "model.html", json.dumps(question))
-    assert found["value"] == pytest.approx(scored.predict([row])[0].value, abs=1e-4)
+    answer, _ = opened(tmp_path / "model.html", json.dumps(question))
+    assert answer["value"] == pytest.approx(scored.predict([row])[0].value, abs=1e-4)

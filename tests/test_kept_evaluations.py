@@ -27,7 +27,7 @@ from ensue.runs.run import list_runs
 from ensue.tasks.evaluation.bootstrap import Interval, RowSums
 from ensue.tasks.evaluation.report import Evaluation
 
-SET = [word for own in (*SMALL, "train.rate=0.02") for word in ("--set", own)]
+SET = [word for setting in (*SMALL, "train.rate=0.02") for word in ("--set", setting)]
 
 
 @pytest.fixture(scope="module")
@@ -72,38 +72,38 @@ def ensue(
 def test_an_evaluation_is_kept_as_it_was_printed(ensue: Ensue, folder: Path) -> None:
     _, out, _ = ensue("evaluate", "a", "--json")
     printed = json.loads(out)
-    (kept,) = current_evaluations(RunFolder(folder / "a"))
-    assert kept.evaluation.as_json() == {key: printed[key] for key in kept.evaluation.as_json()}
-    assert (kept.part, kept.task, kept.files[0].path) == ("test", "classify", "../r.csv")
-    assert kept.ensue == __version__
-    assert Run(folder / "a").evaluation() == kept.evaluation
+    (record,) = current_evaluations(RunFolder(folder / "a"))
+    assert record.evaluation.as_json() == {key: printed[key] for key in record.evaluation.as_json()}
+    assert (record.part, record.task, record.files[0].path) == ("test", "classify", "../r.csv")
+    assert record.ensue == __version__
+    assert Run(folder / "a").evaluation() == record.evaluation
     assert Run(folder / "a").evaluation("validation") is None
 
 
 def test_parts_stand_side_by_side_and_the_last_of_each_stays(ensue: Ensue, folder: Path) -> None:
     reviews(folder / "other.csv", 30, first=500)
-    for said in (["--validation"], ["--test", "other.csv"], ["--test", "other.csv"], []):
-        assert ensue("evaluate", "a", *said)[0] == 0
-    kept = read_evaluations(RunFolder(folder / "a"))
-    assert [(own.part, Path(own.files[0].path).name) for own in kept] == [
+    for options in (["--validation"], ["--test", "other.csv"], ["--test", "other.csv"], []):
+        assert ensue("evaluate", "a", *options)[0] == 0
+    records = read_evaluations(RunFolder(folder / "a"))
+    assert [(record.part, Path(record.files[0].path).name) for record in records] == [
         ("validation", "r.csv"),
         ("test", "other.csv"),
         ("test", "r.csv"),
     ]
     files = {path.name for path in (folder / "a" / "evaluation-rows").iterdir()}
-    assert files == {own.rows["file"] for own in kept}
+    assert files == {record.rows["file"] for record in records}
 
 
 def test_rows_are_kept_with_what_they_add(folder: Path) -> None:
     place = RunFolder(folder / "a")
-    (kept,) = current_evaluations(place)
-    found = read_rows(place, kept)
-    assert found.sums.keys() == found.scores.keys()
-    for name, sums in found.sums.items():
-        assert sums.score() == found.scores[name].value
-        assert len(sums.values) == found.rows == len(found.names)
-    assert len(set(found.names)) == found.rows
-    assert all(name.startswith("r.csv:") for name in found.names)
+    (record,) = current_evaluations(place)
+    rows = read_rows(place, record)
+    assert rows.sums.keys() == rows.scores.keys()
+    for name, sums in rows.sums.items():
+        assert sums.score() == rows.scores[name].value
+        assert len(sums.values) == rows.rows == len(rows.names)
+    assert len(set(rows.names)) == rows.rows
+    assert all(name.startswith("r.csv:") for name in rows.names)
 
 
 def test_the_card_has_each_evaluation_once(ensue: Ensue, folder: Path) -> None:
@@ -111,8 +111,8 @@ def test_the_card_has_each_evaluation_once(ensue: Ensue, folder: Path) -> None:
     ensue("train", "--run", "a", "--quiet")  # finished already: writes the card again
     before = card.read_text()
     assert before.count("## Evaluation") == before.count("test part of r.csv") == 1
-    (kept,) = current_evaluations(RunFolder(folder / "a"))
-    assert f"| accuracy | {kept.evaluation.scores['accuracy'].value:.4f} |" in before
+    (record,) = current_evaluations(RunFolder(folder / "a"))
+    assert f"| accuracy | {record.evaluation.scores['accuracy'].value:.4f} |" in before
     ensue("evaluate", "a", "--validation")
     ensue("evaluate", "a")
     after = card.read_text()
@@ -131,7 +131,7 @@ def test_evaluations_of_another_model_do_not_count(ensue: Ensue, folder: Path) -
     assert Run(folder / "a").evaluation() is None
     assert "## Evaluation" not in (folder / "a" / "card.md").read_text()
     ensue("evaluate", "a", "--validation")
-    assert [own.part for own in read_evaluations(RunFolder(folder / "a"))] == ["validation"]
+    assert [record.part for record in read_evaluations(RunFolder(folder / "a"))] == ["validation"]
 
 
 def test_every_flipped_bit_is_noticed(folder: Path) -> None:
@@ -139,16 +139,16 @@ def test_every_flipped_bit_is_noticed(folder: Path) -> None:
     whole, random = place.evaluation.read_bytes(), np.random.default_rng(1)
     for at in random.integers(0, len(whole), 60):
         place.evaluation.write_bytes(flipped(whole, int(at)))
-        told = refused(lambda: current_evaluations(place))
-        assert told.startswith(f"{place.evaluation}: this is not what Ensue wrote: ")
-        assert told.endswith("; remove it, and evaluate again")
+        message = refused(lambda: current_evaluations(place))
+        assert message.startswith(f"{place.evaluation}: this is not what Ensue wrote: ")
+        assert message.endswith("; remove it, and evaluate again")
     place.evaluation.write_bytes(whole)
-    (kept,) = current_evaluations(place)
+    (record,) = current_evaluations(place)
     (rows,) = place.evaluation_rows.iterdir()
     whole = rows.read_bytes()
     for at in random.integers(0, len(whole), 60):
         rows.write_bytes(flipped(whole, int(at)))
-        assert refused(lambda: read_rows(place, kept)) == (
+        assert refused(lambda: read_rows(place, record)) == (
             f"{rows}: this is not what Ensue wrote: its sha256 differs. Evaluate {place.path} again"
         )
 
@@ -158,22 +158,22 @@ def flipped(data: bytes, at: int) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
-        (lambda own: own["files"][0].update(path=None), "path is None, expected str"),
-        (lambda own: own.update(part=3), "part is 3, expected str"),
-        (lambda own: own.update(basis=[]), "basis is [], expected dict"),
+        (lambda record: record["files"][0].update(path=None), "path is None, expected str"),
+        (lambda record: record.update(part=3), "part is 3, expected str"),
+        (lambda record: record.update(basis=[]), "basis is [], expected dict"),
     ],
 )
 def test_an_evaluation_of_other_kinds_of_values_is_refused(
-    folder: Path, change: Callable[[dict[str, Any]], object], told: str
+    folder: Path, change: Callable[[dict[str, Any]], object], message: str
 ) -> None:
     place = RunFolder(folder / "a")
-    found = unsealed(place.evaluation.read_bytes(), "evaluation.json")
-    change(found["evaluations"][0])
-    place.evaluation.write_bytes(sealed(found, sort=False))
-    found = refused(lambda: read_evaluations(place))
-    assert f"this is not what Ensue wrote: {told}; remove it" in found
+    sealed_file = unsealed(place.evaluation.read_bytes(), "evaluation.json")
+    change(sealed_file["evaluations"][0])
+    place.evaluation.write_bytes(sealed(sealed_file, sort=False))
+    refusal = refused(lambda: read_evaluations(place))
+    assert f"this is not what Ensue wrote: {message}; remove it" in refusal
 
 
 def test_scores_are_printed_even_if_they_cannot_be_kept(ensue: Ensue, folder: Path) -> None:
@@ -200,8 +200,8 @@ def test_runs_are_listed_with_what_they_reached(ensue: Ensue, folder: Path) -> N
         ["b", "classify", "r.csv"],
         ["deep/lm", "language", "r.csv"],
     ]
-    found = json.loads(ensue("runs", "--json")[1])
-    by_name = {own["name"]: own for own in found["runs"]}
+    facts = json.loads(ensue("runs", "--json")[1])
+    by_name = {run_facts["name"]: run_facts for run_facts in facts["runs"]}
     for name in ("a", "deep/lm"):
         run = Run(folder / name)
         test = run.evaluation()
@@ -221,7 +221,7 @@ def test_runs_are_listed_with_what_they_reached(ensue: Ensue, folder: Path) -> N
 def test_a_run_in_python(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     run = Run("a")
-    assert [own.path.name for own in Run.below()] == ["a", "b", "lm"]
+    assert [run.path.name for run in Run.below()] == ["a", "b", "lm"]
     assert run.config.task == run.task == "classify"
     assert run.model(device="cpu").predict(["a good film"])[0].label in ("1", "5")
     assert repr(run) == "Run('a')"
@@ -236,16 +236,16 @@ def test_runs_and_comparisons_in_a_notebook(folder: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(folder)
     run = Run("b")
     page = check_page(run._repr_html_())
-    found = run.evaluation()
-    assert found is not None
-    for shown in (
+    evaluation = run.evaluation()
+    assert evaluation is not None
+    for text in (
         "Run b",
         "classify",
         "r.csv",
         "finished",
-        f"{found.scores['accuracy'].value:.4f}",
+        f"{evaluation.scores['accuracy'].value:.4f}",
     ):
-        assert shown in words(page)
+        assert text in words(page)
     assert len(page.findall(".//circle")) == 1  # the best of the curve
     assert "perplexity" in words(check_page(Run("deep/lm")._repr_html_()))
     compared = run.compare("a")
@@ -283,16 +283,16 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize(("file", "content", "told"), BROKEN)
+@pytest.mark.parametrize(("file", "content", "message"), BROKEN)
 def test_a_broken_run_is_named_and_hides_no_other(
-    ensue: Ensue, folder: Path, file: str, content: str, told: str
+    ensue: Ensue, folder: Path, file: str, content: str, message: str
 ) -> None:
     (folder / "a" / file).write_text(content)
     code, out, err = ensue("runs")
     assert code == 0
     assert [line.split()[0] for line in out.splitlines()] == ["run", "b", "deep/lm"]
     assert err.startswith("a")
-    assert told in err
+    assert message in err
     assert err.count("\n") == 1
 
 
@@ -300,7 +300,7 @@ def test_what_is_no_run_is_not_listed(ensue: Ensue, folder: Path) -> None:
     (folder / "elsewhere").mkdir()
     (folder / "elsewhere" / "config.toml").write_text("[tool]\n")
     assert len(list_runs(folder).runs) == 3
-    assert ensue("runs", "elsewhere")[1] == "elsewhere: no run in it or below it\n"
+    assert ensue("runs", "elsewhere")[1] == "elsewhere: no run in this folder or below it\n"
     assert ensue("runs", "gone")[2] == "RunError: gone: there is no such folder\n"
 
 
@@ -313,15 +313,17 @@ def test_two_runs_are_compared_on_the_rows_of_their_test(ensue: Ensue, folder: P
     assert (code, err) == (0, "")
     assert out.startswith("test part of r.csv: ")
     values = [Run(name).evaluation().scores["accuracy"].value for name in ("a", "b")]  # type: ignore[union-attr]
-    shown = [line.split() for line in out.splitlines() if line.startswith("  accuracy")]
-    assert shown == [["accuracy", *(f"{value:.4f}" for value in values)]]
-    for told in ("majority class", "linear n-grams", "macro_f1", "difference from a"):
-        assert told in out
-    found = json.loads(ensue("compare", "a", "b", "--json")[1])
-    (main,) = [own for own in found["differences"] if own["score"] == "accuracy"]
+    scores = [line.split() for line in out.splitlines() if line.startswith("  accuracy")]
+    assert scores == [["accuracy", *(f"{value:.4f}" for value in values)]]
+    for text in ("majority class", "linear n-grams", "macro_f1", "difference from a"):
+        assert text in out
+    comparison = json.loads(ensue("compare", "a", "b", "--json")[1])
+    (main,) = [
+        difference for difference in comparison["differences"] if difference["score"] == "accuracy"
+    ]
     assert main["interval"]["value"] == pytest.approx(values[1] - values[0])
     assert main["interval"]["low"] <= main["interval"]["value"] <= main["interval"]["high"]
-    assert found["verdicts"] == [out.splitlines()[-1].rstrip(".")]
+    assert comparison["verdicts"] == [out.splitlines()[-1].rstrip(".")]
     assert (folder / "test-openings.jsonl").read_bytes() == openings
 
 
@@ -345,8 +347,8 @@ def test_what_cannot_be_compared(ensue: Ensue, folder: Path) -> None:
     shutil.copytree("b", "c")
     os.unlink("c/evaluation.json")
     assert ensue("compare", "a", "c")[2] == (
-        "RunError: compare: expected the test part of each run evaluated, got none of c. Evaluate "
-        "it first:\n  ensue evaluate c\n"
+        "RunError: compare: expected the test part evaluated for each run, got no evaluation "
+        "of c. Evaluate it first:\n  ensue evaluate c\n"
     )
     reviews(folder / "other.csv", 30, first=500)
     ensue("evaluate", "c", "--test", "other.csv")
@@ -393,13 +395,15 @@ def made(names: list[str], right: list[int], higher_is_better: bool = True) -> E
     )  # fmt: skip
 
 
-def compared(monkeypatch: pytest.MonkeyPatch, folder: Path, *found: Evaluation) -> Any:
+def compared(monkeypatch: pytest.MonkeyPatch, folder: Path, *evaluations: Evaluation) -> Any:
     """Runs a, b, c as if these were what they were evaluated to."""
-    waiting = list(found)
-    monkeypatch.setattr("ensue.runs.compare.read_rows", lambda place, kept: waiting.pop(0))
-    if len(found) > 2:
+    waiting = list(evaluations)
+    monkeypatch.setattr(
+        "ensue.runs.compare.read_rows", lambda place, evaluation_place: waiting.pop(0)
+    )
+    if len(evaluations) > 2:
         shutil.copytree(folder / "b", folder / "c")
-    return compare_runs([folder / name for name in "abc"[: len(found)]])
+    return compare_runs([folder / name for name in "abc"[: len(evaluations)]])
 
 
 def test_a_verdict_says_which_is_better_and_by_how_much(
@@ -408,25 +412,25 @@ def test_a_verdict_says_which_is_better_and_by_how_much(
     names = [f"r.csv:{k}" for k in range(200)]
     weak, strong = [0, 1] * 100, [1] * 190 + [0] * 10
     for higher, word in ((True, "better"), (False, "worse")):
-        found = compared(
+        comparison = compared(
             monkeypatch, folder, made(names, weak, higher), made(names, strong, higher)
         )
-        (told,) = found.verdicts()
-        (difference,) = found.differences
+        (verdict,) = comparison.verdicts()
+        (difference,) = comparison.differences
         assert difference.beyond_chance
         low, high = difference.interval.low, difference.interval.high
-        assert told == (
+        assert verdict == (
             f"b is {word} than a: score higher by 0.4500, 95 % interval {low:.4f} … {high:.4f}"
         )
         assert 0.3 < low < 0.45 < high < 0.6
-    found = compared(monkeypatch, folder, made(names, strong), made(names, strong))
-    assert found.verdicts() == ["b and a: the answers are the same, as far as score tells"]
-    found = compared(
+    comparison = compared(monkeypatch, folder, made(names, strong), made(names, strong))
+    assert comparison.verdicts() == ["b and a: the answers are the same, as far as score tells"]
+    comparison = compared(
         monkeypatch, folder, made(names, strong), made(names, weak), made(names, strong)
     )
-    assert [own.run for own in found.differences] == ["b", "c"]
-    assert found.verdicts()[0].startswith("b is worse than a: score lower by 0.4500, ")
-    assert found.as_text().endswith("of many comparisons, one in 20 is luck.")
+    assert [difference.run for difference in comparison.differences] == ["b", "c"]
+    assert comparison.verdicts()[0].startswith("b is worse than a: score lower by 0.4500, ")
+    assert comparison.as_text().endswith("of many comparisons, one in 20 is luck.")
 
 
 def test_rows_that_only_one_of_them_has_are_named(
@@ -451,15 +455,15 @@ def test_a_history_is_replayed_point_by_point(ensue: Ensue, folder: Path) -> Non
     assert (code, out) == (0, f"b: {count} points\n")
     assert err == "next: tensorboard --logdir logs\n"
     for _ in range(2):  # a second time it is replaced
-        found = events.EventAccumulator("logs/b")
-        found.Reload()
-        drawn = found.Tensors("validation/accuracy")
-        assert [(own.step, own.tensor_proto.float_val[0]) for own in drawn] == [
+        accumulator = events.EventAccumulator("logs/b")
+        accumulator.Reload()
+        drawn = accumulator.Tensors("validation/accuracy")
+        assert [(event.step, event.tensor_proto.float_val[0]) for event in drawn] == [
             (row["update"], pytest.approx(row["scores"]["accuracy"])) for row in scores
         ]
-        clocks = {own.clock for own in points(Run("b")) if own.tag == "validation/accuracy"}
-        assert {own.wall_time for own in drawn} == clocks
-        assert {"train/cost", "train/rate", "train/norm"} <= {*found.Tags()["tensors"]}
+        clocks = {point.clock for point in points(Run("b")) if point.tag == "validation/accuracy"}
+        assert {event.wall_time for event in drawn} == clocks
+        assert {"train/cost", "train/rate", "train/norm"} <= {*accumulator.Tags()["tensors"]}
         ensue("runs", "b", "--tensorboard", "logs")
     assert replay(folder, "all").keys() == {"a", "b", "deep/lm"}
 
@@ -469,8 +473,7 @@ def test_logs_of_something_else_are_left_alone(ensue: Ensue, folder: Path) -> No
     foreign = folder / "logs" / "a" / "events.out.tfevents.1"
     foreign.write_bytes(b"precious")
     assert ensue("runs", "a", "--tensorboard", "logs")[2] == (
-        "RunError: logs/a: it has logs of something else (events.out.tfevents.1); name another "
-        "folder\n"
+        "RunError: logs/a: it has other logs (events.out.tfevents.1); name another folder\n"
     )
     assert foreign.read_bytes() == b"precious"
 

@@ -39,13 +39,13 @@ def started(place: Path, words: Sequence[str]) -> subprocess.Popen[bytes]:
 def below(process: int) -> list[int]:
     """The processes that a process has started, and those that they have."""
     tasks = Path(f"/proc/{process}/task").glob("*/children")
-    children = [int(own) for task in tasks for own in task.read_text().split()]
-    return [found for own in children for found in (own, *below(own))]
+    children = [int(number) for task in tasks for number in task.read_text().split()]
+    return [process for child in children for process in (child, *below(child))]
 
 
 def variable(process: int, name: str) -> str:
     pairs = Path(f"/proc/{process}/environ").read_bytes().decode(errors="replace").split("\0")
-    return dict(own.partition("=")[::2] for own in pairs).get(name, "")
+    return dict(entry.partition("=")[::2] for entry in pairs).get(name, "")
 
 
 def kill_in_the_middle(
@@ -58,12 +58,12 @@ def kill_in_the_middle(
         assert time.monotonic() < until
         time.sleep(0.01)
     assert not [*checkpoints.glob("step-*-final")], "it was too late"
-    victim = next(own for own in below(process.pid) if which(own))
+    victim = next(candidate for candidate in below(process.pid) if which(candidate))
     os.kill(victim, signal.SIGKILL)
 
 
 def weights(run: Path) -> list[bytes]:
-    return [own.read_bytes() for own in sorted((run / "model").glob("*.safetensors"))]
+    return [file.read_bytes() for file in sorted((run / "model").glob("*.safetensors"))]
 
 
 def torchrun(run: str) -> list[str]:
@@ -82,7 +82,7 @@ def test_torchrun_goes_on_without_the_process_that_was_killed(place: Path) -> No
     assert started(place, torchrun("whole")).wait(LONGEST) == 0
     process = started(place, torchrun("killed"))
     checkpoints = place / "killed" / "checkpoints"
-    kill_in_the_middle(process, checkpoints, lambda own: variable(own, "RANK") == "2")
+    kill_in_the_middle(process, checkpoints, lambda process: variable(process, "RANK") == "2")
     assert process.wait(LONGEST) == 0
     assert weights(place / "killed") == weights(place / "whole")
 
@@ -96,7 +96,7 @@ def test_the_members_of_an_ensemble_go_on_when_a_worker_is_killed(place: Path) -
     assert started(place, members("alone")).wait(LONGEST) == 0
     process = started(place, members("killed", "--workers", "2"))
     kill_in_the_middle(
-        process, place / "killed" / "members" / "2" / "checkpoints", lambda own: True
+        process, place / "killed" / "members" / "2" / "checkpoints", lambda process: True
     )
     assert process.wait(LONGEST) == 0
     assert weights(place / "killed") == weights(place / "alone")

@@ -91,6 +91,6 @@ def test_nan_passes_through_functions(way: Callable, function: Callable) -> None
 def test_softplus_is_exact_everywhere(way: Callable, v: float) -> None:
     """torch's own is v itself beyond 20, 2e-9 off in float64."""
     got, (slope,) = way(softplus, torch.tensor([[v]], dtype=torch.float64))
-    wanted = max(v, 0.0) + math.log1p(math.exp(-abs(v)))
-    assert got.item() == pytest.approx(wanted, rel=1e-15, abs=0)
+    expected = max(v, 0.0) + math.log1p(math.exp(-abs(v)))
+    assert got.item() == pytest.approx(expected, rel=1e-15, abs=0)
     assert slope.item() == pytest.approx(1 / (1 + math.exp(-v)), rel=1e-15)

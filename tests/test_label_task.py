@@ -71,8 +71,8 @@ def test_a_long_table_whose_label_changes_is_recognised(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     lines = [f"{k // 3},{k % 5}.5,{'up' if k % 2 else 'down'}" for k in range(12)]
     file.write_text("\n".join(["id,x,way", *lines]) + "\n")
-    found = LABEL.recognise(sample(str(file), sequence="id", label="way"))
-    assert found == Guess("a label for each step", {"label": "way", "features": ["x"]})
+    guess = LABEL.recognise(sample(str(file), sequence="id", label="way"))
+    assert guess == Guess("a label for each step", {"label": "way", "features": ["x"]})
 
 
 # --- read --------------------------------------------------------------------------------------
@@ -80,14 +80,14 @@ def test_a_long_table_whose_label_changes_is_recognised(tmp_path: Path) -> None:
 
 def read(file: str, **data: Any) -> tuple[Part, list[str]]:
     """A whole file as its training part, and the messages about bad rows."""
-    said: list[str] = []
+    messages: list[str] = []
 
     def tell(problem: Problem) -> None:
-        said.append(str(problem))
+        messages.append(str(problem))
 
-    given = {"train": [file], "validation": [file], "skip_bad": True, **data}
-    files = LABEL.reader(Labeller()).files(DataSettings.of(given, "data"), tell)
-    return files.part("train"), said
+    tables = {"train": [file], "validation": [file], "skip_bad": True, **data}
+    files = LABEL.reader(Labeller()).files(DataSettings.of(tables, "data"), tell)
+    return files.part("train"), messages
 
 
 def test_rows_without_a_label_for_each_step_are_told(tmp_path: Path) -> None:
@@ -97,13 +97,15 @@ def test_rows_without_a_label_for_each_step_are_told(tmp_path: Path) -> None:
         written(tmp_path / f"{k}.jsonl", [{"text": text, "tags": tags} for text, tags in rows])
         for k, rows in enumerate((pairs, lists))
     ]
-    found, told = zip(*(read(file, text="text", label="tags") for file in files), strict=True)
-    assert [line.partition(": ")[2] for said in told for line in said] == [
+    parts, messages_of_files = zip(
+        *(read(file, text="text", label="tags") for file in files), strict=True
+    )
+    assert [line.partition(": ")[2] for messages in messages_of_files for line in messages] == [
         "tags: expected a label for each of the 2 steps, got 1",
         "tags: expected a label for each of the 1 steps, got 2",
     ]
-    assert [len(part) for part in found] == [2, 1]
-    for part in found:
+    assert [len(part) for part in parts] == [2, 1]
+    for part in parts:
         assert part.labels is not None
         assert part.inputs.lengths.tolist() == part.labels.lengths.tolist()
         assert list(part.numbers.tokens) == ["the", "dog"]
@@ -119,8 +121,8 @@ def test_one_label_for_all_steps_is_told(tmp_path: Path) -> None:
 
 def test_labels_with_a_separator_are_cut_at_it(tmp_path: Path) -> None:
     file = written(tmp_path / "a.jsonl", [{"text": "New York", "tags": "a place|a place"}])
-    part, said = read(file, text="text", label="tags", separator="|")
-    assert not said
+    part, messages = read(file, text="text", label="tags", separator="|")
+    assert not messages
     assert list(part.numbers.labels) == ["a place"]
     assert part.labels is not None
     assert part.labels.row(0).tolist() == [0, 0]
@@ -129,8 +131,8 @@ def test_labels_with_a_separator_are_cut_at_it(tmp_path: Path) -> None:
 def test_a_long_table_has_a_label_on_each_line(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_text("id,x,way\n1,0.5,up\n1,1.5,down\n2,2.5,up\n")
-    part, said = read(str(file), sequence="id", label="way", features=["x"])
-    assert not said
+    part, messages = read(str(file), sequence="id", label="way", features=["x"])
+    assert not messages
     assert part.labels is not None
     assert part.labels.values.tolist() == [0, 1, 0]
     assert part.labels.starts.tolist() == part.inputs.starts.tolist() == [0, 2, 3]
@@ -155,9 +157,9 @@ def test_a_long_table_has_a_label_on_each_line(tmp_path: Path) -> None:
 )
 def test_each_output_has_its_usual_search(model: dict[str, Any], search: str) -> None:
     """It is what the table of settings says, so that a run's config is complete."""
-    found = Labeller(model=model).settings
-    assert found.search == search
-    assert Labeller(model=found.table()).settings == found
+    settings = Labeller(model=model).settings
+    assert settings.search == search
+    assert Labeller(model=settings.table()).settings == settings
 
 
 @pytest.mark.parametrize(
@@ -188,20 +190,20 @@ def test_a_search_that_the_output_does_not_have_is_refused(
 
 
 def test_the_search_that_is_set_is_the_one_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, int]] = []
+    searches: list[tuple[str, int]] = []
     label = LabellerNetwork.label
 
     def noted(network: Any, batch: Any, search: str, width: int) -> Any:
-        asked.append((search, width))
+        searches.append((search, width))
         return label(network, batch, search, width)
 
     monkeypatch.setattr(LabellerNetwork, "label", noted)
     for search, runs in {"auto": "exact", "exact": "exact", "beam": "beam"}.items():
-        asked.clear()
-        given = {"output": "previous", "search": search, "beam": 2, "hidden_size": 4}
-        model = Labeller({}, given, {"epochs": 1}).fit(ROWS, ROWS)
+        searches.clear()
+        settings = {"output": "previous", "search": search, "beam": 2, "hidden_size": 4}
+        model = Labeller({}, settings, {"epochs": 1}).fit(ROWS, ROWS)
         model.predict([["the", "dog"]])
-        assert set(asked) == {(runs, 2)}
+        assert set(searches) == {(runs, 2)}
 
 
 def test_outputs_and_searches_that_there_are_not_are_named() -> None:
@@ -222,8 +224,8 @@ def test_a_loaded_model_answers_and_is_saved_as_it_was(name: str, tmp_path: Path
     model = Labeller.load(run)
     model.save(tmp_path / "model")
     again = Labeller.load(tmp_path / "model")
-    asked = [["the", "grim", "fish", "sees", "Ann"], ["Old", "Tom"], []]
-    assert again.predict(asked) == model.predict(asked)
+    questions = [["the", "grim", "fish", "sees", "Ann"], ["Old", "Tom"], []]
+    assert again.predict(questions) == model.predict(questions)
     before, after = read_model(run / "model"), read_model(tmp_path / "model")
     assert after.vocabularies == before.vocabularies
     assert after.facts.keys() == before.facts.keys()

@@ -69,13 +69,13 @@ def test_stepping_equals_scoring(model: LanguageModel) -> None:
     text = "the dog likes the boat"
     (scored,) = model.score([text])
     ids = [*model.learned.words.ids(text.split()), model.learned.words.numbers["</s>"]]
-    state, token, found = model.begin(1), model.first, []
+    state, token, bits = model.begin(1), model.first, []
     for number in ids:
         logs, state = model.step(torch.tensor([token]), state)
-        found.append(-float(logs[0, number]) / math.log(2))
+        bits.append(-float(logs[0, number]) / math.log(2))
         token = number
     assert scored.tokens == (*text.split(), "</s>")
-    assert scored.bits == pytest.approx(found, rel=1e-4)
+    assert scored.bits == pytest.approx(bits, rel=1e-4)
 
 
 def test_perplexity_is_that_of_the_scores(model: LanguageModel) -> None:
@@ -123,12 +123,12 @@ def test_a_beam_finds_what_is_at_least_as_likely_as_greedy(model: LanguageModel)
 
 def test_suggestions_go_on_from_what_is_typed(model: LanguageModel) -> None:
     every = Writer(model, "the ", whole=True).suggestions(50)
-    assert END not in [own.token for own in every]  # users do not type it
+    assert END not in [suggestion.token for suggestion in every]  # users do not type it
     logs, _ = Writer(model, "the ").after()
     ends = float(logs[0, END_NUMBER].exp())
-    assert sum(own.probability for own in every) == pytest.approx(1 - ends, rel=1e-3)
+    assert sum(suggestion.probability for suggestion in every) == pytest.approx(1 - ends, rel=1e-3)
     begun = Writer(model, "the ca", whole=False).suggestions(5)
-    assert [own.token for own in begun] == ["cat"]
+    assert [suggestion.token for suggestion in begun] == ["cat"]
 
 
 @pytest.mark.parametrize("level", ["characters", "subwords"])
@@ -139,11 +139,11 @@ def test_words_are_suggested_where_tokens_are_parts_of_them(level: str) -> None:
     spelling.fit(LINES, LINES[::7])
     words = {word for line in LINES for word in line.split()}
     for typed, whole in (("the ", True), ("the d", False), ("", True), ("t", False)):
-        found = Writer(spelling, typed, whole=whole).suggestions(4)
+        suggestions = Writer(spelling, typed, whole=whole).suggestions(4)
         begun = typed.rpartition(" ")[2]
-        assert found[0].token in words
-        assert all(own.token.startswith(begun) for own in found)
-        assert sum(own.probability for own in found) <= 1
+        assert suggestions[0].token in words
+        assert all(suggestion.token.startswith(begun) for suggestion in suggestions)
+        assert sum(suggestion.probability for suggestion in suggestions) <= 1
     assert Writer(spelling, "the do", whole=False).suggestions(1)[0].token == "dog"
 
 
@@ -152,41 +152,43 @@ def test_a_suggested_word_has_the_probability_that_it_is_written() -> None:
     model = LanguageModel(text={"level": "characters"}, model={"family": "ngram", "order": 3})
     model.fit(["ab a", "b ab", "a ba", "aa bb"] * 5, ["ab ba"])
     writer, total = Writer(model, "a ", whole=True), 0.0
-    for own in writer.suggestions(100):
-        if len(own.token) > 2:
+    for suggestion in writer.suggestions(100):
+        if len(suggestion.token) > 2:
             continue
         logs, state = writer.after()
         log = 0.0
-        for letter in own.token:
+        for letter in suggestion.token:
             number = model.learned.words.ids([letter])[0]
             log += float(logs[0, number])
             logs, state = writer._step(torch.tensor([number]), state)
         over = [k for k, t in enumerate(model.learned.words.tokens) if t not in ("a", "b")]
         log += float(logs[0, over].logsumexp(0))
-        assert own.probability == pytest.approx(math.exp(log), rel=1e-5)
-        total += own.probability
+        assert suggestion.probability == pytest.approx(math.exp(log), rel=1e-5)
+        total += suggestion.probability
     assert 0.5 < total < 1
 
 
 def test_an_evaluation_says_what_it_counted(model: LanguageModel) -> None:
     part = model.reader.labelled([*LINES[:3], "the zebra sees"])
-    found = model.evaluate_part(part, {})
-    assert found.rows == 4
-    assert found.steps == 3 * 6 + 4
-    assert found.others["unknown tokens"] == pytest.approx(1 / 18)
+    evaluation = model.evaluate_part(part, {})
+    assert evaluation.rows == 4
+    assert evaluation.steps == 3 * 6 + 4
+    assert evaluation.others["unknown tokens"] == pytest.approx(1 / 18)
     letters = sum(len(text) + 1 for text in [*LINES[:3], "the zebra sees"])
-    bits = found.others["bits a token"] * found.steps
-    assert found.others["bits a character"] == pytest.approx(bits / letters)
-    assert found.scores["perplexity"].value == pytest.approx(2 ** found.others["bits a token"])
-    assert "perplexity" in found.as_text()
+    bits = evaluation.others["bits a token"] * evaluation.steps
+    assert evaluation.others["bits a character"] == pytest.approx(bits / letters)
+    assert evaluation.scores["perplexity"].value == pytest.approx(
+        2 ** evaluation.others["bits a token"]
+    )
+    assert "perplexity" in evaluation.as_text()
 
 
 @pytest.mark.parametrize("family", ["recurrent", "transformer", "convolution"])
 def test_networks_learn(family: str) -> None:
     """Twelve epochs of a tiny grammar: better than counting single words."""
     model = fitted(family, epochs=12)
-    found = model.evaluate(LINES[1::2])
-    assert found.scores["perplexity"].value < 0.7 * found.baselines["unigrams"]
+    evaluation = model.evaluate(LINES[1::2])
+    assert evaluation.scores["perplexity"].value < 0.7 * evaluation.baselines["unigrams"]
 
 
 @pytest.mark.parametrize(
@@ -196,14 +198,16 @@ def test_interrupted_and_continued_is_never_stopped(family: str, tmp_path: Path)
     whole = LanguageModel(model=FAMILIES[family], train={"epochs": 4})
     whole.fit(LINES[::2], LINES[1::2], folder=tmp_path / "whole")
     for epochs in (2, 4):
-        own = LanguageModel(model=FAMILIES[family], train={"epochs": epochs})
+        model = LanguageModel(model=FAMILIES[family], train={"epochs": epochs})
         if epochs == 4:  # what the first half did must be allowed to go on
             how = Fitting(RunFolder(tmp_path / "halves"), allow=["train.epochs"])
-            own.fit_parts(*_parts(own), how)
+            model.fit_parts(*_parts(model), how)
         else:
-            own.fit(LINES[::2], LINES[1::2], folder=tmp_path / "halves")
+            model.fit(LINES[::2], LINES[1::2], folder=tmp_path / "halves")
     for one, other in zip(
-        whole.networks[0].state_dict().values(), own.networks[0].state_dict().values(), strict=True
+        whole.networks[0].state_dict().values(),
+        model.networks[0].state_dict().values(),
+        strict=True,
     ):
         assert torch.equal(one, other)
 
@@ -218,7 +222,10 @@ def test_ensembles_average() -> None:
     both = LanguageModel(**settings, members=2).fit(LINES[::2], LINES[1::2])
     state, tokens = both.begin(1), torch.tensor([both.first])
     logs, _ = both.step(tokens, state)
-    each = [net.step(tokens, own)[0].exp() for net, own in zip(both.networks, state, strict=True)]
+    each = [
+        net.step(tokens, state_of_network)[0].exp()
+        for net, state_of_network in zip(both.networks, state, strict=True)
+    ]
     assert_close(logs.exp(), (each[0] + each[1]) / 2)
 
 
@@ -237,34 +244,33 @@ def test_the_commands(
     (tmp_path / "lines.txt").write_text("\n".join(LINES) + "\n")
     run = commands_in(tmp_path, capsys, monkeypatch)
 
-    def ensue(*words: str, given: str = "") -> str:
-        code, out, err = run(*words, stdin=given.encode())
+    def ensue(*words: str, text: str = "") -> str:
+        code, out, err = run(*words, stdin=text.encode())
         assert code == 0, err
         return out
 
     ensue("train", "lines.txt", "--task", "language", "--run", "r", "--set", "model.family=ngram")
     assert "perplexity" in ensue("evaluate", "r")
     assert ensue("generate", "r", "--prompt", "the cat", "--seed", "2").startswith("the cat")
-    assert ensue("suggest", "r", given="the do\n").startswith("dog ")
-    assert ensue("predict", "r", given="the dog sees the tree\n").endswith(
-        "the dog sees the tree\n"
-    )
+    assert ensue("suggest", "r", text="the do\n").startswith("dog ")
+    assert ensue("predict", "r", text="the dog sees the tree\n").endswith("the dog sees the tree\n")
 
 
 def test_the_unigram_baseline_counts_ends() -> None:
     """a b </s>, a </s>: with one more of each, a 3, b 2, </s> 3, unknown 1 of 9."""
     model = LanguageModel(model={"family": "ngram", "order": 1}).fit(["a b", "a"], ["a"])
-    found = model.evaluate(["a", "c"]).baselines["unigrams"]
+    perplexity = model.evaluate(["a", "c"]).baselines["unigrams"]
     expected = (3 / 9) * (3 / 9) * (1 / 9) * (3 / 9)  # a </s> <unk> </s>
-    assert found == pytest.approx(expected ** (-1 / 4))
+    assert perplexity == pytest.approx(expected ** (-1 / 4))
 
 
 def test_members_of_counts_are_refused() -> None:
     model = LanguageModel(model={"family": "ngram", "order": 2}, members=3)
-    with pytest.raises(OptionError) as told:
+    with pytest.raises(OptionError) as error:
         model.fit(["a b", "b a"], ["a b"])
-    assert str(told.value) == (
-        "members: expected 1 with model.family = ngram, which is solved and has no seed, got 3"
+    assert str(error.value) == (
+        "members: expected 1 with model.family = ngram, which is fitted in closed form and "
+        "has no seed, got 3"
     )
 
 
@@ -278,9 +284,11 @@ def test_a_counted_model_has_no_network_and_no_learning_rate() -> None:
     assert model.networks == []
     with pytest.raises(OptionError, match=r"model\.family = ngram is counted and has no network"):
         model.fresh(1)
-    with pytest.raises(OptionError) as told:
+    with pytest.raises(OptionError) as error:
         model.find_rate(model.reader.labelled(LINES))
-    assert str(told.value) == ("find-rate: model.family = ngram is solved and has no learning rate")
+    assert str(error.value) == (
+        "find-rate: model.family = ngram is fitted in closed form and has no learning rate"
+    )
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -302,7 +310,7 @@ def test_the_task_says_how_its_models_go_on_from_a_prompt() -> None:
     assert TASK.generates is not None
     writer = TASK.generates.writer(model, "the  dog ta", whole=False)
     assert writer.prompt == "the dog"
-    assert [found.token for found in writer.suggestions(3)] == ["takes"]
+    assert [suggestion.token for suggestion in writer.suggestions(3)] == ["takes"]
 
 
 def test_the_column_of_the_text_is_found(tmp_path: Path) -> None:
@@ -313,9 +321,9 @@ def test_the_column_of_the_text_is_found(tmp_path: Path) -> None:
     assert TASK.infer(Sample(data.model_copy(update={"text": "by"}))).data == {"text": "by"}
     assert TASK.recognise(Sample(data)) is None  # a text alone is learned where that is asked for
     twice = data.model_copy(update={"text": "by", "label": "by"})
-    with pytest.raises(OptionError) as told:
+    with pytest.raises(OptionError) as error:
         TASK.infer(Sample(twice))
-    assert str(told.value) == "--text and --label: expected two columns, got 'by' twice"
+    assert str(error.value) == "--text and --label: expected two columns, got 'by' twice"
     with pytest.raises(OptionError, match="--sequence: a language model learns from text"):
         TASK.infer(Sample(data.model_copy(update={"sequence": "id"})))
     with pytest.raises(DataError, match="nobody"):

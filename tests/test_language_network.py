@@ -38,19 +38,26 @@ def recurrent(
     return RecurrentLanguage(WORDS, layers(cell, hidden_size, rates), tied=tied, rates=rates)
 
 
-def window(**own: Any) -> WindowLanguage:
-    given = {"window": 3, "embedding_size": 6, "hidden_size": 8, "before": 1, **own}
-    return WindowLanguage(WORDS, **given)
+def window(**overrides: Any) -> WindowLanguage:
+    settings = {"window": 3, "embedding_size": 6, "hidden_size": 8, "before": 1, **overrides}
+    return WindowLanguage(WORDS, **settings)
 
 
-def transformer(**own: Any) -> TransformerLanguage:
-    given = {"width": 6, "embedding_size": 6, "heads": 2, "layers": 2, "context": 50, **own}
-    return TransformerLanguage(WORDS, **given)
+def transformer(**overrides: Any) -> TransformerLanguage:
+    settings = {
+        "width": 6,
+        "embedding_size": 6,
+        "heads": 2,
+        "layers": 2,
+        "context": 50,
+        **overrides,
+    }
+    return TransformerLanguage(WORDS, **settings)
 
 
-def convolution(**own: Any) -> ConvolutionLanguage:
-    given = {"width": 6, "embedding_size": 6, "layers": 3, "size": 2, **own}
-    return ConvolutionLanguage(WORDS, **given)
+def convolution(**overrides: Any) -> ConvolutionLanguage:
+    settings = {"width": 6, "embedding_size": 6, "layers": 3, "size": 2, **overrides}
+    return ConvolutionLanguage(WORDS, **settings)
 
 
 MODELS: dict[str, Callable[[], torch.nn.Module]] = {
@@ -103,23 +110,23 @@ def test_pieces_with_what_is_carried_equal_the_whole(model: Any) -> None:
     for size in (1, 4, 11, 50):  # 11 and 50: truncated BPTT that truncates nothing
         carried, cost = {}, torch.zeros((), dtype=torch.float64)
         for at in range(0, 11, size):
-            own = StreamBatch(whole.tokens[at : at + size], whole.targets[at : at + size])
-            piece, carried = model(own, carried)
+            batch = StreamBatch(whole.tokens[at : at + size], whole.targets[at : at + size])
+            piece, carried = model(batch, carried)
             cost = cost + piece
-        wanted, _ = model(whole, {})
-        assert_close(cost, wanted)
-        assert_close(gradients(cost, model), gradients(wanted, model))
+        expected, _ = model(whole, {})
+        assert_close(cost, expected)
+        assert_close(gradients(cost, model), gradients(expected, model))
 
 
 def test_stepping_equals_scoring(model: Any) -> None:
     whole = stream()
     costs, _ = model.costs(whole, {})
-    carried, found = model.begin(3), []
+    carried, log_probabilities = model.begin(3), []
     for tokens, targets in zip(whole.tokens, whole.targets, strict=True):
         logs, carried = model.step(tokens, carried)
         assert_close(logs.exp().sum(1), torch.ones(3, dtype=torch.float64))
-        found.append(-logs.gather(1, targets[:, None])[:, 0])
-    assert_close(torch.stack(found), costs)
+        log_probabilities.append(-logs.gather(1, targets[:, None])[:, 0])
+    assert_close(torch.stack(log_probabilities), costs)
 
 
 def test_the_future_cannot_change_the_past(model: Any) -> None:
@@ -233,9 +240,9 @@ def test_a_context_that_holds_the_text_is_all_before() -> None:
     assert_close(model.costs(stream(), {})[0], longer.eval().costs(stream(), {})[0])
     shorter = transformer(context=10).double().eval()
     shorter.load_state_dict(model.state_dict())
-    found = shorter.costs(stream(), {})[0] - model.costs(stream(), {})[0]
-    assert_close(found[:10], torch.zeros(10, 3, dtype=torch.float64))
-    assert found[10].all()
+    differences = shorter.costs(stream(), {})[0] - model.costs(stream(), {})[0]
+    assert_close(differences[:10], torch.zeros(10, 3, dtype=torch.float64))
+    assert differences[10].all()
 
 
 def test_a_long_text_by_itself_is_scored_as_a_whole(model: Any) -> None:
@@ -246,5 +253,5 @@ def test_a_long_text_by_itself_is_scored_as_a_whole(model: Any) -> None:
     scored = model.score(Ragged(text, np.array([0, len(text)]))).values
     read = torch.cat([torch.tensor([END_NUMBER]), numbers])[:, None]
     follows = torch.cat([numbers, torch.tensor([END_NUMBER])])[:, None]
-    wanted, _ = model.costs(StreamBatch(read, follows), {})
-    np.testing.assert_allclose(scored, -wanted[:, 0].numpy(), atol=1e-9)
+    expected, _ = model.costs(StreamBatch(read, follows), {})
+    np.testing.assert_allclose(scored, -expected[:, 0].numpy(), atol=1e-9)

@@ -67,7 +67,7 @@ def test_a_text_is_split_in_blocks(tmp_path: Path) -> None:
     path = tmp_path / "text.txt"
     path.write_text("".join(f"{'' if k % 3 else k}\n" for k in range(5000)))
     split = parts_of(path)
-    assert sorted(k for own in split.values() for k in own) == list(range(1, 5001))
+    assert sorted(k for rows in split.values() for k in rows) == list(range(1, 5001))
     assert 400 <= len(split["validation"]) <= 700
     assert 400 <= len(split["test"]) <= 700
     # ten blocks a cycle, nine cycles, one of them in each part; by their hash, hundreds
@@ -98,11 +98,11 @@ def live(job: Mapping[str, Any]) -> None:
     """Trains as the command does. `batch` and `sync`: SIGKILL to itself when a batch is asked
     for, or a file written, the so-many-th time."""
     plain_batch, plain_sync = StreamSource.batch, os.fsync
-    asked = {"batch": 0, "sync": 0}
+    counts = {"batch": 0, "sync": 0}
 
     def counted(what: str) -> None:
-        asked[what] += 1
-        if asked[what] == job.get(what):
+        counts[what] += 1
+        if counts[what] == job.get(what):
             os.kill(os.getpid(), signal.SIGKILL)
 
     def batch(self: StreamSource, rows: Any) -> Any:
@@ -199,17 +199,17 @@ class Lives:
 @pytest.fixture(scope="module")
 def lives(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lives]:
     text = tmp_path_factory.mktemp("text") / "lines.txt"
-    found = Lives(tmp_path_factory.mktemp("lives"), text)
-    yield found
-    found.close()
+    started = Lives(tmp_path_factory.mktemp("lives"), text)
+    yield started
+    started.close()
 
 
 def digests(place: Path) -> dict[str, str]:
     """sha256 of every file that a run leaves, except times and what a kill left half written."""
     run = place / "run"
-    found = [path for path in run.rglob("*") if path.is_file() and path.name not in NO_RESULT]
-    files = [path for path in found if not path.name.startswith(".tmp-")]
-    return {str(own.relative_to(run)): sha256(own.read_bytes()).hexdigest() for own in files}
+    paths = [path for path in run.rglob("*") if path.is_file() and path.name not in NO_RESULT]
+    files = [path for path in paths if not path.name.startswith(".tmp-")]
+    return {str(file.relative_to(run)): sha256(file.read_bytes()).hexdigest() for file in files}
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -249,7 +249,7 @@ def test_counting_killed_at_each_file_that_is_written(lives: Lives, tmp_path: Pa
     assert sync > 5
 
 
-def same(expected: dict[str, str], found: dict[str, str]) -> bool:
+def same(expected: dict[str, str], actual: dict[str, str]) -> bool:
     """The same files with the same bytes. Which earlier checkpoints are kept next to the final
     one depends on the clock and on kills."""
 
@@ -257,7 +257,7 @@ def same(expected: dict[str, str], found: dict[str, str]) -> bool:
         earlier = "checkpoints/step-"
         return {n: v for n, v in files.items() if not n.startswith(earlier) or "-final" in n}
 
-    return results(expected) == results(found)
+    return results(expected) == results(actual)
 
 
 if __name__ == "__main__":
@@ -267,8 +267,8 @@ if __name__ == "__main__":
 def test_a_text_is_split_in_blocks_and_says_so(tmp_path: Path) -> None:
     path = tmp_path / "text.txt"
     path.write_text("".join(f"line {k}\n" for k in range(400)), encoding="utf-8")
-    found = infer({"train": [str(path)]}, "language", [])
-    assert found.messages[-1].text == (
-        "split: 80 % train, 10 % validation, 10 % test, by blocks of lines, "
-        "so that what belongs together stays together"
+    inferred = infer({"train": [str(path)]}, "language", [])
+    assert inferred.messages[-1].text == (
+        "split: 80 % train, 10 % validation, 10 % test, by blocks of lines, so that related "
+        "lines stay together"
     )

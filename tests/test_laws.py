@@ -63,21 +63,21 @@ def outcome(subject: Subject, data: Data, weights: Result | None = None) -> dict
     data = replace(data, x=x, state=state)
     by, result = inputs(subject, data), subject.run(data)
     pulled = cost(result, weights or weights_of(result))
-    found = torch.autograd.grad(pulled, list(by.values()), materialize_grads=True)
+    slopes_of_leaves = torch.autograd.grad(pulled, list(by.values()), materialize_grads=True)
     values = {"y": result.y, **{f"final {k}": part for k, part in enumerate(result.final)}}
-    slopes = {f"∂{name}": gradient for name, gradient in zip(by, found, strict=True)}
+    slopes = {f"∂{name}": gradient for name, gradient in zip(by, slopes_of_leaves, strict=True)}
     return {name: v.detach() for name, v in values.items()} | slopes
 
 
 def gradients(subject: Subject, data: Data, weights: Result | None = None) -> dict[str, Tensor]:
-    found = outcome(subject, data, weights)
-    return {name[1:]: v for name, v in found.items() if name.startswith("∂")}
+    values = outcome(subject, data, weights)
+    return {name[1:]: v for name, v in values.items() if name.startswith("∂")}
 
 
-def assert_same(found: dict[str, Tensor], expected: dict[str, Tensor], **tolerance: float) -> None:
-    assert found.keys() == expected.keys()
+def assert_same(actual: dict[str, Tensor], expected: dict[str, Tensor], **tolerance: float) -> None:
+    assert actual.keys() == expected.keys()
     for name, value in expected.items():
-        assert_close(found[name], value, **tolerance, msg=lambda m, name=name: f"{name}: {m}")
+        assert_close(actual[name], value, **tolerance, msg=lambda m, name=name: f"{name}: {m}")
 
 
 TIGHT = {"rtol": 1e-11, "atol": 1e-12}
@@ -108,7 +108,7 @@ def slopes(name: str) -> dict[str, Tensor]:
     subject, data = row.subject(), both(row)[1]
     weights, step = weights_of(subject.run(data)), 1e-6
     here = {name: v.detach() for name, v in inputs(subject, data).items()}
-    found = {}
+    gradients_by_name = {}
     for key, v in here.items():
 
         def moved(by: Tensor, key: str = key, v: Tensor = v) -> Tensor:
@@ -116,8 +116,8 @@ def slopes(name: str) -> dict[str, Tensor]:
 
         moves = step * torch.eye(v.numel(), dtype=v.dtype).view(-1, *v.shape)
         slope = (vmap(moved)(moves) - vmap(moved)(-moves)) / (2 * step)
-        found[key] = slope.view(v.shape)
-    return found
+        gradients_by_name[key] = slope.view(v.shape)
+    return gradients_by_name
 
 
 @law()
@@ -130,8 +130,8 @@ def test_the_gradient_is_the_slope(row: Row, engine: str) -> None:
 def test_every_engine_is_the_eager_one(row: Row, engine: str) -> None:
     for data in both(row):
         weights = weights_of(row.subject().run(data))
-        found = outcome(row.subject(engine), data, weights)
-        assert_same(found, outcome(row.subject("eager"), data, weights), **TIGHT)
+        actual = outcome(row.subject(engine), data, weights)
+        assert_same(actual, outcome(row.subject("eager"), data, weights), **TIGHT)
 
 
 # Those whose cells torch has kernels for, and that reach them with rows of one length.
@@ -149,9 +149,9 @@ def test_the_torch_engine_is_the_eager_one(row: Row) -> None:
     data = row.data()
     weights = weights_of(row.subject().run(data))
     with engines_used() as used:
-        found = outcome(row.subject("torch"), data, weights)
+        actual = outcome(row.subject("torch"), data, weights)
     assert set(used) == {"torch"}
-    assert_same(found, outcome(row.subject("eager"), data, weights), **TIGHT)
+    assert_same(actual, outcome(row.subject("eager"), data, weights), **TIGHT)
 
 
 @law("eager")
@@ -167,10 +167,10 @@ def test_rtrl_sums_to_the_gradient(row: Row, engine: str) -> None:
     subject, data = row.subject(engine), row.data()
     weights = weights_of(subject.run(data))
     outputs_alone = Result(weights.y, tuple(torch.zeros_like(w) for w in weights.final))
-    found = subject.forward_gradients(data, weights.y)
+    actual = subject.forward_gradients(data, weights.y)
     expected = gradients(subject, data, outputs_alone)
     names = dict(subject.module.named_parameters())
-    assert_same(found, {name: expected[name] for name in names}, **TIGHT)
+    assert_same(actual, {name: expected[name] for name in names}, **TIGHT)
 
 
 @law()
@@ -264,18 +264,18 @@ def test_there_may_be_nothing(row: Row, engine: str) -> None:
     }
     for case, data in cases.items():
         time, batch = data.x.shape[:2]
-        found = outcome(subject, data)
-        assert found["y"].shape == (subject.output_steps(time), batch, features), case
-        assert all(v.isfinite().all() for v in found.values()), case
+        values = outcome(subject, data)
+        assert values["y"].shape == (subject.output_steps(time), batch, features), case
+        assert all(v.isfinite().all() for v in values.values()), case
         outputs_alone = subject.run(data).y.sum()
         slopes = torch.autograd.grad(outputs_alone, list(subject.module.parameters()))
         if case != "one row":
             assert not any(slope.any() for slope in slopes), case
-            assert not found["y"].any(), case
-            assert not found["∂x"].any(), case
-            parts = sum(name.startswith("final ") for name in found)
+            assert not values["y"].any(), case
+            assert not values["∂x"].any(), case
+            parts = sum(name.startswith("final ") for name in values)
             for k, initial in enumerate(starts(data, parts)):
-                assert torch.equal(found[f"final {k}"], initial), case
+                assert torch.equal(values[f"final {k}"], initial), case
 
 
 @law()
@@ -283,11 +283,11 @@ def test_not_a_number_stays_in_its_row(row: Row, engine: str) -> None:
     subject, data = row.subject(engine), row.data()
     clean = subject.run(data)
     data.x[1, 1, 0] = float("nan")
-    found = subject.run(data)
-    assert found.y[1, 1].isnan().any()
-    assert all(part[1].isnan().any() for part in found.final[:1])
+    outcome_of_run = subject.run(data)
+    assert outcome_of_run.y[1, 1].isnan().any()
+    assert all(part[1].isnan().any() for part in outcome_of_run.final[:1])
     for rows in (slice(0, 1), slice(2, 3)):
-        assert_close(found.rows(rows), clean.rows(rows), **TIGHT)
+        assert_close(outcome_of_run.rows(rows), clean.rows(rows), **TIGHT)
         assert outcome(subject, data)["∂x"][:, rows].isfinite().all()
 
 
@@ -412,49 +412,49 @@ def cells_in(row: Row) -> list[Cell]:
     """The cells of a row, with those inside wrappers."""
     subject = row.subject()
     ways = subject.module.ways if isinstance(subject, Sequences) else []
-    found = [way.cell for way in ways]
-    for cell in found:  # grows while it is read
+    parts = [way.cell for way in ways]
+    for cell in parts:  # grows while it is read
         if isinstance(cell, Wrapper):
-            found.append(cell.cell)
-    return found
+            parts.append(cell.cell)
+    return parts
 
 
 def test_every_cell_wrapper_and_layer_has_a_row() -> None:
-    found = {type(cell) for row in TABLE for cell in cells_in(row)}
-    found |= {type(row.subject().module) for row in TABLE}
+    rows = {type(cell) for row in TABLE for cell in cells_in(row)}
+    rows |= {type(row.subject().module) for row in TABLE}
     alone = {type(row.build()) for row in TABLE}
     public = [getattr(cells, name) for name in cells.__all__]
     classes = [c for c in public if isinstance(c, type) and issubclass(c, Cell)]
-    wanted = {c for c in classes if c not in (Cell, Wrapper)}
-    assert wanted <= found
+    expected = {c for c in classes if c not in (Cell, Wrapper)}
+    assert expected <= rows
     assert set(CELLS.values()) <= alone
     layers = [getattr(ensue.layers, name) for name in ensue.layers.__all__]
-    assert {c for c in layers if isinstance(c, type) and issubclass(c, nn.Module)} <= found
+    assert {c for c in layers if isinstance(c, type) and issubclass(c, nn.Module)} <= rows
 
 
 def test_every_activation_has_a_row() -> None:
-    found = {
+    pairs = {
         (type(cell), cell.activation)
         for row in TABLE
         for cell in cells_in(row)
         if isinstance(cell, SimpleRNN | RecurrentPerceptron)
     }
-    assert {(SimpleRNN, g) for g in (*ACTIVATIONS, "prelu", "maxout")} <= found
-    assert {(RecurrentPerceptron, g) for g in ACTIVATIONS} <= found
+    assert {(SimpleRNN, g) for g in (*ACTIVATIONS, "prelu", "maxout")} <= pairs
+    assert {(RecurrentPerceptron, g) for g in ACTIVATIONS} <= pairs
 
 
 def test_every_function_has_a_row() -> None:
     """Each elementwise function, and each kind of node, stands in some step or its derivative."""
-    found = set()
+    names = set()
     for row in TABLE:
         for cell in cells_in(row):
             equations = cell.equations(row.hidden_size, row.hidden_size)
             back = equations.derivative
             adjoints = [back.x, *back.state.values(), *back.vectors.values()]
             roots = [*equations.roots, *(n for n in adjoints if n is not None)]
-            found |= {node.op for node in below(roots)}
-    assert FUNCTIONS.keys() <= found
-    assert {"sum", "mean", "spread", "count", "mask"} <= found
+            names |= {node.op for node in below(roots)}
+    assert FUNCTIONS.keys() <= names
+    assert {"sum", "mean", "spread", "count", "mask"} <= names
 
 
 def test_the_names_of_rows_differ() -> None:

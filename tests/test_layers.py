@@ -60,11 +60,11 @@ def test_where_the_backward_direction_starts(start: str) -> None:
     layer = randomised(Recurrent(LSTM(), INPUT, HIDDEN, bidirectional=True, backward_start=start))
     x = torch.randn(TIME, BATCH, INPUT)
     y, (forward, backward) = layer(x, lengths=LENGTHS)
-    there, back = layer.ways
+    ahead_way, back = layer.ways
     zero = (torch.zeros(HIDDEN), torch.zeros(HIDDEN))
     for row, length in enumerate(LENGTHS.tolist()):
         text = x[:length, row]
-        ahead, end = by_hand(there, text, zero)
+        ahead, end = by_hand(ahead_way, text, zero)
         begin = zero if start == "zero" else end
         if start == "shared_end":  # its state at the last step is the forward one
             behind, first = by_hand(back, text[:-1].flip(0), begin)
@@ -83,13 +83,13 @@ def test_where_the_backward_direction_starts(start: str) -> None:
 
 def test_the_three_starts_differ() -> None:
     x = torch.randn(TIME, BATCH, INPUT)
-    found = []
+    outputs = []
     for start in ("zero", "forward_end", "shared_end"):
         torch.manual_seed(2)
         layer = Recurrent(GRU(), INPUT, HIDDEN, bidirectional=True, backward_start=start)
-        found.append(layer(x)[0][..., HIDDEN:])
+        outputs.append(layer(x)[0][..., HIDDEN:])
     for a, b in ((0, 1), (0, 2), (1, 2)):
-        assert (found[a] - found[b]).abs().max() > 1e-3
+        assert (outputs[a] - outputs[b]).abs().max() > 1e-3
 
 
 # --- structure ---------------------------------------------------------------------------
@@ -119,8 +119,8 @@ def test_batch_first_is_the_other_order_of_axes() -> None:
     turned.load_state_dict(plain.state_dict())
     x = torch.randn(TIME, BATCH, INPUT)
     y, state = plain(x, lengths=LENGTHS)
-    found, found_state = turned(x.transpose(0, 1), lengths=LENGTHS)
-    assert_close(found, y.transpose(0, 1), **TIGHT)
+    output, found_state = turned(x.transpose(0, 1), lengths=LENGTHS)
+    assert_close(output, y.transpose(0, 1), **TIGHT)
     assert_close(found_state, state, **TIGHT)
 
 
@@ -147,16 +147,16 @@ def test_a_learned_start_is_the_start_of_every_row_and_gets_its_gradient() -> No
     layer = randomised(Recurrent(LSTM(), INPUT, HIDDEN, 2, initial="learned"))
     x = torch.randn(TIME, BATCH, INPUT)
     starts = [(way.start_h, way.start_c) for way in layer.ways]
-    given = [
+    states = [
         tuple(part.detach().expand(BATCH, -1).clone().requires_grad_() for part in parts)
         for parts in starts
     ]
-    own, told = layer(x, lengths=LENGTHS)[0], layer(x, given, lengths=LENGTHS)[0]
-    assert_close(own, told, **TIGHT)
-    weight = torch.randn_like(own)
-    (own * weight).sum().backward()
-    (told * weight).sum().backward()
-    for parts, rows in zip(starts, given, strict=True):
+    learned, given_start = layer(x, lengths=LENGTHS)[0], layer(x, states, lengths=LENGTHS)[0]
+    assert_close(learned, given_start, **TIGHT)
+    weight = torch.randn_like(learned)
+    (learned * weight).sum().backward()
+    (given_start * weight).sum().backward()
+    for parts, rows in zip(starts, states, strict=True):
         for part, row in zip(parts, rows, strict=True):
             assert part.grad.abs().max() > 1e-4
             assert_close(part.grad, row.grad.sum(0), **TIGHT)
@@ -195,20 +195,20 @@ def test_dropout_between_layers_is_for_training_and_not_after_the_last() -> None
 def test_longer_rows_lose_their_end_or_their_start() -> None:
     x = torch.arange(1.0, 6.0)[:, None, None].repeat(1, 3, 2)  # rows of 1 2 3 4 5
     for cut, full, middle in (("end", [1, 2, 3], [1, 2, 3]), ("start", [3, 4, 5], [2, 3, 4])):
-        found, lengths = to_length(x, torch.tensor([5, 4, 2]), 3, cut)
+        shortened, lengths = to_length(x, torch.tensor([5, 4, 2]), 3, cut)
         assert lengths.tolist() == [3, 3, 2]
-        assert found[:, 0, 0].tolist() == full
-        assert found[:, 1, 1].tolist() == middle
-        assert found[:2, 2, 0].tolist() == [1, 2]
+        assert shortened[:, 0, 0].tolist() == full
+        assert shortened[:, 1, 1].tolist() == middle
+        assert shortened[:2, 2, 0].tolist() == [1, 2]
 
 
 def test_shorter_rows_are_padded_with_zeros() -> None:
     x = torch.ones(2, 3, 1, 2)
     for cut in ("end", "start"):
-        found, lengths = to_length(x, None, 4, cut)
-        assert found.shape == (4, 3, 1, 2)
-        assert found.sum() == x.sum()
-        assert not found[2:].any()
+        padded, lengths = to_length(x, None, 4, cut)
+        assert padded.shape == (4, 3, 1, 2)
+        assert padded.sum() == x.sum()
+        assert not padded[2:].any()
         assert lengths.tolist() == [2, 2, 2]
     assert to_length(x[:0], None, 4, "start")[0].shape == (4, 3, 1, 2)
     assert to_length(x, None, 0)[0].shape == (0, 3, 1, 2)
@@ -219,9 +219,9 @@ def test_max_length_is_to_length_before_the_layer(cut: str) -> None:
     layer = randomised(Recurrent(GRU(), INPUT, HIDDEN, bidirectional=True, max_length=2, cut=cut))
     x = torch.randn(TIME, BATCH, INPUT)
     shorter, lengths = to_length(x, LENGTHS, 2, cut)
-    found = layer(x, lengths=LENGTHS)
+    outcome = layer(x, lengths=LENGTHS)
     layer.max_length = None
-    assert_close(found, layer(shorter, lengths=lengths), **TIGHT)
+    assert_close(outcome, layer(shorter, lengths=lengths), **TIGHT)
 
 
 WINDOWS: dict[str, tuple[tuple[int, int | None], list[list[int]]]] = {

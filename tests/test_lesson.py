@@ -16,15 +16,15 @@ LESSON = Path(__file__).resolve().parent.parent / "examples" / "lesson_cell.py"
 
 def test_the_lesson_learns_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
     with torch.random.fork_rng(devices=[]):
-        found = runpy.run_path(str(LESSON))
-    shown = capsys.readouterr().out
-    assert "finite differences: True" in shown
-    assert found["errors"].keys() == {"Keep", "torch.nn.GRU"}
-    assert all(error < found["task"].chance / 10 for error in found["errors"].values())
-    marked = found["marks"].bool()
-    assert found["slopes"][marked].min() > 0.7
-    assert found["slopes"][~marked].abs().max() < 0.3
-    check_page(found["Keep"]()._repr_html_())
+        names = runpy.run_path(str(LESSON))
+    output = capsys.readouterr().out
+    assert "finite differences: True" in output
+    assert names["errors"].keys() == {"Keep", "torch.nn.GRU"}
+    assert all(error < names["task"].chance / 10 for error in names["errors"].values())
+    marked = names["marks"].bool()
+    assert names["slopes"][marked].min() > 0.7
+    assert names["slopes"][~marked].abs().max() < 0.3
+    check_page(names["Keep"]()._repr_html_())
 
 
 def test_every_cell_of_the_lesson_stands_by_itself() -> None:

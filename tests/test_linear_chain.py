@@ -24,9 +24,9 @@ from ensue.tasks.label.linear_chain import (
     Chain,
     ChainCost,
     ChainFeatures,
+    DistinctWords,
     LinearChain,
     PackedRows,
-    SeenWords,
     expectations,
     fit_linear_chain,
     own_features,
@@ -64,46 +64,50 @@ def fitted() -> LinearChain:
 def test_expectations_are_those_of_all_sequences() -> None:
     emissions = 3 * torch.randn(len(ROWS.values), LABELS, dtype=torch.float64)
     first, follow, last = links()
-    found = expectations(PackedRows(ROWS), emissions, first, follow, last)
-    total, counts = 0.0, [torch.zeros_like(own) for own in (first, follow, last)]
+    expected_counts = expectations(PackedRows(ROWS), emissions, first, follow, last)
+    total, counts = 0.0, [torch.zeros_like(weights) for weights in (first, follow, last)]
     for row in range(len(ROWS)):
-        own = emissions[ROWS.starts[row] : ROWS.starts[row + 1]]
-        if not len(own):
+        emissions_of_row = emissions[ROWS.starts[row] : ROWS.starts[row + 1]]
+        if not len(emissions_of_row):
             continue
-        every = list(product(range(LABELS), repeat=len(own)))
-        scores = torch.stack([_score(own, path, first, follow, last) for path in every])
+        every = list(product(range(LABELS), repeat=len(emissions_of_row)))
+        scores = torch.stack(
+            [_score(emissions_of_row, path, first, follow, last) for path in every]
+        )
         total += float(scores.logsumexp(0))
-        marginals = torch.zeros_like(own)
+        marginals = torch.zeros_like(emissions_of_row)
         for path, p in zip(every, scores.softmax(0), strict=True):
-            marginals[torch.arange(len(own)), torch.tensor(path)] += p
+            marginals[torch.arange(len(emissions_of_row)), torch.tensor(path)] += p
             counts[0][path[0]] += p
             counts[2][path[-1]] += p
             for a, b in pairwise(path):
                 counts[1][a, b] += p
-        assert_close(found.labels[ROWS.starts[row] : ROWS.starts[row + 1]], marginals)
-    assert float(found.log_partition) == pytest.approx(total)
-    for own, count in zip((found.first, found.follow, found.last), counts, strict=True):
-        assert_close(own, count)
+        assert_close(expected_counts.labels[ROWS.starts[row] : ROWS.starts[row + 1]], marginals)
+    assert float(expected_counts.log_partition) == pytest.approx(total)
+    for emissions_of_row, count in zip(
+        (expected_counts.first, expected_counts.follow, expected_counts.last), counts, strict=True
+    ):
+        assert_close(emissions_of_row, count)
 
 
 def _score(
     emissions: Tensor, path: tuple[int, ...], first: Tensor, follow: Tensor, last: Tensor
 ) -> Tensor:
-    found = first[path[0]] + last[path[-1]]
-    found = found + sum(emissions[t, label] for t, label in enumerate(path))
-    return found + sum(follow[a, b] for a, b in pairwise(path))
+    total = first[path[0]] + last[path[-1]]
+    total = total + sum(emissions[t, label] for t, label in enumerate(path))
+    return total + sum(follow[a, b] for a, b in pairwise(path))
 
 
 def test_the_gradient_is_that_of_finite_differences() -> None:
     features = ChainFeatures.learn(dict.fromkeys(WORDS, 1))
-    seen = SeenWords(features, WORDS, ROWS)
-    cost = ChainCost(seen, ROWS, TARGETS, LABELS, strength=0.2)
-    weights = [torch.randn_like(own).double() for own in cost.zeros()]
+    features_seen = DistinctWords(features, WORDS, ROWS)
+    cost = ChainCost(features_seen, ROWS, TARGETS, LABELS, strength=0.2)
+    weights = [torch.randn_like(weight).double() for weight in cost.zeros()]
     cost(weights)
-    for k, own in enumerate(weights):
-        slope = own.grad
+    for k, weight in enumerate(weights):
+        slope = weight.grad
         assert slope is not None
-        for place in {0, own.numel() // 2, own.numel() - 1}:
+        for place in {0, weight.numel() // 2, weight.numel() - 1}:
             moved = [[w.clone() for w in weights] for _ in range(2)]
             for sign, changed in zip((1, -1), moved, strict=True):
                 changed[k].view(-1)[place] += sign * 1e-5
@@ -161,7 +165,9 @@ def test_of_two_chains_the_one_that_is_right_counts() -> None:
     right = torch.nn.functional.one_hot(gold, 2) * 3.0
     noise = torch.randn(6, 40, 2)
     good, bad = chain_of(right, lengths), chain_of(noise, lengths)
-    assert (found := fitted_weights([ScoredChains([good], bad, gold)])).network > 3 * found.linear
+    assert (
+        mixture := fitted_weights([ScoredChains([good], bad, gold)])
+    ).network > 3 * mixture.linear
     other = fitted_weights([ScoredChains([bad], good, gold)])
     assert other.linear > 3 * other.network
     cost = -_likelihood(other.joined(bad, good), gold)
@@ -194,22 +200,22 @@ def test_a_peak_by_chance_is_not_followed() -> None:
 def _planted(rows: int, seed: int) -> list[tuple[list[str], list[str]]]:
     """A rare letter at the end of a word determines its label: words are rarely seen twice."""
     draw = np.random.default_rng(seed)
-    found = []
+    labelled = []
     for _ in range(rows):
         words = ["".join(draw.choice(list("abcdefgh"), 6)) for _ in range(5)]
         ends = draw.choice(["xx", "yy", "zz"], 5)
         joined_words = [word + end for word, end in zip(words, ends, strict=True)]
-        found.append((joined_words, [{"xx": "X", "yy": "Y", "zz": "Z"}[end] for end in ends]))
-    return found
+        labelled.append((joined_words, [{"xx": "X", "yy": "Y", "zz": "Z"}[end] for end in ends]))
+    return labelled
 
 
 def test_what_only_the_linear_chain_can_learn_is_answered() -> None:
     blind = {"character_size": 0, "affixes": 0, "shapes": False, "hidden_size": 4}
     model = Labeller(model=blind, train={"epochs": 2}).fit(_planted(60, 1))
-    found = model.evaluate(_planted(30, 2))
-    assert found.scores["accuracy"].value > 0.97
-    assert found.baselines["linear chain"] > 0.97
-    assert found.baselines["network alone"] < 0.6
+    evaluation = model.evaluate(_planted(30, 2))
+    assert evaluation.scores["accuracy"].value > 0.97
+    assert evaluation.baselines["linear chain"] > 0.97
+    assert evaluation.baselines["network alone"] < 0.6
 
 
 def test_what_only_the_network_can_learn_is_answered() -> None:
@@ -223,9 +229,9 @@ def test_what_only_the_network_can_learn_is_answered() -> None:
     sure = {"dropout_input": 0.0, "dropout_output": 0.0, "word_dropout": 0.0}
     train = {"epochs": 15, "rate": 0.05, "averaging": "off", "patience": "off"}
     model = Labeller(model={**TINY, **sure, "hidden_size": 16}, train=train).fit(rows(100))
-    found = model.evaluate(rows(40))
-    assert found.scores["accuracy"].value == found.baselines["network alone"] == 1
-    assert found.baselines["linear chain"] < 0.95
+    evaluation = model.evaluate(rows(40))
+    assert evaluation.scores["accuracy"].value == evaluation.baselines["network alone"] == 1
+    assert evaluation.baselines["linear chain"] < 0.95
 
 
 def test_a_mixed_model_is_saved_as_it_is(tmp_path: Path) -> None:
@@ -233,8 +239,8 @@ def test_a_mixed_model_is_saved_as_it_is(tmp_path: Path) -> None:
     assert model.learned.mixture is not None
     model.save(tmp_path / "model")
     again = Labeller.load(tmp_path / "model")
-    asked = [words for words, _ in PEOPLE[:3]]
-    assert again.predict(asked) == model.predict(asked)
+    questions = [words for words, _ in PEOPLE[:3]]
+    assert again.predict(questions) == model.predict(questions)
     assert again.learned.mixture == model.learned.mixture
     assert "linear chain" in again.evaluate(PEOPLE[:3]).baselines
 
@@ -251,14 +257,14 @@ def test_a_share_that_is_told_stays(tmp_path: Path) -> None:
 # --- defaults by the data ----------------------------------------------------------------------
 
 
-def settled(rows: Any, model: dict[str, Any]) -> Labeller:
+def fitted_with(rows: Any, model: dict[str, Any]) -> Labeller:
     return Labeller(model={**TINY, **model}, train={"epochs": 1}).fit(rows, PEOPLE)
 
 
 def test_spans_have_a_crf_that_is_watched_by_their_f1() -> None:
-    found = settled(PEOPLE, {})
-    assert (found.settings.output, found.settings.legal_only) == ("crf", True)
-    assert found.train.watch == "span_f1"
+    config = fitted_with(PEOPLE, {})
+    assert (config.model.output, config.model.legal_only) == ("crf", True)
+    assert config.train.watch == "span_f1"
     tags = [(words, [word[0] for word in words]) for words, _ in PEOPLE]
     plain = Labeller(model=TINY, train={"epochs": 1}).fit(tags, tags)
     assert (plain.settings.output, plain.train.watch) == ("stepwise", "accuracy")
@@ -267,21 +273,21 @@ def test_spans_have_a_crf_that_is_watched_by_their_f1() -> None:
 @pytest.mark.parametrize("part", ["train", "validation"])
 def test_spans_that_break_their_scheme_are_learned_from_all_the_same(part: str) -> None:
     broken = [(["so", "Ann", "Lee"], ["O", "I-PER", "I-PER"])] * 3
-    train, held = (PEOPLE + broken, PEOPLE) if part == "train" else (PEOPLE, PEOPLE + broken)
-    model = Labeller(model=TINY, train={"epochs": 1}).fit(train, held)
+    train, validation = (PEOPLE + broken, PEOPLE) if part == "train" else (PEOPLE, PEOPLE + broken)
+    model = Labeller(model=TINY, train={"epochs": 1}).fit(train, validation)
     assert model.settings.legal_only == (part == "validation")
     assert np.isfinite(model.curves.members[0][-1].scores["cost"])
     assert model.predict([["so", "Ann"]])[0].labels
 
 
 def test_what_is_told_is_not_changed() -> None:
-    found = settled(PEOPLE, {"output": "previous", "search": "beam"})
-    assert (found.settings.output, found.settings.search, found.settings.linear_share) == (
+    config = fitted_with(PEOPLE, {"output": "previous", "search": "beam"})
+    assert (config.model.output, config.model.search, config.model.linear_share) == (
         "previous",
         "beam",
         0.0,
     )
-    assert settled(PEOPLE, {"class_weights": "balanced"}).settings.output == "stepwise"
+    assert fitted_with(PEOPLE, {"class_weights": "balanced"}).model.output == "stepwise"
 
 
 def test_a_cell_that_reads_the_labels_before_is_searched_by_beam() -> None:
@@ -294,7 +300,7 @@ def test_a_cell_that_reads_the_labels_before_is_searched_by_beam() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "said", "unsaid"),
+    ("settings", "words_said", "unsaid"),
     [
         ({}, ["a CRF", "mixed with a linear chain"], []),
         ({"output": "previous"}, ["mixed with a linear chain"], ["CRF"]),
@@ -304,14 +310,14 @@ def test_a_cell_that_reads_the_labels_before_is_searched_by_beam() -> None:
     ],
 )
 def test_what_is_said_to_be_built_is_built(
-    told: dict[str, Any], said: list[str], unsaid: list[str]
+    settings: dict[str, Any], words_said: list[str], unsaid: list[str]
 ) -> None:
     heard: list[str] = []
-    model = Labeller(model={**TINY, **told}, train={"epochs": 1})
+    model = Labeller(model={**TINY, **settings}, train={"epochs": 1})
     model.fit(PEOPLE, PEOPLE, watchers=[lambda row: heard.append(getattr(row, "text", ""))])
-    (line,) = (own for own in heard if "judged by span F1" in own or "epochs" in own)
-    assert all(own in line for own in said)
-    assert not any(own in line for own in unsaid)
+    (line,) = (line for line in heard if "judged by span F1" in line or "epochs" in line)
+    assert all(words in line for words in words_said)
+    assert not any(words in line for words in unsaid)
     assert ("CRF" in line) == (model.settings.output == "crf")
     assert ("mixed" in line) == (model.learned.mixture is not None)
 
@@ -320,25 +326,25 @@ def test_what_is_said_to_be_built_is_built(
 
 
 def test_spans_of_each_type_are_counted() -> None:
-    model = settled(PEOPLE, {})
+    model = fitted_with(PEOPLE, {})
     rows = [*PEOPLE[:3], (["Ann", "sees", "Rome"], ["O", "O", "B-ORG"])]
-    found = model.evaluate(rows)
+    evaluation = model.evaluate(rows)
     answers = model.predict([words for words, _ in rows])
     gold = {(k, *span) for k, (_, tags) in enumerate(rows) for span in spans_of(tags)}
-    guess = {(k, *span) for k, own in enumerate(answers) for span in own.spans or ()}
-    assert {row.name for row in found.types} == {span[-1] for span in gold | guess}
-    for row in found.types:
-        own = {span for span in gold if span[-1] == row.name}
-        given = {span for span in guess if span[-1] == row.name}
-        right = len(own & given)
-        assert row.support == len(own)
-        assert row.precision == pytest.approx(right / len(given) if given else 0)
-        assert row.recall == pytest.approx(right / len(own) if own else 0)
+    guess = {(k, *span) for k, answer in enumerate(answers) for span in answer.spans or ()}
+    assert {row.name for row in evaluation.types} == {span[-1] for span in gold | guess}
+    for row in evaluation.types:
+        gold_spans = {span for span in gold if span[-1] == row.name}
+        guessed_spans = {span for span in guess if span[-1] == row.name}
+        right = len(gold_spans & guessed_spans)
+        assert row.support == len(gold_spans)
+        assert row.precision == pytest.approx(right / len(guessed_spans) if guessed_spans else 0)
+        assert row.recall == pytest.approx(right / len(gold_spans) if gold_spans else 0)
     total = span_f1(np.array([len(gold & guess), len(gold), len(guess)]))
-    assert found.scores["span_f1"].value == pytest.approx(float(total))
-    assert "precision" in found.as_text().split("class")[0]
-    assert "spans by type" in found.as_html()
-    assert type(found).of_json(found.as_json()).types == found.types
+    assert evaluation.scores["span_f1"].value == pytest.approx(float(total))
+    assert "precision" in evaluation.as_text().split("class")[0]
+    assert "spans by type" in evaluation.as_html()
+    assert type(evaluation).of_json(evaluation.as_json()).types == evaluation.types
 
 
 def test_the_memory_of_a_bootstrap_does_not_grow_with_its_draws() -> None:
@@ -346,9 +352,9 @@ def test_the_memory_of_a_bootstrap_does_not_grow_with_its_draws() -> None:
         sums: NDArray[np.float64] = np.ones((rows, 3))
         tracemalloc.start()
         bootstrap(sums, span_f1, seed=1, draws=draws)
-        found = tracemalloc.get_traced_memory()[1]
+        bytes_used = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        return found
+        return bytes_used
 
     assert peak(5_000, 1000) < 30e6
     assert peak(5_000, 1000) < 1.2 * peak(5_000, 200)

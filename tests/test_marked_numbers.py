@@ -51,9 +51,9 @@ def test_a_number_without_its_marks(text: str, decimal: str) -> None:
     ],
 )
 def test_what_a_column_has(values: list[str], sign: str, decimal: str) -> None:
-    found = mark_of(values)
-    assert found is not None
-    assert (found.sign, found.decimal, found.either) == (sign, decimal, "")
+    mark = mark_of(values)
+    assert mark is not None
+    assert (mark.sign, mark.decimal, mark.either) == (sign, decimal, "")
 
 
 @pytest.mark.parametrize(
@@ -76,29 +76,29 @@ def test_a_file_has_them_read_as_numbers(tmp_path: Path) -> None:
     path = written(tmp_path, "1 {:03},25 €")
     config, messages = infer({"train": [path], "delimiter": ";", "label": "price"}, "table", [])
     assert (config.data.marked, config.data.decimal) == (["price", "share"], ",")
-    told = "price: numbers, '1 000,25 €' is 1000.25; share: numbers, '0,5%' is 0.5"
-    assert told in [message.text for message in messages]
+    remark = "price: numbers, '1 000,25 €' is 1000.25; share: numbers, '0,5%' is 0.5"
+    assert remark in [message.text for message in messages]
     rows = list(gather([path], config.data.read_options()))
-    assert [rows[3].fields[own] for own in ("price", "share")] == ["1003.25", "3.5"]
-    asked, _ = infer(
+    assert [rows[3].fields[name] for name in ("price", "share")] == ["1003.25", "3.5"]
+    config_of_text, _ = infer(
         {"train": [path], "delimiter": ";", "label": "price", "marked": [], "decimal": "."},
         "table",
         [],
     )
-    assert asked.data.marked == []
+    assert config_of_text.data.marked == []
 
 
 def test_what_may_be_two_numbers_is_asked(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("size;price\n" + "".join(f"{k};€1,{k:03}\n" for k in range(100, 140)))
-    given = {"train": [str(path)], "delimiter": ";", "label": "price"}
-    with pytest.raises(DataError) as asked:
-        infer(given, "table", [])
-    assert str(asked.value) == (
+    tables = {"train": [str(path)], "delimiter": ";", "label": "price"}
+    with pytest.raises(DataError) as error:
+        infer(tables, "table", [])
+    assert str(error.value) == (
         "column 'price': '€1,100' may be two numbers: add --decimal . (1100) or --decimal , (1.100)"
     )
     for decimal, first in ((".", "1100"), (",", "1.100")):
-        config, _ = infer({**given, "decimal": decimal}, "table", [])
+        config, _ = infer({**tables, "decimal": decimal}, "table", [])
         rows = list(gather([str(path)], config.data.read_options()))
         assert rows[0].fields["price"] == first
 

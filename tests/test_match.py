@@ -24,7 +24,7 @@ Pairs = list[tuple[tuple[str, str], Any]]
 def pairs(count: int, seed: int, score: bool = False) -> Pairs:
     """The second text has words of the first, or none of them; or the share of them as a score."""
     draw = np.random.default_rng(seed)
-    found: Pairs = []
+    rows: Pairs = []
     for k in range(count):
         first = list(draw.choice(WORDS, 5, replace=False))
         others = [word for word in WORDS if word not in first]
@@ -32,15 +32,15 @@ def pairs(count: int, seed: int, score: bool = False) -> Pairs:
         second = [*draw.choice(first, shared, replace=False), *draw.choice(others, 3 - shared)]
         draw.shuffle(second)
         label: Any = shared / 3 if score else ("other", "same")[k % 2]
-        found.append(((" ".join(first), " ".join(second)), label))
-    return found
+        rows.append(((" ".join(first), " ".join(second)), label))
+    return rows
 
 
-def fitted(train: Pairs, held: Pairs, epochs: int = 30, **settings: Any) -> Matcher:
+def fitted(train: Pairs, validation: Pairs, epochs: int = 30, **settings: Any) -> Matcher:
     model = Matcher(
         model={**SMALL, **settings}, train={"epochs": epochs, "rate": 0.02, "patience": "off"}
     )
-    return model.fit(train, held)
+    return model.fit(train, validation)
 
 
 # --- the comparison -----------------------------------------------------------------------------
@@ -52,38 +52,38 @@ def test_attention_between_two_sides_is_its_formula() -> None:
     y, other = torch.randn(4, 2, 3).double(), torch.randn(5, 2, 3).double()
     lengths = [5, 2]
     real = torch.arange(5)[:, None] < torch.tensor(lengths)
-    found = layer(y, other, real)
+    output = layer(y, other, real)
     for row, length in enumerate(lengths):
         for t in range(4):
-            seen = other[:length, row]
-            weights = ((seen @ y[t, row]) / 3**0.5).softmax(0)
-            c = weights @ seen
+            memory = other[:length, row]
+            weights = ((memory @ y[t, row]) / 3**0.5).softmax(0)
+            c = weights @ memory
             a = y[t, row]
-            wanted = layer.compare(torch.cat([a, c, (a - c).abs(), a * c])).relu()
-            assert_close(found[t, row], wanted)
+            expected = layer.compare(torch.cat([a, c, (a - c).abs(), a * c])).relu()
+            assert_close(output[t, row], expected)
 
 
 def test_an_empty_other_side_is_zero_and_learns() -> None:
     layer = Attended(3).double()
     y = torch.randn(4, 1, 3).double().requires_grad_()
     other = torch.randn(5, 1, 3).double().requires_grad_()
-    found = layer(y, other, torch.zeros(5, 1, dtype=torch.bool))
+    output = layer(y, other, torch.zeros(5, 1, dtype=torch.bool))
     zero = torch.zeros_like(y)
-    wanted = layer.compare(torch.cat([y, zero, y.abs(), zero], -1)).relu()
-    assert_close(found, wanted)
-    found.sum().backward()
-    for own in (y, other):
-        assert own.grad is None or own.grad.isfinite().all()
+    expected = layer.compare(torch.cat([y, zero, y.abs(), zero], -1)).relu()
+    assert_close(output, expected)
+    output.sum().backward()
+    for side in (y, other):
+        assert side.grad is None or side.grad.isfinite().all()
 
 
 @pytest.mark.parametrize("compare", ["vectors", "attention"])
 def test_both_comparisons_tell_shared_words(compare: str) -> None:
     model = fitted(pairs(240, 1), pairs(60, 2), compare=compare)
-    found = model.evaluate(pairs(100, 3))
-    assert found.scores["accuracy"].value > 0.7 > found.baselines["majority class"]
-    assert found.baselines["linear on overlap"] > 0.9, "overlap tells it all"
-    alone = [model.predict([own])[0] for own, _ in pairs(9, 4)]
-    together = model.predict([own for own, _ in pairs(9, 4)])
+    evaluation = model.evaluate(pairs(100, 3))
+    assert evaluation.scores["accuracy"].value > 0.7 > evaluation.baselines["majority class"]
+    assert evaluation.baselines["linear on overlap"] > 0.9, "overlap tells it all"
+    alone = [model.predict([pair])[0] for pair, _ in pairs(9, 4)]
+    together = model.predict([pair for pair, _ in pairs(9, 4)])
     for one, many in zip(alone, together, strict=True):
         assert one.label == many.label
         assert one.probabilities == pytest.approx(many.probabilities, abs=1e-5)
@@ -91,8 +91,8 @@ def test_both_comparisons_tell_shared_words(compare: str) -> None:
 
 def test_a_score_is_a_number_with_its_interval() -> None:
     model = fitted(pairs(240, 1, score=True), pairs(60, 2, score=True))
-    found = model.evaluate(pairs(80, 3, score=True))
-    assert found.scores["rmse"].value < found.baselines["mean"]
+    evaluation = model.evaluate(pairs(80, 3, score=True))
+    assert evaluation.scores["rmse"].value < evaluation.baselines["mean"]
     answer = model.predict([("w1 w2 w3 w4 w5", "w1 w2 w3")])[0]
     assert answer.low < answer.value < answer.high
 
@@ -100,7 +100,7 @@ def test_a_score_is_a_number_with_its_interval() -> None:
 def test_the_order_of_the_sides_matters() -> None:
     model = fitted(pairs(40, 1), pairs(10, 2), epochs=1)
     (one, other), _ = pairs(1, 5)[0]
-    forth, back = (model.predict([own])[0].probabilities for own in ((one, other), (other, one)))
+    forth, back = (model.predict([pair])[0].probabilities for pair in ((one, other), (other, one)))
     assert forth != pytest.approx(back, abs=1e-7)
 
 
@@ -140,18 +140,18 @@ def test_well_known_columns_are_recognised(header: str, tmp_path: Path) -> None:
 
 def test_columns_of_other_names_are_named_or_asked_for(tmp_path: Path) -> None:
     path = write(tmp_path / "p.csv", "left,right,verdict")
-    found = infer({"train": [path]}, "match", []).config.data
-    assert (found.text, found.second, found.label) == ("left", "right", "verdict")
+    data = infer({"train": [path]}, "match", []).config.data
+    assert (data.text, data.second, data.label) == ("left", "right", "verdict")
     with pytest.raises(DataError, match="Name them with --text and --second"):
         infer({"train": [path], "text": "left"}, "match", [])
-    given = {"train": [path], "text": "left", "second": "right", "label": "verdict"}
-    assert infer(given, None, []).config.task == "match"
+    tables = {"train": [path], "text": "left", "second": "right", "label": "verdict"}
+    assert infer(tables, None, []).config.task == "match"
 
 
-@pytest.mark.parametrize("given", ["one text", ("one",), ("a", "b", "c")])
-def test_what_is_no_pair_is_refused(given: Any) -> None:
+@pytest.mark.parametrize("question", ["one text", ("one",), ("a", "b", "c")])
+def test_what_is_no_pair_is_refused(question: Any) -> None:
     with pytest.raises(DataError, match="row:1: expected two texts or sequences"):
-        next(iter(Matcher().reader.examples([(given, "same")])))
+        next(iter(Matcher().reader.examples([(question, "same")])))
 
 
 def test_a_line_needs_its_tab() -> None:

@@ -29,7 +29,7 @@ def test_only_a_lack_of_memory_is_one(error: Exception, expected: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "asked"),
+    ("words", "expected"),
     [
         ("you tried to allocate 4503599627370496 bytes. Error code 12", "4.0 PiB"),
         ("you tried to allocate 1000 bytes", "1000 bytes"),
@@ -38,11 +38,11 @@ def test_only_a_lack_of_memory_is_one(error: Exception, expected: bool) -> None:
         ("out of memory", ""),
     ],
 )
-def test_the_memory_asked_for_is_named(words: str, asked: str) -> None:
-    assert memory_asked_for(RuntimeError(words)) == asked
+def test_the_memory_asked_for_is_named(words: str, expected: str) -> None:
+    assert memory_asked_for(RuntimeError(words)) == expected
 
 
-def too_large(*given: Any) -> torch.nn.Module:
+def too_large(*arguments: Any) -> torch.nn.Module:
     return torch.nn.Linear(1 << 30, 1 << 20)
 
 
@@ -59,10 +59,10 @@ def test_a_model_that_memory_has_no_room_for(
     model.fit(rows, target="price").save(tmp_path / "run" / "model")
     build = Tabular.build
 
-    def too_large_where_memory_is_taken(*given: Any) -> torch.nn.Module:
+    def too_large_where_memory_is_taken(*arguments: Any) -> torch.nn.Module:
         """Shapes are compared before, without memory, and fit."""
         without = torch.get_default_device().type == "meta"
-        return build(*given) if without else too_large()
+        return build(*arguments) if without else too_large()
 
     monkeypatch.setattr(Tabular, "build", too_large_where_memory_is_taken)
     with pytest.raises(OutOfMemory, match=r"not enough memory: 4.0 PiB"):

@@ -60,11 +60,11 @@ def test_one_class_of_many(pair: tuple[NDArray[Any], NDArray[Any]]) -> None:
     assert (table == reference.confusion_matrix(gold, predicted, labels=labels)).all()
     counts = metrics.class_counts(gold, predicted, CLASSES)
     assert (counts == metrics.row_counts(gold, predicted, CLASSES).sum(0)).all()
-    own = metrics.class_scores(counts)
+    scores = metrics.class_scores(counts)
     theirs = reference.precision_recall_fscore_support(
         gold, predicted, labels=labels, zero_division=0
     )
-    for mine, other in zip(own, theirs, strict=True):
+    for mine, other in zip(scores, theirs, strict=True):
         assert mine == pytest.approx(other, **NEAR)
     for average, function in (("micro", metrics.micro_f1), ("macro", metrics.macro_f1)):
         expected = reference.f1_score(gold, predicted, average=average, zero_division=0)
@@ -137,8 +137,8 @@ def test_calibration_error_by_its_definition(
 def test_the_order_of_rows_is_nothing(pair: tuple[NDArray[Any], NDArray[Any]], seed: int) -> None:
     gold, predicted = pair
     order = np.random.default_rng(seed).permutation(len(gold))
-    own = metrics.class_counts(gold, predicted, CLASSES)
-    assert (own == metrics.class_counts(gold[order], predicted[order], CLASSES)).all()
+    counts = metrics.class_counts(gold, predicted, CLASSES)
+    assert (counts == metrics.class_counts(gold[order], predicted[order], CLASSES)).all()
     assert metrics.accuracy(gold, predicted) == metrics.accuracy(gold[order], predicted[order])
 
 
@@ -167,13 +167,15 @@ def test_unequal_shapes_are_refused() -> None:
 def test_an_interval_is_that_of_resampling_rows_one_by_one() -> None:
     random = np.random.default_rng(3)
     gold, predicted = random.integers(0, 3, (2, 40))
-    found = bootstrap(metrics.row_counts(gold, predicted, 3), metrics.macro_f1, seed=5, draws=50)
+    interval = bootstrap(metrics.row_counts(gold, predicted, 3), metrics.macro_f1, seed=5, draws=50)
     draws = np.random.default_rng(5).integers(0, 40, (50, 40))
     scores = [
         reference.f1_score(gold[d], predicted[d], average="macro", zero_division=0) for d in draws
     ]
-    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(scores, [0.025, 0.975])))
-    assert found.value == pytest.approx(
+    assert (interval.low, interval.high) == pytest.approx(
+        tuple(np.quantile(scores, [0.025, 0.975]))
+    )
+    assert interval.value == pytest.approx(
         reference.f1_score(gold, predicted, average="macro", zero_division=0)
     )
 
@@ -196,13 +198,13 @@ def test_an_interval_follows_from_its_seed_and_covers_the_value(
 
 def test_about_19_of_20_intervals_hold_the_truth() -> None:
     random = np.random.default_rng(0)
-    held = 0
+    covered = 0
     for trial in range(200):
         right = random.random(100) < 0.8
         sums = np.stack([right, np.ones(100)], 1)
-        found = bootstrap(sums, metrics.ratio, seed=trial, draws=200)
-        held += found.low <= 0.8 <= found.high
-    assert 175 <= held <= 199
+        interval = bootstrap(sums, metrics.ratio, seed=trial, draws=200)
+        covered += interval.low <= 0.8 <= interval.high
+    assert 175 <= covered <= 199
 
 
 def test_what_cannot_be_drawn_is_refused() -> None:
@@ -214,9 +216,9 @@ def test_what_cannot_be_drawn_is_refused() -> None:
 
 def test_an_endless_row_makes_those_draws_endless_that_have_it() -> None:
     sums = np.array([[1.0, 1.0]] * 30 + [[np.inf, 1.0]])
-    found = bootstrap(sums, metrics.ratio, seed=1)
-    assert found.value == np.inf
-    assert (found.low, found.high) == (1.0, np.inf)
+    interval = bootstrap(sums, metrics.ratio, seed=1)
+    assert interval.value == np.inf
+    assert (interval.low, interval.high) == (1.0, np.inf)
     every = bootstrap(np.full((9, 2), [np.inf, 1.0]), metrics.ratio, seed=1)
     assert tuple(every) == (np.inf, np.inf, np.inf)
 
@@ -235,14 +237,14 @@ def added(statistic: str, rows: int, seed: int) -> RowSums:
 @pytest.mark.parametrize("statistic", STATISTICS)
 def test_a_paired_interval_is_that_of_scoring_both_on_each_draw(statistic: str) -> None:
     one, other = added(statistic, 30, 1), added(statistic, 30, 2)
-    found = paired_bootstrap(one, other, seed=7, draws=40)
+    interval = paired_bootstrap(one, other, seed=7, draws=40)
     differences = [
         RowSums(statistic, other.values[rows]).score()
         - RowSums(statistic, one.values[rows]).score()
         for rows in np.random.default_rng(7).integers(0, 30, (40, 30))
     ]
     expected = (other.score() - one.score(), *np.quantile(differences, [0.025, 0.975]))
-    assert tuple(found) == pytest.approx(expected)
+    assert tuple(interval) == pytest.approx(expected)
     assert intervals({"score": one}, 7)["score"].value == pytest.approx(one.score())
 
 
@@ -262,7 +264,7 @@ def test_a_planted_difference_is_found_and_chance_is_not() -> None:
     better = paired_bootstrap(correct(a), correct(b))
     assert better.value == pytest.approx(0.03)
     assert 0 < better.low < 0.03 < better.high
-    alone = [intervals({"accuracy": correct(own)}, 1)["accuracy"] for own in (a, b)]
+    alone = [intervals({"accuracy": correct(predictions)}, 1)["accuracy"] for predictions in (a, b)]
     assert alone[0].high > alone[1].low
     same = paired_bootstrap(correct(a), correct(c))
     assert same.low < 0 == same.value < same.high
@@ -275,8 +277,8 @@ def test_one_of_20_comparisons_of_equals_goes_beyond_chance() -> None:
     beyond = 0
     for trial in range(200):
         one, other = (correct(random.random(100) < 0.8) for _ in range(2))
-        found = paired_bootstrap(one, other, seed=trial, draws=200)
-        beyond += not found.low <= 0 <= found.high
+        interval = paired_bootstrap(one, other, seed=trial, draws=200)
+        beyond += not interval.low <= 0 <= interval.high
     assert 3 <= beyond <= 25
 
 
@@ -286,8 +288,8 @@ def test_what_cannot_be_paired() -> None:
     with pytest.raises(OptionError, match="unknown statistic 'ration': did you mean 'ratio'"):
         RowSums("ration", np.ones((1, 2)))
     endless = RowSums("exp_ratio", np.full((9, 2), [np.inf, 1.0]))
-    found = paired_bootstrap(endless, endless)
-    assert np.isnan([found.low, found.high]).all()
+    interval = paired_bootstrap(endless, endless)
+    assert np.isnan([interval.low, interval.high]).all()
     # other classes of the same rows: as many columns as each model has
     few = RowSums("macro_f1", metrics.row_counts(np.arange(6) % 2, np.arange(6) % 2, 2))
     more = RowSums("macro_f1", metrics.row_counts(np.arange(6) % 2, np.arange(6) % 3, 3))

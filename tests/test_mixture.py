@@ -43,10 +43,10 @@ def cost(
 def test_a_model_three_times_too_sure_is_brought_back_and_noise_is_left_out() -> None:
     z, targets = draws()
     noise = torch.randn(z.shape, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
-    found = fitted_mixture([3 * z], 3 * noise, targets)
-    assert found.network == pytest.approx(1 / 3, abs=0.02)
-    assert 0 < found.ngrams < 0.1
-    assert found.logs(3 * z, 3 * noise, False).exp().sum(1) == pytest.approx(np.ones(ROWS))
+    mixture = fitted_mixture([3 * z], 3 * noise, targets)
+    assert mixture.network == pytest.approx(1 / 3, abs=0.02)
+    assert 0 < mixture.ngrams < 0.1
+    assert mixture.logs(3 * z, 3 * noise, False).exp().sum(1) == pytest.approx(np.ones(ROWS))
 
 
 def test_what_is_fitted_costs_less_than_any_neighbour() -> None:
@@ -66,8 +66,8 @@ def test_a_member_that_is_wrong_by_far_still_counts_less() -> None:
     """Its probabilities are 0 in floating point, their logarithms are not."""
     z, targets = draws()
     wrong = -1500.0 * torch.nn.functional.one_hot(targets, 3).double()
-    found = fitted_mixture([wrong], z, targets)
-    assert found.network < 0.01
+    mixture = fitted_mixture([wrong], z, targets)
+    assert mixture.network < 0.01
     assert fitted_mixture([wrong, z], z, targets).ngrams > 0.1
 
 
@@ -87,7 +87,9 @@ def test_without_evidence_the_first_guess_stays_and_many_rows_overrule_it() -> N
     z, targets = draws()
     none = fitted_mixture([0 * z[:4]], 0 * z[:4], targets[:4], FEW_TEXTS)
     assert none == pytest.approx(FEW_TEXTS.weights)
-    equal, leaning = (fitted_mixture([z], 0 * z, targets, own) for own in (FIRST, FEW_TEXTS))
+    equal, leaning = (
+        fitted_mixture([z], 0 * z, targets, first_guess) for first_guess in (FIRST, FEW_TEXTS)
+    )
     assert equal.network == pytest.approx(leaning.network, rel=0.15)
 
 
@@ -97,15 +99,17 @@ def test_a_network_that_only_its_own_stop_flatters_counts_for_little() -> None:
     draw = torch.Generator().manual_seed(1)
     classes = torch.randint(0, 2, (4100,), generator=draw)
     sign = 2.0 * classes - 1
-    told = sign + 1.2 * torch.randn(4100, generator=draw)
-    linear = torch.stack([-told, told], 1).double()
+    evidence = sign + 1.2 * torch.randn(4100, generator=draw)
+    linear = torch.stack([-evidence, evidence], 1).double()
     tries = [2 * torch.randn(4100, 2, generator=draw).double() for _ in range(20)]
-    held, new = slice(0, 100), slice(100, None)
-    network = max(tries, key=lambda z: int((z[held].argmax(1) == classes[held]).sum()))
+    validation, new = slice(0, 100), slice(100, None)
+    network = max(tries, key=lambda z: int((z[validation].argmax(1) == classes[validation]).sum()))
 
     def cost(first: FirstGuess) -> float:
-        found = fitted_mixture([network[held]], linear[held], classes[held], first)
-        p = found.logs(network[new], linear[new], False)
+        mixture = fitted_mixture(
+            [network[validation]], linear[validation], classes[validation], first
+        )
+        p = mixture.logs(network[new], linear[new], False)
         return float(-p[torch.arange(4000), classes[new]].mean())
 
     assert cost(FEW_TEXTS) < cost(FIRST)
@@ -114,10 +118,10 @@ def test_a_network_that_only_its_own_stop_flatters_counts_for_little() -> None:
 def test_of_several_labels_each_is_weighed_by_itself() -> None:
     z, _ = draws()
     targets = (torch.rand(z.shape, generator=torch.Generator().manual_seed(4)) < z.sigmoid()).long()
-    found = fitted_mixture([2 * z, 2 * z], torch.zeros_like(z), targets)
-    assert found.network == pytest.approx(0.5, abs=0.03)
-    assert found.logs(2 * z, z, True).exp() == pytest.approx(
-        torch.sigmoid(2 * found.network * z + found.ngrams * z)
+    mixture = fitted_mixture([2 * z, 2 * z], torch.zeros_like(z), targets)
+    assert mixture.network == pytest.approx(0.5, abs=0.03)
+    assert mixture.logs(2 * z, z, True).exp() == pytest.approx(
+        torch.sigmoid(2 * mixture.network * z + mixture.ngrams * z)
     )
 
 
@@ -135,19 +139,19 @@ def test_a_share_of_one_is_the_linear_model_and_of_almost_none_the_network() -> 
             )
             .fit(reviews(40, 1), reviews(16, 2))
         )
-        found.append(model.evaluate(rows))
+        evaluations.append(model.evaluate(rows))
         return np.array(
             [
-                [own.probabilities[name] for name in model.learned.target.labels.tokens]
-                for own in model.predict(texts)
+                [answer.probabilities[name] for name in model.learned.target.labels.tokens]
+                for answer in model.predict(texts)
             ]
         )
 
-    found: list[Evaluation] = []
+    evaluations: list[Evaluation] = []
     whole, little, none = answers(1), answers(1e-9), answers(0)
-    assert found[0].scores["accuracy"].value == found[0].baselines["linear n-grams"]
-    assert found[1].scores["accuracy"].value == found[1].baselines["network alone"]
-    assert "network alone" not in found[2].baselines
+    assert evaluations[0].scores["accuracy"].value == evaluations[0].baselines["linear n-grams"]
+    assert evaluations[1].scores["accuracy"].value == evaluations[1].baselines["network alone"]
+    assert "network alone" not in evaluations[2].baselines
     assert not np.allclose(whole, little)
     assert none.shape == whole.shape
 
@@ -167,26 +171,26 @@ def test_wrong_sets_of_labels_are_listed_with_their_surest_mistake() -> None:
     gold = np.array([[1, 0], [0, 0], [1, 1]])
     guess = np.array([[1, 1], [0, 0], [0, 0]])
     probabilities = np.array([[0.9, 0.8], [0.1, 0.2], [0.4, 0.05]])
-    found = surest_mistaken_sets(
+    mistakes = surest_mistaken_sets(
         gold, guess, probabilities, ["a", "b"], lambda k: (f"row:{k}", "t")
     )
-    assert [(own.place, own.gold, own.predicted) for own in found] == [
+    assert [(mistake.place, mistake.gold, mistake.predicted) for mistake in mistakes] == [
         ("row:2", "a, b", "none"),
         ("row:0", "a", "a, b"),
     ]
-    assert [own.probability for own in found] == pytest.approx([0.95, 0.8])
+    assert [mistake.probability for mistake in mistakes] == pytest.approx([0.95, 0.8])
 
 
 def test_an_evaluation_of_several_labels_shows_mistakes() -> None:
     model = CASES["several labels"].fitted()
     rows = several(30, 4)
-    found = model.evaluate(rows)
+    evaluation = model.evaluate(rows)
     wrong = sum(
-        set(own.labels) != set(gold)
-        for own, (_, gold) in zip(model.predict([text for text, _ in rows]), rows, strict=True)
+        set(answer.labels) != set(gold)
+        for answer, (_, gold) in zip(model.predict([text for text, _ in rows]), rows, strict=True)
     )
-    assert len(found.worst) == min(wrong, 10)
-    assert "surest mistakes, gold → predicted" in found.as_text()
+    assert len(evaluation.worst) == min(wrong, 10)
+    assert "most confident mistakes, gold → predicted" in evaluation.as_text()
 
 
 def test_a_share_without_n_grams_is_refused() -> None:
@@ -203,12 +207,12 @@ def test_the_spread_of_mixed_numbers_is_that_of_new_rows_though_few_were_fitted(
     √½: the interval of 90 % must hold as many of rows that the mixture was not fitted to."""
     draw = torch.Generator().manual_seed(1)
     one = float(torch.tensor(1.0).expm1().log())  # softplus of it is 1
-    held = []
+    coverages = []
     for _ in range(60):
         y, network, linear = torch.randn(3, 520, 1, generator=draw, dtype=torch.float64)
         z = torch.cat([y + network, torch.full_like(y, one)], 1)
         mixture = fitted_numbers([z[:20]], (y + linear)[:20], y[:20])
         mean, wide = mixture.outputs(z[20:], (y + linear)[20:]).split(1, 1)
         off = (y[20:] - mean).abs() / torch.nn.functional.softplus(wide)
-        held.append((off < 1.645).double().mean())
-    assert 0.875 < float(torch.stack(held).mean()) < 0.935
+        coverages.append((off < 1.645).double().mean())
+    assert 0.875 < float(torch.stack(coverages).mean()) < 0.935

@@ -68,11 +68,11 @@ def columns(head: str = "categorical") -> Columns:
 
 def network(encoder: str, pooling: str, head: str) -> PooledNetwork:
     embed = Embed([Words(WORDS, 5), Vectors(FEATURES)])
-    own = ENCODERS[encoder](embed.width, **ENCODER_OPTIONS[encoder])
+    encoder_made = ENCODERS[encoder](embed.width, **ENCODER_OPTIONS[encoder])
     made = PooledNetwork(
         embed,
-        own,
-        Pooling(pooling, own.output_size, own.final_size),
+        encoder_made,
+        Pooling(pooling, encoder_made.output_size, encoder_made.final_size),
         HEADS[head](CLASSES),
         ngrams=NgramScores(NGRAMS, CLASSES),
     )
@@ -97,13 +97,13 @@ def test_padding_changes_nothing(encoder: str, pooling: str, head: str) -> None:
     made, batch = network(encoder, pooling, head), collate(columns(head), range(5))
     padded = with_padding(batch, 3)
     assert_close(made.scores(padded), made.scores(batch), **TIGHT)
-    for given in (batch, padded):
+    for batch_made in (batch, padded):
         made.zero_grad()
-        cost, carried = made(given, {})
+        cost, carried = made(batch_made, {})
         cost.backward()
         assert carried == {}
         gradients = [p.grad.clone() for p in made.parameters() if p.grad is not None]
-        if given is batch:
+        if batch_made is batch:
             expected = gradients
     assert_close(gradients[1:], expected[1:], **TIGHT)
     assert_close(gradients[0][1:], expected[0][1:], **TIGHT)  # words; padding itself has none
@@ -143,9 +143,12 @@ def test_ten_rows_are_learned_by_heart(encoder: str, head: str) -> None:
         "transformer": {"width": 8, "heads": 2},
         "convolution": {"width": 8},
     }
-    own = ENCODERS[encoder](embed.width, **options[encoder])
+    encoder_made = ENCODERS[encoder](embed.width, **options[encoder])
     made = PooledNetwork(
-        embed, own, Pooling("mean+max", own.output_size, own.final_size), HEADS[head](2)
+        embed,
+        encoder_made,
+        Pooling("mean+max", encoder_made.output_size, encoder_made.final_size),
+        HEADS[head](2),
     )
     batch = collate(Columns(words=words, targets=targets), range(10))
     optimiser = torch.optim.Adam(made.parameters(), 0.05)
@@ -154,8 +157,8 @@ def test_ten_rows_are_learned_by_heart(encoder: str, head: str) -> None:
         made(batch, {})[0].backward()
         optimiser.step()
     assert made(batch, {})[0] < 0.5
-    found = made.log_probabilities(batch).exp()
-    answer = found.argmax(1) if head == "categorical" else found > 0.5
+    probabilities = made.log_probabilities(batch).exp()
+    answer = probabilities.argmax(1) if head == "categorical" else probabilities > 0.5
     assert (answer.numpy() == targets).all()
 
 
@@ -276,14 +279,14 @@ def test_the_letters_of_a_word_are_read_once_and_mean_the_same() -> None:
     batch = collate(spelled(), range(4))
     distinct = {word for sentence in SENTENCES for word in sentence}
     assert batch.inputs["characters"].shape[1] == len(distinct) + 1  # and padding
-    found = made(batch.inputs)
-    assert found.shape == (5, 4, made.width) == (5, 4, 6)
-    assert_close(found[1, 0], found[0, 1], **TIGHT)  # cat
-    assert_close(found[1, 0], found[2, 3], **TIGHT)
-    assert not torch.allclose(found[0, 0], found[2, 0])  # The, the
-    assert not found[:, 2].any()
+    vectors = made(batch.inputs)
+    assert vectors.shape == (5, 4, made.width) == (5, 4, 6)
+    assert_close(vectors[1, 0], vectors[0, 1], **TIGHT)  # cat
+    assert_close(vectors[1, 0], vectors[2, 3], **TIGHT)
+    assert not torch.allclose(vectors[0, 0], vectors[2, 0])  # The, the
+    assert not vectors[:, 2].any()
     alone = made(collate(spelled(), [1]).inputs)
-    assert_close(alone[0, 0], found[0, 1], **TIGHT)
+    assert_close(alone[0, 0], vectors[0, 1], **TIGHT)
 
 
 def test_all_features_stand_side_by_side() -> None:
@@ -307,11 +310,11 @@ def test_words_are_replaced_by_the_unknown_one_as_often_as_asked() -> None:
     with torch.no_grad():
         made.table.weight[:, 0] = torch.arange(float(WORDS))
     ids = torch.tensor([0, 4, 5]).expand(20_000, 3)
-    found = made({"words": ids})[..., 0]
-    replaced = (found == UNKNOWN).double().mean(0)
+    ids_left = made({"words": ids})[..., 0]
+    replaced = (ids_left == UNKNOWN).double().mean(0)
     assert replaced[0] == 0
     assert replaced[1:].tolist() == pytest.approx([0.2, 0.6], abs=0.02)
-    assert ((found == UNKNOWN) | (found == ids)).all()
+    assert ((ids_left == UNKNOWN) | (ids_left == ids)).all()
     assert torch.equal(made.eval()({"words": ids})[..., 0], ids.double())
 
 
@@ -433,9 +436,9 @@ def test_the_attention_of_the_network() -> None:
 
 
 def test_messages() -> None:
-    def refuse(kind: type[Exception], message: str, make: object, *given: object) -> None:
+    def refuse(kind: type[Exception], message: str, make: object, *arguments: object) -> None:
         with pytest.raises(kind, match=re.escape(message)):
-            make(*given)  # type: ignore[operator]
+            make(*arguments)  # type: ignore[operator]
 
     refuse(OptionError, "unknown pooling 'men': did you mean 'mean'?", Pooling, "men", 2, 2)
     refuse(OptionError, "expected each name once, got 'max+max'", Pooling, "max+max", 2, 2)

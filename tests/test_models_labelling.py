@@ -98,33 +98,39 @@ def chain() -> Chain:
     )
 
 
-def scored(own: Chain, row: int, labels: tuple[int, ...]) -> float:
+def scored(chain_made: Chain, row: int, labels: tuple[int, ...]) -> float:
     if not labels:
         return 0.0
-    total = own.first[row, labels[0]] + own.last[labels[-1]]
+    total = chain_made.first[row, labels[0]] + chain_made.last[labels[-1]]
     for t in range(1, len(labels)):
-        total = total + own.pair(t)[row, labels[t - 1], labels[t]]
+        total = total + chain_made.pair(t)[row, labels[t - 1], labels[t]]
     return float(total)
 
 
 def test_a_chain_is_the_sum_over_all_its_labels() -> None:
-    own = chain()
-    partition, marginals, (best, score) = own.log_partition(), own.log_marginals(), own.best()
+    chain_made = chain()
+    partition, marginals, (best, score) = (
+        chain_made.log_partition(),
+        chain_made.log_marginals(),
+        chain_made.best(),
+    )
     for row, length in enumerate(LENGTHS):
         every = all_labels(length)
-        scores = torch.tensor([scored(own, row, labels) for labels in every])
+        scores = torch.tensor([scored(chain_made, row, labels) for labels in every])
         assert_close(partition[row], scores.logsumexp(0), **TIGHT)
         chosen = every[int(scores.argmax())]
         assert best[:, row].tolist() == [*chosen, *[0] * (max(LENGTHS) - length)]
         assert_close(score[row], scores.max(), **TIGHT)
         for t, label in product(range(length), range(LABELS)):
-            there = torch.tensor([labels[t] == label for labels in every])
-            assert_close(marginals[t, row, label].exp(), scores.softmax(0)[there].sum(), **TIGHT)
+            has_label = torch.tensor([labels[t] == label for labels in every])
+            assert_close(
+                marginals[t, row, label].exp(), scores.softmax(0)[has_label].sum(), **TIGHT
+            )
         assert not marginals[length:, row].any()
         padded = torch.zeros(max(LENGTHS), 1, dtype=torch.int64)
         padded[:length, 0] = torch.tensor(chosen, dtype=torch.int64)
-        found = score_of(own, padded.expand(-1, len(LENGTHS)))[row]
-        assert_close(found, scores.max(), **TIGHT)
+        score_found = score_of(chain_made, padded.expand(-1, len(LENGTHS)))[row]
+        assert_close(score_found, scores.max(), **TIGHT)
 
 
 def test_long_chains_have_exact_marginals() -> None:
@@ -136,12 +142,14 @@ def test_long_chains_have_exact_marginals() -> None:
     def marginals(dtype: torch.dtype) -> Tensor:
         e, links = emissions.to(dtype), follow.to(dtype)
         start, end = e[0], e.new_zeros(labels)
-        own = Chain(start, lambda t: links + e[t][:, None], end, torch.tensor([steps]), steps)
-        return own.log_marginals().exp()
+        long_chain = Chain(
+            start, lambda t: links + e[t][:, None], end, torch.tensor([steps]), steps
+        )
+        return long_chain.log_marginals().exp()
 
-    found = marginals(torch.float32)
-    assert found.dtype == torch.float32
-    assert (found.double() - marginals(torch.float64)).abs().max() < 1e-5
+    probabilities = marginals(torch.float32)
+    assert probabilities.dtype == torch.float32
+    assert (probabilities.double() - marginals(torch.float64)).abs().max() < 1e-5
 
 
 def test_the_gradient_of_a_chain() -> None:
@@ -150,8 +158,8 @@ def test_the_gradient_of_a_chain() -> None:
     def cost(first: Tensor, pairs: Tensor, last: Tensor) -> Tensor:
         return Chain(first, lambda t: pairs[t], last, lengths, 3).log_partition()
 
-    given = (torch.randn(3, LABELS), torch.randn(3, 3, LABELS, LABELS), torch.randn(LABELS))
-    assert gradcheck(cost, tuple(v.requires_grad_() for v in given))
+    inputs = (torch.randn(3, LABELS), torch.randn(3, 3, LABELS, LABELS), torch.randn(LABELS))
+    assert gradcheck(cost, tuple(v.requires_grad_() for v in inputs))
 
 
 def test_marginals_are_the_gradient_of_the_partition() -> None:
@@ -211,19 +219,19 @@ class Costs(torch.nn.Module):
         super().__init__()
         self.made = made
 
-    def forward(self, *given: Tensor) -> Tensor:
-        return self.made.cost(*given)
+    def forward(self, *values: Tensor) -> Tensor:
+        return self.made.cost(*values)
 
 
 def test_the_gradient_of_the_crf() -> None:
     made, (y, lengths) = output("crf"), rows()
     targets = torch.randint(0, LABELS, y.shape[:2])
-    own = Costs(made)
-    names = [name for name, _ in own.named_parameters()]
-    values = [p.detach().requires_grad_() for p in own.parameters()]
+    crf = Costs(made)
+    names = [name for name, _ in crf.named_parameters()]
+    values = [p.detach().requires_grad_() for p in crf.parameters()]
 
-    def cost(y: Tensor, *given: Tensor) -> Tensor:
-        return functional_call(own, dict(zip(names, given, strict=True)), (y, lengths, targets))
+    def cost(y: Tensor, *values: Tensor) -> Tensor:
+        return functional_call(crf, dict(zip(names, values, strict=True)), (y, lengths, targets))
 
     assert gradcheck(cost, (y.requires_grad_(), *values))
 
@@ -242,34 +250,34 @@ def test_the_probabilities_of_all_sequences_sum_to_one(name: str) -> None:
 @pytest.mark.parametrize("name", OUTPUTS)
 def test_exact_search_finds_the_best_of_all(name: str) -> None:
     made, (y, lengths) = output(name), rows()
-    found = made.label(y, lengths, "exact", 1)
+    labels_found = made.label(y, lengths, "exact", 1)
     for row, length in enumerate(LENGTHS):
         best = all_labels(length)[int(costs_of_all(made, y, row, length).argmin())]
-        assert found[:, row].tolist() == [*best, *[0] * (max(LENGTHS) - length)]
+        assert labels_found[:, row].tolist() == [*best, *[0] * (max(LENGTHS) - length)]
 
 
 @pytest.mark.parametrize("name", ["stepwise", "crf", "previous, layer"])
 def test_probabilities_are_marginals(name: str) -> None:
     made, (y, lengths) = output(name), rows()
     labels = made.label(y, lengths, "exact", 1)
-    found = made.probabilities(y, lengths, labels)
+    probabilities = made.probabilities(y, lengths, labels)
     for row, length in enumerate(LENGTHS):
         p = (-costs_of_all(made, y, row, length)).exp()
         every = torch.tensor(all_labels(length), dtype=torch.int64).reshape(len(p), length)
         for t, label in product(range(length), range(LABELS)):
-            assert_close(found[t, row, label], p[every[:, t] == label].sum(), **TIGHT)
-        assert not found[length:, row].any()
+            assert_close(probabilities[t, row, label], p[every[:, t] == label].sum(), **TIGHT)
+        assert not probabilities[length:, row].any()
 
 
 def test_probabilities_with_a_cell_follow_the_labels_before() -> None:
     made, (y, lengths) = output("previous, cell"), rows()
     labels = made.label(y, lengths, "greedy", 1)
-    found = made.probabilities(y, lengths, labels)
+    probabilities = made.probabilities(y, lengths, labels)
     costs = made.cost(y, lengths, labels)
-    own = found.gather(2, labels[..., None])[..., 0]
+    of_labels = probabilities.gather(2, labels[..., None])[..., 0]
     for row, length in enumerate(LENGTHS):
-        assert_close(-own[:length, row].log().sum(), costs[row], **TIGHT)
-        assert_close(found[:length, row].sum(-1), torch.ones(length), **TIGHT)
+        assert_close(-of_labels[:length, row].log().sum(), costs[row], **TIGHT)
+        assert_close(probabilities[:length, row].sum(-1), torch.ones(length), **TIGHT)
 
 
 def test_a_start_of_zero_stays_zero_and_a_learned_one_is_learned() -> None:
@@ -305,14 +313,14 @@ def test_stepping_is_the_parallel_pass(name: str) -> None:
     before, state = made.begin(y)
     step = made.step(y, lengths)
     for t in range(len(y)):
-        found, state = step(before, state)
+        logs, state = step(before, state)
         before = labels[t]
         for row, length in enumerate(LENGTHS):
             if t < length:
-                assert_close(found[row], expected[t, row], **TIGHT)
+                assert_close(logs[row], expected[t, row], **TIGHT)
             else:
-                assert found[row, 0] == 0
-                assert (found[row, 1:] < -1000).all()
+                assert logs[row, 0] == 0
+                assert (logs[row, 1:] < -1000).all()
 
 
 def test_greedy_takes_the_best_at_each_step() -> None:
@@ -372,9 +380,9 @@ def test_constrained_labels_are_the_best_legal_ones(
     free = output(name, len(tags))
     free.load_state_dict(made.state_dict())
     for search in made.searches:
-        found = made.label(y, lengths, search, 4)
+        labels_found = made.label(y, lengths, search, 4)
         for row, length in enumerate(lengths.tolist()):
-            assert illegal_step([tags[k] for k in found[:length, row]], scheme) is None
+            assert illegal_step([tags[k] for k in labels_found[:length, row]], scheme) is None
     exact = made.label(y, lengths, "exact", 4)
     if name in ("stepwise", "crf"):  # these compare sequences as they would without the limit
         for row, length in enumerate(lengths.tolist()):
@@ -439,9 +447,13 @@ def network(encoder: str, name: str) -> LabellerNetwork:
         "transformer": {"width": 6, "heads": 2, "norm": "after"},
         "convolution": {"width": 5, "num_layers": 2},
     }
-    own = ENCODERS[encoder](embed.width, **options[encoder])
-    kind, given = OUTPUTS[name]
-    made = LabellerNetwork(embed, own, LABEL_OUTPUTS[kind](own.output_size, LABELS, **given))
+    encoder_made = ENCODERS[encoder](embed.width, **options[encoder])
+    kind, options_of_output = OUTPUTS[name]
+    made = LabellerNetwork(
+        embed,
+        encoder_made,
+        LABEL_OUTPUTS[kind](encoder_made.output_size, LABELS, **options_of_output),
+    )
     for parameter in made.parameters():
         torch.nn.init.normal_(parameter, std=0.7)
     return made.eval()
@@ -499,9 +511,13 @@ def test_ten_rows_are_learned_by_heart(name: str) -> None:
         targets=Ragged.of([random.integers(0, LABELS, n) for n in lengths], np.int64),
     )
     embed = Embed([Words(WORDS, 8, deviation=1.0)])
-    own = RecurrentEncoder(embed.width, cell="LSTM", hidden_size=16, bidirectional=True)
-    kind, given = OUTPUTS[name]
-    made = LabellerNetwork(embed, own, LABEL_OUTPUTS[kind](own.output_size, LABELS, **given))
+    encoder_made = RecurrentEncoder(embed.width, cell="LSTM", hidden_size=16, bidirectional=True)
+    kind, options_of_output = OUTPUTS[name]
+    made = LabellerNetwork(
+        embed,
+        encoder_made,
+        LABEL_OUTPUTS[kind](encoder_made.output_size, LABELS, **options_of_output),
+    )
     batch = collate(data, range(10))
     optimiser = torch.optim.Adam(made.parameters(), 0.05)
     for _ in range(100):

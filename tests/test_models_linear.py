@@ -32,23 +32,26 @@ def ngrams_of(text: list[int], longest: int) -> set[tuple[int, ...]]:
 def test_ngrams_are_those_counted_by_hand(
     texts: list[list[int]], others: list[list[int]], longest: int, min_rows: int
 ) -> None:
-    own = Ragged.of(texts, np.int32)
-    made, present = Ngrams.listed(own, longest, min_rows)
+    ragged = Ragged.of(texts, np.int32)
+    made, present = Ngrams.listed(ragged, longest, min_rows)
     sets = [ngrams_of(text, longest) for text in texts]
     every = sorted(set().union(*sets))
-    wanted = {gram for gram in every if sum(gram in s for s in sets) >= min_rows}
+    expected = {gram for gram in every if sum(gram in s for s in sets) >= min_rows}
     spelled = [made.spelled(k) for k in range(len(made))]
     assert len(spelled) == len(set(spelled))
-    assert set(spelled) == wanted
-    again = made.present(own)
+    assert set(spelled) == expected
+    again = made.present(ragged)
     assert (again.values == present.values).all()
     assert (again.starts == present.starts).all()
-    for rows, found in ((texts, present), (others, made.present(Ragged.of(others, np.int32)))):
-        assert len(found) == len(rows)
+    for rows, numbers_present in (
+        (texts, present),
+        (others, made.present(Ragged.of(others, np.int32))),
+    ):
+        assert len(numbers_present) == len(rows)
         for k, text in enumerate(rows):
-            numbers = found.row(k).tolist()
+            numbers = numbers_present.row(k).tolist()
             assert numbers == sorted(set(numbers))
-            assert {spelled[n] for n in numbers} == ngrams_of(text, longest) & wanted
+            assert {spelled[n] for n in numbers} == ngrams_of(text, longest) & expected
 
 
 def rows(count: int, kinds: int, seed: int = 0) -> tuple[Ragged, NDArray[Any], NDArray[Any]]:
@@ -64,12 +67,12 @@ def rows(count: int, kinds: int, seed: int = 0) -> tuple[Ragged, NDArray[Any], N
 def test_products_with_presence() -> None:
     texts, _, matrix = rows(20, 2)
     ngrams, present = Ngrams.listed(texts, 1)
-    own = Presence(present, len(ngrams))
+    products = Presence(present, len(ngrams))
     dense = matrix[:, [ngrams.spelled(k)[0] for k in range(len(ngrams))]]
     random = np.random.default_rng(1)
     a, b = random.normal(size=(len(ngrams), 3)), random.normal(size=(20, 3))
-    assert own.times(torch.from_numpy(a)).numpy() == pytest.approx(dense @ a)
-    assert own.transposed_times(torch.from_numpy(b)).numpy() == pytest.approx(dense.T @ b)
+    assert products.times(torch.from_numpy(a)).numpy() == pytest.approx(dense @ a)
+    assert products.transposed_times(torch.from_numpy(b)).numpy() == pytest.approx(dense.T @ b)
 
 
 @pytest.mark.parametrize("kinds", [2, 3])
@@ -123,12 +126,12 @@ def test_ratios_by_hand() -> None:
     texts = Ragged.of([[2, 3], [2], [3]], np.int32)
     ngrams, present = Ngrams.listed(texts, 1)
     goal = torch.tensor([[1.0], [0.0], [0.0]])
-    found = log_count_ratios(Presence(present, len(ngrams)), goal, 1.0)[:, 0]
+    ratios = log_count_ratios(Presence(present, len(ngrams)), goal, 1.0)[:, 0]
     two = next(gram for gram in range(2) if ngrams.spelled(gram) == (2,))
-    assert found[two].item() == pytest.approx(np.log(2 / 4) - np.log(2 / 4))
+    assert ratios[two].item() == pytest.approx(np.log(2 / 4) - np.log(2 / 4))
     goal = torch.tensor([[0.0], [1.0], [0.0]])
-    found = log_count_ratios(Presence(present, len(ngrams)), goal, 1.0)[:, 0]
-    assert found[two].item() == pytest.approx(np.log(2 / 3) - np.log(2 / 5))
+    ratios = log_count_ratios(Presence(present, len(ngrams)), goal, 1.0)[:, 0]
+    assert ratios[two].item() == pytest.approx(np.log(2 / 3) - np.log(2 / 5))
 
 
 def test_what_tells_most() -> None:
@@ -145,11 +148,11 @@ def test_scores_are_sums_of_weights_and_the_same_for_a_row_alone() -> None:
     texts, classes, _ = rows(50, 3)
     model = fit_linear(texts, classes, 3)
     present = model.ngrams.present(texts)
-    found = model.scores(texts)
+    scores = model.scores(texts)
     for k in range(50):
         expected = model.bias + model.weights[present.row(k)].sum(0)
-        assert found[k] == pytest.approx(expected, abs=1e-5)
-        assert model.scores(texts.take([k]))[0] == pytest.approx(found[k], abs=1e-5)
+        assert scores[k] == pytest.approx(expected, abs=1e-5)
+        assert model.scores(texts.take([k]))[0] == pytest.approx(scores[k], abs=1e-5)
     assert model.scores(Ragged.of([[]], np.int32))[0] == pytest.approx(model.bias)
 
 
@@ -191,7 +194,7 @@ def test_it_reaches_91_percent_on_film_reviews(data_folder: Path) -> None:
         [text for *_, text in fields], Tokeniser("words", lower=True, breaks="space")
     )
     order = np.random.default_rng(0).permutation(len(classes))
-    train, held = order[:22_500], order[22_500:]
+    train, validation = order[:22_500], order[22_500:]
     model = fit_linear(words.take(train), classes[train], 2)
-    right = model.probabilities(words.take(held)).argmax(1) == classes[held]
+    right = model.probabilities(words.take(validation)).argmax(1) == classes[validation]
     assert right.mean() > 0.905

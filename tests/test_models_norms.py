@@ -69,38 +69,38 @@ def test_it_is_its_formula(cell: str) -> None:
     x = torch.randn(5, 4, INPUT)
     v = torch.randn(5, 4, HIDDEN)
     v[2:, 3] = 0  # a row whose last δ is zero, and which is skipped there
-    found = norm_preserving(layer, x, lambda y, state: (y * v).sum(), LENGTHS)
+    cost = norm_preserving(layer, x, lambda y, state: (y * v).sum(), LENGTHS)
     way = layer.ways[0]
     expected = [
         by_formula(way, x[:n, row], v[:n, row], torch.zeros(sum(way.state_sizes)))
         for row, n in enumerate(LENGTHS.tolist())
     ]
-    assert_close(found, torch.stack(expected).sum(), **TIGHT)
-    assert found > 0
+    assert_close(cost, torch.stack(expected).sum(), **TIGHT)
+    assert cost > 0
 
 
 def test_the_final_state_counts_too() -> None:
     layer = Recurrent("LSTM", INPUT, HIDDEN)
     x, v = torch.randn(5, 4, INPUT), torch.randn(2 * HIDDEN)
-    found = norm_preserving(layer, x, lambda y, state: (torch.cat(state[0], 1) @ v).sum(), LENGTHS)
+    cost = norm_preserving(layer, x, lambda y, state: (torch.cat(state[0], 1) @ v).sum(), LENGTHS)
     expected = [
         by_formula(layer.ways[0], x[:n, row], torch.zeros(n, HIDDEN), v)
         for row, n in enumerate(LENGTHS.tolist())
     ]
-    assert_close(found, torch.stack(expected).sum(), **TIGHT)
+    assert_close(cost, torch.stack(expected).sum(), **TIGHT)
 
 
 def test_both_directions_are_those_of_a_row_and_its_reverse() -> None:
     layer = Recurrent("GRU", INPUT, HIDDEN, bidirectional=True)
     x, v = torch.randn(5, 4, INPUT), torch.randn(5, 4, 2 * HIDDEN)
-    found = norm_preserving(layer, x, lambda y, state: (y * v).sum(), LENGTHS)
+    cost = norm_preserving(layer, x, lambda y, state: (y * v).sum(), LENGTHS)
     total = torch.zeros(())
     for row, n in enumerate(LENGTHS.tolist()):
         ahead, behind = v[:n, row].split(HIDDEN, 1)
         zero = torch.zeros(HIDDEN)
         total = total + by_formula(layer.ways[0], x[:n, row], ahead, zero)
         total = total + by_formula(layer.ways[1], x[:n, row].flip(0), behind.flip(0), zero)
-    assert_close(found, total, **TIGHT)
+    assert_close(cost, total, **TIGHT)
 
 
 def test_the_upper_layer_counts_as_it_would_alone() -> None:
@@ -173,11 +173,11 @@ def test_networks_count_it_in_training(kind: str) -> None:
     words = torch.randint(1, 9, (5, 4))
     targets = torch.randint(0, 2, (4,) if kind == "classifier" else (5, 4))
     batch = SequenceBatch({"words": words}, LENGTHS, targets)
-    plain, own, double = (network(kind, weight) for weight in (0.0, 0.5, 1.0))
-    costs = [made(batch, {})[0] for made in (plain, own, double)]
+    plain, half, double = (network(kind, weight) for weight in (0.0, 0.5, 1.0))
+    costs = [made(batch, {})[0] for made in (plain, half, double)]
     assert costs[1] > costs[0] + 1e-6
     assert_close(costs[2] - costs[0], 2 * (costs[1] - costs[0]), **TIGHT)
-    assert_close(own.eval()(batch, {})[0], costs[0], **TIGHT)
+    assert_close(half.eval()(batch, {})[0], costs[0], **TIGHT)
     costs[1].backward()
 
 

@@ -20,9 +20,9 @@ ROOT = Path(__file__).resolve().parent.parent
 def changed(code: str, kind: str | None = None) -> set[str]:
     """All mutants of a piece of code."""
     source = code.encode()
-    found = mutations("m.py", source)
-    assert all(is_valid(one, source) for one in found)
-    return {one.applied(source).decode() for one in found if kind in (None, one.kind)}
+    mutants = mutations("m.py", source)
+    assert all(is_valid(one, source) for one in mutants)
+    return {one.applied(source).decode() for one in mutants if kind in (None, one.kind)}
 
 
 @pytest.mark.parametrize(
@@ -83,8 +83,8 @@ def test_an_argument_of_a_call_inside_an_index_is_no_index() -> None:
 
 def test_a_name_becomes_another_that_the_function_has_bound_by_then_and_reads() -> None:
     code = "def f(self, a, unread):\n    b = a\n    c = b\n    return self.g(c)\n"
-    found = {(one.line, one.before, one.after) for one in mutations("m.py", code.encode())}
-    assert found == {(3, "b", "a"), (4, "c", "a"), (4, "c", "b")}
+    changes = {(one.line, one.before, one.after) for one in mutations("m.py", code.encode())}
+    assert changes == {(3, "b", "a"), (4, "c", "a"), (4, "c", "b")}
 
 
 def test_two_returned_values_are_swapped() -> None:
@@ -116,8 +116,8 @@ def test_text_types_and_what_is_only_shown_are_left_alone(code: str) -> None:
 
 def test_where_a_mutation_shows() -> None:
     code = "LIMIT = 1\n\n\ndef f(a=2):\n    if (\n        a > 3\n    ):\n        return 4\n"
-    found = {one.before: (one.lines, one.name) for one in mutations("m.py", code.encode())}
-    assert found == {
+    changes = {one.before: (one.lines, one.name) for one in mutations("m.py", code.encode())}
+    assert changes == {
         "1": (None, "LIMIT"),
         "2": ((5, 8), ""),  # wherever the function runs
         ">": ((5, 7), ""),
@@ -136,12 +136,12 @@ def test_text_and_drawing_are_known() -> None:
         "src/ensue/doctor.py",
         "src/ensue/study/foundations/backprop_report.py",
     ]
-    kept = [
+    real_code = [
         "src/ensue/tasks/pictures/part.py",
         "src/ensue/tasks/label/outputs.py",
         "src/ensue/data/split.py",
     ]
-    assert [is_text_or_drawing(file) for file in aside + kept] == [True] * 7 + [False] * 3
+    assert [is_text_or_drawing(file) for file in aside + real_code] == [True] * 7 + [False] * 3
 
 
 def test_places_are_spread_by_lines_of_code_and_kinds_are_even() -> None:
@@ -151,12 +151,12 @@ def test_places_are_spread_by_lines_of_code_and_kinds_are_even() -> None:
         assert all(
             abs(share - exact) < 1 for share, exact in zip(shares, [1, 3.3, 5.7], strict=True)
         )
-    found = modules(ROOT, "src/ensue/data")
-    chosen = choose(found, 60, seed=3)
-    assert chosen == choose(found, 60, seed=3) != choose(found, 60, seed=4)
+    module_list = modules(ROOT, "src/ensue/data")
+    chosen = choose(module_list, 60, seed=3)
+    assert chosen == choose(module_list, 60, seed=3) != choose(module_list, 60, seed=4)
     assert len({(one.file, one.start) for one in chosen}) == 60
     assert all(abs(count - 15) < 3 for count in Counter(one.kind for one in chosen).values())
-    sources = {module.file: module.source for module in found}
+    sources = {module.file: module.source for module in module_list}
     for one in chosen:
         ast.parse(one.applied(sources[one.file]))
 
@@ -264,16 +264,19 @@ def test_the_command_tells_weak_tests_from_strong_ones(
     tiny: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run, "STARTING", 8.0)  # seconds: one mutant hangs
-    wanted = {"* → /", "- → +", "+= → -=", "> → >=", "3 → 4", "6 → 7", "7 → 8"}
+    changes = {"* → /", "- → +", "+= → -=", "> → >=", "3 → 4", "6 → 7", "7 → 8"}
     monkeypatch.setattr(
         run.choose,
         "choose",
-        lambda found, count, seed: [
-            one for module in found for one in module.mutations if run.change_of(one) in wanted
+        lambda modules_found, count, seed: [
+            one
+            for module in modules_found
+            for one in module.mutations
+            if run.change_of(one) in changes
         ],
     )
-    asked = ["--project", str(tiny), "--workers", "2"]
-    assert run.main(asked) == 1
+    options = ["--project", str(tiny), "--workers", "2"]
+    assert run.main(options) == 1
     lines = capsys.readouterr().out.splitlines()
     tried = [line.split(" s  ") for line in lines if " s  src/" in line]
     outcomes = {change.split(": ")[1]: start[:11].strip() for start, change in tried}
@@ -285,7 +288,7 @@ def test_the_command_tells_weak_tests_from_strong_ones(
     assert (tiny / "src/tiny.py").read_text() == TINY  # the working tree is left alone
     assert "    return a * 2" in lines  # the survivor's code
 
-    assert run.main(asked) == 1  # continues where it was: nothing is left to try
+    assert run.main(options) == 1  # continues where it was: nothing is left to try
     again = capsys.readouterr().out.splitlines()
     assert [line for line in again if " s  src/" in line] == []
     assert again[-1] == lines[-1]

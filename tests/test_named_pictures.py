@@ -40,7 +40,9 @@ def written(
         pixels = draw.integers(0, 60, (16, 16)).astype(np.uint8)
         write_image(folder / name.format(k), pixels)
         others = {other: cell(k) for other, cell in more.items()}
-        rows.append({"image": name.format(k), **others, **{own: LABELS[own](k) for own in columns}})
+        rows.append(
+            {"image": name.format(k), **others, **{column: LABELS[column](k) for column in columns}}
+        )
     with (folder / "rows.csv").open("w", newline="") as file:
         table = csv.DictWriter(file, list(rows[0]))
         table.writeheader()

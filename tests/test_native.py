@@ -14,7 +14,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from laws import NumberTimesState, OneNumber, Reading, SeveralOperands, Sizes
-from parity import Given, as_it_is, assert_as_close_as_eager, needs_native, spaced, turned
+from parity import KernelInputs, as_it_is, assert_as_close_as_eager, needs_native, spaced, turned
 from random_cells import random_cells
 from torch import Tensor
 from torch.autograd import forward_ad, gradgradcheck
@@ -34,7 +34,7 @@ from ensue.cells import (
 )
 from ensue.engine import run
 from ensue.engine.native import single_step
-from ensue.engine.native.call import Wanted
+from ensue.engine.native.call import Needed
 from ensue.engine.native.gradients import GradientProducts
 from ensue.engine.native.kernel import Kernel
 from ensue.engine.native.single_step import SingleStep
@@ -56,27 +56,27 @@ def _new_memory_is_no_number() -> Iterator[None]:
     torch.use_deterministic_algorithms(False)
 
 
-def drawn(cell: Cell, input_size: int, hidden: int) -> Callable[[int], Given]:
+def drawn(cell: Cell, input_size: int, hidden: int) -> Callable[[int], KernelInputs]:
     """Numbers for a cell by seed, with and without lengths, in both directions."""
 
-    def draw(seed: int) -> Given:
-        one = Given.of(cell, input_size, hidden, 6, len(LENGTHS), seed)
+    def draw(seed: int) -> KernelInputs:
+        one = KernelInputs.of(cell, input_size, hidden, 6, len(LENGTHS), seed)
         return replace(one, lengths=None if seed % 2 else LENGTHS, reverse=seed % 4 > 1)
 
     return draw
 
 
-def drawn_once(cell: Cell, input_size: int, hidden: int) -> Callable[[int], Given]:
+def drawn_once(cell: Cell, input_size: int, hidden: int) -> Callable[[int], KernelInputs]:
     """The same for one step, which has a kernel of its own."""
 
-    def draw(seed: int) -> Given:
-        one = Given.of(cell, input_size, hidden, 1, seed % 5, seed)
+    def draw(seed: int) -> KernelInputs:
+        one = KernelInputs.of(cell, input_size, hidden, 1, seed % 5, seed)
         return replace(one, reverse=seed % 4 > 1)
 
     return draw
 
 
-def without_masks(draw: Callable[[int], Given]) -> Callable[[int], Given]:
+def without_masks(draw: Callable[[int], KernelInputs]) -> Callable[[int], KernelInputs]:
     return lambda seed: replace(draw(seed), masks=None)
 
 
@@ -153,7 +153,7 @@ def test_one_step_of_built_in_cells_is_as_close_as_eager(name: str) -> None:
 @pytest.mark.parametrize("batch", [1, 3, 6, 37])
 def test_one_wide_step_is_as_close_as_eager(batch: int) -> None:
     """Rows and columns in whole blocks and in parts of them, and sums over many units."""
-    assert_as_close_as_eager(lambda seed: Given.of(LSTM(), 70, 100, 1, batch, seed))
+    assert_as_close_as_eager(lambda seed: KernelInputs.of(LSTM(), 70, 100, 1, batch, seed))
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_half_precision_is_as_close_as_eager(cell: Cell) -> None:
 
 def test_long_sums_keep_their_digits() -> None:
     """A parameter's gradient is a sum over all rows and steps."""
-    assert_as_close_as_eager(lambda seed: Given.of(LSTM(), 3, 5, 60, 40, seed))
+    assert_as_close_as_eager(lambda seed: KernelInputs.of(LSTM(), 3, 5, 60, 40, seed))
 
 
 # --- shapes, strides, types --------------------------------------------------------------
@@ -192,11 +192,11 @@ SHAPED = {
 
 
 @st.composite
-def shaped(draw: Callable[[Any], Any]) -> tuple[Given, torch.dtype]:
+def shaped(draw: Callable[[Any], Any]) -> tuple[KernelInputs, torch.dtype]:
     cell = SHAPED[draw(st.sampled_from(sorted(SHAPED)))]
     time, batch = draw(st.integers(0, 5)), draw(st.integers(0, 5))
     hidden = draw(st.sampled_from((1, 2, 3, 7, 8, 9, 16, 17, 33)))
-    one = Given.of(cell, draw(st.integers(1, 5)), hidden, time, batch)
+    one = KernelInputs.of(cell, draw(st.integers(1, 5)), hidden, time, batch)
     lengths = draw(st.none() | st.lists(st.integers(0, time), min_size=batch, max_size=batch))
     one = replace(
         one,
@@ -210,15 +210,15 @@ def shaped(draw: Callable[[Any], Any]) -> tuple[Given, torch.dtype]:
 
 @settings(RANDOM, max_examples=120)
 @given(shaped())
-def test_any_shape_stride_and_type(shaped: tuple[Given, torch.dtype]) -> None:
-    given, dtype = shaped
-    exact, found = given.outcome("eager"), given.outcome("native", dtype)
+def test_any_shape_stride_and_type(shaped: tuple[KernelInputs, torch.dtype]) -> None:
+    case, dtype = shaped
+    exact, outcome = case.outcome("eager"), case.outcome("native", dtype)
     tolerance = {torch.float64: 1e-10, torch.float32: 1e-4, torch.bfloat16: 0.3}[dtype]
     for name, v in exact.items():
-        assert found[name].shape == v.shape
+        assert outcome[name].shape == v.shape
         scale = float(v.abs().max()) if v.numel() else 0.0
         assert_close(
-            found[name], v, rtol=0, atol=tolerance * (1 + scale), msg=lambda m, n=name: n + m
+            outcome[name], v, rtol=0, atol=tolerance * (1 + scale), msg=lambda m, n=name: n + m
         )
 
 
@@ -226,7 +226,7 @@ def test_gradients_and_states_that_are_one_number_spread_out() -> None:
     """What a sum sends back, and a learned start, have strides of zero."""
 
     def gradients(engine: str) -> list[Tensor]:
-        g = Given.of(LSTM(), 3, 5, 4, 3)
+        g = KernelInputs.of(LSTM(), 3, 5, 4, 3)
         start = torch.full((1, 5), 0.3, dtype=torch.float64, requires_grad=True)
         x, *rest = g.leaves(torch.float64).values()
         W, U, b = rest[2:]
@@ -237,7 +237,7 @@ def test_gradients_and_states_that_are_one_number_spread_out() -> None:
     assert_close(gradients("native"), gradients("eager"), **TIGHT)
 
 
-WRONG: dict[str, tuple[str, Callable[[Given], Any]]] = {
+WRONG: dict[str, tuple[str, Callable[[KernelInputs], Any]]] = {
     r"state h: expected torch.float64 .* got torch.float32": (
         "state",
         lambda g: (g.state[0].float(), *g.state[1:]),
@@ -272,7 +272,7 @@ WRONG: dict[str, tuple[str, Callable[[Given], Any]]] = {
 @pytest.mark.parametrize("message", WRONG)
 def test_memory_is_never_read_as_what_it_is_not(message: str) -> None:
     name, make = WRONG[message]
-    one = Given.of(Zoneout(RecurrentDropout(LSTM())), 3, 5, 4, 3)
+    one = KernelInputs.of(Zoneout(RecurrentDropout(LSTM())), 3, 5, 4, 3)
     one = replace(one, **{name: make(one)})
     with pytest.raises(ShapeError, match=message):
         run(one.cell, one.parameters, one.x, one.state, None, one.masks, "native")
@@ -284,23 +284,25 @@ def test_memory_is_never_read_as_what_it_is_not(message: str) -> None:
 @pytest.fixture
 def backward_passes(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """What each backward pass was asked for, and whether the product for x was made."""
-    seen: list[dict[str, Any]] = []
+    requests: list[dict[str, Any]] = []
     whole, product = Kernel.backward, GradientProducts.x
 
-    def backward(self: Kernel, tape: Any, p: Any, y: Any, adjoints: Any, wanted: Wanted) -> Any:
-        seen.append({"x": wanted.x, "parameters": set(wanted.parameters), "product": False})
-        found = whole(self, tape, p, y, adjoints, wanted)
-        seen[-1]["given"] = set(found.parameters)
-        seen[-1]["states"] = [f"state {k}" for k, d in enumerate(found.state) if d is not None]
-        return found
+    def backward(self: Kernel, tape: Any, p: Any, y: Any, adjoints: Any, request: Needed) -> Any:
+        requests.append({"x": request.x, "parameters": set(request.parameters), "product": False})
+        gradients = whole(self, tape, p, y, adjoints, request)
+        requests[-1]["given"] = set(gradients.parameters)
+        requests[-1]["states"] = [
+            f"state {k}" for k, d in enumerate(gradients.state) if d is not None
+        ]
+        return gradients
 
     def d_x(self: GradientProducts, *arguments: Any) -> Tensor:
-        seen[-1]["product"] = True
+        requests[-1]["product"] = True
         return product(self, *arguments)
 
     monkeypatch.setattr(Kernel, "backward", backward)
     monkeypatch.setattr(GradientProducts, "x", d_x)
-    return seen
+    return requests
 
 
 ASKED: list[tuple[str, ...]] = [
@@ -309,37 +311,37 @@ ASKED: list[tuple[str, ...]] = [
 ]
 
 
-@pytest.mark.parametrize("asked", ASKED, ids=" ".join)
+@pytest.mark.parametrize("names", ASKED, ids=" ".join)
 def test_only_the_gradients_asked_for_are_computed(
-    asked: tuple[str, ...], backward_passes: list[dict[str, Any]]
+    names: tuple[str, ...], backward_passes: list[dict[str, Any]]
 ) -> None:
     for lengths in (None, torch.tensor([2, 0, 4])):
-        one = replace(Given.of(LSTM(), 3, 5, 4, 3), lengths=lengths)
-        found, full = one.outcome("native", ask=asked), one.outcome("eager")
-        assert {n for n in found if n.startswith("∂")} == {f"∂{n}" for n in asked}
-        assert_close(found, {name: full[name] for name in found}, **TIGHT)
-        (seen,) = backward_passes
-        wanted = {n for n in asked if n in one.parameters}
-        assert seen == {
-            "x": "x" in asked,
-            "product": "x" in asked,
-            "parameters": wanted,
-            "given": wanted,
-            "states": [n for n in asked if n.startswith("state")],
+        one = replace(KernelInputs.of(LSTM(), 3, 5, 4, 3), lengths=lengths)
+        outcome, full = one.outcome("native", ask=names), one.outcome("eager")
+        assert {n for n in outcome if n.startswith("∂")} == {f"∂{n}" for n in names}
+        assert_close(outcome, {name: full[name] for name in outcome}, **TIGHT)
+        (request,) = backward_passes
+        parameters = {n for n in names if n in one.parameters}
+        assert request == {
+            "x": "x" in names,
+            "product": "x" in names,
+            "parameters": parameters,
+            "given": parameters,
+            "states": [n for n in names if n.startswith("state")],
         }
         backward_passes.clear()
 
 
 @pytest.mark.usefixtures("products")
-@pytest.mark.parametrize("asked", [(), *ASKED], ids=" ".join)
-def test_of_one_step_too(asked: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("names", [(), *ASKED], ids=" ".join)
+def test_of_one_step_too(names: tuple[str, ...]) -> None:
     for cell in (LSTM(), GRUResetBefore(), SeveralOperands()):
-        one = Given.of(cell, 3, 5, 1, 3)
+        one = KernelInputs.of(cell, 3, 5, 1, 3)
         full = one.outcome("eager")
-        here = tuple(name for name in asked if f"∂{name}" in full)
-        found = one.outcome("native", ask=here)
-        assert {n for n in found if n.startswith("∂")} == {f"∂{n}" for n in here}
-        assert_close(found, {name: full[name] for name in found}, **TIGHT)
+        here = tuple(name for name in names if f"∂{name}" in full)
+        outcome = one.outcome("native", ask=here)
+        assert {n for n in outcome if n.startswith("∂")} == {f"∂{n}" for n in here}
+        assert_close(outcome, {name: full[name] for name in outcome}, **TIGHT)
 
 
 class Inward(Cell):
@@ -355,7 +357,7 @@ class Inward(Cell):
 @pytest.mark.parametrize("batch", [0, 3])
 def test_what_is_not_read_has_a_derivative_of_zero(batch: int) -> None:
     for steps in (1, 4):
-        one = Given.of(Inward(), 3, 5, steps, batch)
+        one = KernelInputs.of(Inward(), 3, 5, steps, batch)
         assert_close(one.outcome("native"), one.outcome("eager"), **TIGHT)
 
 
@@ -366,29 +368,29 @@ def test_a_hook_may_give_saved_tensors_another_layout() -> None:
     def back(v: Tensor) -> Tensor:
         return v.transpose(-1, -2) if v.dim() > 1 else v
 
-    one = Given.of(SimpleRNN(), 3, 5, 1, 4)
+    one = KernelInputs.of(SimpleRNN(), 3, 5, 1, 4)
     with torch.autograd.graph.saved_tensors_hooks(turn, back):
-        found = one.outcome("native")
-    assert_close(found, one.outcome("eager"), **TIGHT)
+        outcome = one.outcome("native")
+    assert_close(outcome, one.outcome("eager"), **TIGHT)
 
 
 @pytest.mark.parametrize("steps", [1, 3])
 def test_a_negative_sign_that_is_only_noted_counts(steps: int) -> None:
-    one = Given.of(LSTM(), 3, 5, steps, 4)
+    one = KernelInputs.of(LSTM(), 3, 5, steps, 4)
     turned = replace(one, x=-one.x, state=tuple(-s for s in one.state))
     noted = replace(one, x=torch._neg_view(one.x), state=tuple(map(torch._neg_view, one.state)))
-    given = (one.cell, one.parameters)
-    found = run(*given, noted.x, noted.state, engine="native")
-    assert_close(found, run(*given, turned.x, turned.state, engine="native"))
+    cell_and_weights = (one.cell, one.parameters)
+    outcome = run(*cell_and_weights, noted.x, noted.state, engine="native")
+    assert_close(outcome, run(*cell_and_weights, turned.x, turned.state, engine="native"))
 
 
 @pytest.mark.parametrize("steps", [1, 3])
 def test_a_tensor_of_nobody_has_no_gradient(steps: int) -> None:
-    one = Given.of(LSTM(), 3, 5, steps, 4)
+    one = KernelInputs.of(LSTM(), 3, 5, steps, 4)
     more = torch.ones(3, requires_grad=True)
     W = one.parameters["W"].clone().requires_grad_()
-    given = {**one.parameters, "W": W, "more": more}
-    run(one.cell, given, one.x, one.state, engine="native")[0].sum().backward()
+    parameters = {**one.parameters, "W": W, "more": more}
+    run(one.cell, parameters, one.x, one.state, engine="native")[0].sum().backward()
     assert W.grad is not None
     assert more.grad is None
 
@@ -396,24 +398,24 @@ def test_a_tensor_of_nobody_has_no_gradient(steps: int) -> None:
 @pytest.mark.filterwarnings("ignore:`torch.jit.script`:DeprecationWarning")  # torch's own use
 @pytest.mark.parametrize("steps", [1, 3])
 def test_forward_mode_is_for_eager(steps: int) -> None:
-    one = Given.of(LSTM(), 3, 5, steps, 4)
-    given = (one.cell, one.parameters)
-    expected = run(*given, one.x, one.state, engine="native")[0]  # the kernel is ready
+    one = KernelInputs.of(LSTM(), 3, 5, steps, 4)
+    cell_and_weights = (one.cell, one.parameters)
+    expected = run(*cell_and_weights, one.x, one.state, engine="native")[0]  # the kernel is ready
     with forward_ad.dual_level():
         x = forward_ad.make_dual(one.x, torch.ones_like(one.x))
-        y, _ = run(*given, x, one.state)
+        y, _ = run(*cell_and_weights, x, one.state)
         value, tangent = forward_ad.unpack_dual(y)
         assert_close(value, expected)
         assert tangent is not None
         assert bool(tangent.any())
         with pytest.raises(OptionError, match="forward-mode derivatives"):
-            run(*given, x, one.state, engine="native")
+            run(*cell_and_weights, x, one.state, engine="native")
 
 
 def products_of(cell: Cell, x: bool, parts: list[str], parameters: tuple[str, ...]) -> list[str]:
     step = SingleStep(cell.equations(3, 16), torch.float32)
-    wanted = Wanted(x, tuple(part in parts for part in step.parts), parameters)
-    return [product.to.name for product in step.products_after(wanted)]
+    request = Needed(x, tuple(part in parts for part in step.parts), parameters)
+    return [product.to.name for product in step.products_after(request)]
 
 
 def test_of_one_step_only_the_products_asked_for_are_made() -> None:
@@ -425,7 +427,7 @@ def test_of_one_step_only_the_products_asked_for_are_made() -> None:
 
 
 def test_without_gradients_nothing_is_kept() -> None:
-    one = Given.of(LSTM(), 3, 5, 4, 3)
+    one = KernelInputs.of(LSTM(), 3, 5, 4, 3)
     x, h, c, *parameters = one.leaves(torch.float64, ask=()).values()
     named = dict(zip(one.parameters, parameters, strict=True))
     y, final = run(LSTM(), named, x, (h, c), engine="native")
@@ -441,11 +443,11 @@ def test_without_gradients_nothing_is_kept() -> None:
 @pytest.mark.parametrize("cell", [LSTM(), GRUResetBefore(), Zoneout(OneNumber())])
 @pytest.mark.parametrize(("time", "lengths"), [(3, None), (3, torch.tensor([2, 0, 3])), (1, None)])
 def test_second_derivatives_in_reverse(cell: Cell, time: int, lengths: Tensor | None) -> None:
-    one = Given.of(cell, 2, 3, time, 3)
+    one = KernelInputs.of(cell, 2, 3, time, 3)
     leaves = one.leaves(torch.float64)
 
-    def f(*given: Tensor) -> tuple[Tensor, ...]:
-        x, *rest = given
+    def f(*tensors: Tensor) -> tuple[Tensor, ...]:
+        x, *rest = tensors
         state, parameters = rest[: len(cell.parts)], rest[len(cell.parts) :]
         named = dict(zip(one.parameters, parameters, strict=True))
         y, final = run(cell, named, x, tuple(state), lengths, one.masks, "native", reverse=True)
@@ -456,7 +458,7 @@ def test_second_derivatives_in_reverse(cell: Cell, time: int, lengths: Tensor | 
 
 @pytest.mark.parametrize("lengths", [None, torch.tensor([2, 4, 3])])
 def test_a_change_made_to_the_output_is_noticed(lengths: Tensor | None) -> None:
-    one = Given.of(GRU(), 3, 5, 4, 3)
+    one = KernelInputs.of(GRU(), 3, 5, 4, 3)
     x, h, *parameters = one.leaves(torch.float64).values()
     named = dict(zip(one.parameters, parameters, strict=True))
     y, _ = run(GRU(), named, x, (h,), lengths, engine="native")
@@ -469,7 +471,7 @@ def test_a_change_made_to_the_output_is_noticed(lengths: Tensor | None) -> None:
 @pytest.mark.parametrize("mask", ["m_h", "m_c"])
 def test_a_change_made_to_a_mask_is_noticed(mask: str) -> None:
     cell = Zoneout(LSTM())
-    one = Given.of(cell, 3, 5, 4, 3)
+    one = KernelInputs.of(cell, 3, 5, 4, 3)
     x, h, c, *parameters = one.leaves(torch.float64).values()
     named = dict(zip(one.parameters, parameters, strict=True))
     masks = {name: m.clone() for name, m in (one.masks or {}).items()}
@@ -482,7 +484,7 @@ def test_a_change_made_to_a_mask_is_noticed(mask: str) -> None:
 @pytest.mark.parametrize("time", [1, 4])
 def test_a_final_state_may_be_changed(time: int) -> None:
     """It is a tensor of its own, not a view of what the backward pass needs."""
-    one = Given.of(LSTM(), 3, 5, time, 3)
+    one = KernelInputs.of(LSTM(), 3, 5, time, 3)
     x, h, c, *parameters = one.leaves(torch.float64).values()
     named = dict(zip(one.parameters, parameters, strict=True))
     y, end = run(LSTM(), named, x, (h, c), engine="native")
@@ -497,7 +499,7 @@ def test_a_final_state_may_be_changed(time: int) -> None:
 @pytest.mark.parametrize("read", [0, 1, 2])
 def test_what_nobody_reads_has_no_derivative(time: int, read: int) -> None:
     """One of the output and the final states alone: the adjoints of the others are zero."""
-    one, found = Given.of(LSTM(), 3, 5, time, 3), []
+    one, gradients = KernelInputs.of(LSTM(), 3, 5, time, 3), []
     for engine in ("native", "eager"):
         leaves = one.leaves(torch.float64)
         x, h, c, *parameters = leaves.values()
@@ -505,14 +507,14 @@ def test_what_nobody_reads_has_no_derivative(time: int, read: int) -> None:
         y, final = run(LSTM(), named, x, (h, c), engine=engine)
         cost = (y, *final)[read].square().sum()
         by = list(leaves.values())
-        found.append(torch.autograd.grad(cost, by, create_graph=engine == "eager"))
-    assert_close(*found, **TIGHT)
+        gradients.append(torch.autograd.grad(cost, by, create_graph=engine == "eager"))
+    assert_close(*gradients, **TIGHT)
 
 
 @pytest.mark.parametrize(("time", "lengths"), [(4, None), (4, torch.tensor([2, 0, 4])), (1, None)])
 @pytest.mark.parametrize("cell", [LSTM(), Residual(LayerNormLSTM()), Sizes()])
 def test_backward_twice_gives_the_same(cell: Cell, time: int, lengths: Tensor | None) -> None:
-    one = Given.of(cell, 5, 5, time, 3)
+    one = KernelInputs.of(cell, 5, 5, time, 3)
     leaves = one.leaves(torch.float64)
     x, *rest = leaves.values()
     state, parameters = rest[: len(cell.parts)], rest[len(cell.parts) :]
@@ -537,8 +539,8 @@ def two_threads() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-def large(lengths: bool) -> Given:
-    one = Given.of(LSTM(), **LARGE)
+def large(lengths: bool) -> KernelInputs:
+    one = KernelInputs.of(LSTM(), **LARGE)
     row_lengths = torch.arange(LARGE["batch"]) * 5 % (LARGE["time"] + 1)
     return replace(one, lengths=row_lengths if lengths else None)
 
@@ -547,8 +549,8 @@ def large(lengths: bool) -> Given:
 def test_two_threads_share_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     plans, make = [], Kernel.plan
 
-    def plan(*given: Any) -> Any:
-        plans.append(make(*given))
+    def plan(*arguments: Any) -> Any:
+        plans.append(make(*arguments))
         return plans[-1]
 
     monkeypatch.setattr(Kernel, "plan", plan)
@@ -556,20 +558,20 @@ def test_two_threads_share_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
         large(lengths).outcome("native", torch.float32)
     assert [p.threads for p in plans] == [2, 2]
     assert [p.first.tolist() for p in plans] == [[0, 6, 12], [0, 6, 12]]
-    Given.of(LSTM(), 3, 4, 2, 1).outcome("native", torch.float32)
+    KernelInputs.of(LSTM(), 3, 4, 2, 1).outcome("native", torch.float32)
     assert plans[-1].threads == 1
     assert torch.get_num_threads() == 2
 
 
 @pytest.mark.parametrize("lengths", [False, True])
 def test_one_and_two_threads_agree(lengths: bool) -> None:
-    found, before = [], torch.get_num_threads()
+    outcomes, before = [], torch.get_num_threads()
     for threads in (1, 2):
         torch.set_num_threads(threads)
-        found.append(large(lengths).outcome("native"))
+        outcomes.append(large(lengths).outcome("native"))
         assert torch.get_num_threads() == threads
     torch.set_num_threads(before)
-    assert_close(found[0], found[1], rtol=1e-12, atol=1e-13)
+    assert_close(outcomes[0], outcomes[1], rtol=1e-12, atol=1e-13)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -588,21 +590,21 @@ def test_the_same_bits_every_time(threads: int, lengths: bool) -> None:
 
 @pytest.mark.usefixtures("two_threads")
 def test_the_same_bits_in_several_python_threads() -> None:
-    given = [large(lengths) for lengths in (False, True)]
-    expected = [one.outcome("native", torch.float32) for one in given]
-    found: list[Any] = []
+    cases = [large(lengths) for lengths in (False, True)]
+    expected = [one.outcome("native", torch.float32) for one in cases]
+    outcomes: list[Any] = []
 
     def work() -> None:
         for k in range(6):
-            found.append((k % 2, given[k % 2].outcome("native", torch.float32)))
+            outcomes.append((k % 2, cases[k % 2].outcome("native", torch.float32)))
 
     workers = [threading.Thread(target=work) for _ in range(4)]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
-    assert len(found) == 24
-    for which, outcome in found:
+    assert len(outcomes) == 24
+    for which, outcome in outcomes:
         assert_close(outcome, expected[which], **EXACT)
 
 

@@ -71,9 +71,9 @@ def alone(environment: dict[str, str], source: str = ANSWER) -> subprocess.Popen
 
 def answer(process: subprocess.Popen[str], within: float = 300) -> tuple[int, Path]:
     """What the process printed: the number, and the folder of the library."""
-    said, wrong = process.communicate(timeout=within)
+    output, wrong = process.communicate(timeout=within)
     assert process.returncode == 0, wrong
-    number, path = said.split(None, 1)
+    number, path = output.split(None, 1)
     return int(number), Path(path.strip()).parent
 
 
@@ -128,8 +128,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[.
     """A cold cache in this process; call it with another CXX to change the compiler."""
 
     def forget() -> None:
-        for kept in (cache.compiler, cache.identity, cache.temporary_folder):
-            kept.cache_clear()
+        for cached in (cache.compiler, cache.identity, cache.temporary_folder):
+            cached.cache_clear()
         cache._failed.clear()
 
     def change(compiler: object | None = None) -> None:
@@ -156,10 +156,10 @@ def test_processes_that_meet_at_a_cold_cache_compile_once(
     watched.wait_for(1)
     time.sleep(count / 100)
     watched.hold.unlink()
-    found = [answer(process) for process in crowd]
-    assert found == [(42, tmp_path / "cold" / "ensue")] * count
+    answers = [answer(process) for process in crowd]
+    assert answers == [(42, tmp_path / "cold" / "ensue")] * count
     assert watched.compilations() == 1
-    assert sorted(p.suffix for p in found[0][1].iterdir()) == [".lock", ".sha256", ".so"]
+    assert sorted(p.suffix for p in answers[0][1].iterdir()) == [".lock", ".sha256", ".so"]
 
 
 @needs_native
@@ -177,9 +177,9 @@ def test_sixteen_whole_programs_meet_at_a_cold_cache(
         )
         for _ in range(16)
     ]
-    said = [process.communicate(timeout=600) for process in crowd]
-    assert [process.returncode for process in crowd] == [0] * 16, said
-    assert len({out for out, _ in said}) == 1
+    outputs = [process.communicate(timeout=600) for process in crowd]
+    assert [process.returncode for process in crowd] == [0] * 16, outputs
+    assert len({out for out, _ in outputs}) == 1
     assert watched.compilations() == 2  # the part that all kernels share, and the cell's
 
 
@@ -231,9 +231,9 @@ def mounted(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
         subprocess.run(["umount", str(folder)], check=True)
 
 
-def assert_temporary(found: tuple[int, Path], environment: dict[str, str]) -> None:
+def assert_temporary(result: tuple[int, Path], environment: dict[str, str]) -> None:
     """The right answer, from a temporary folder that is gone again."""
-    number, folder = found
+    number, folder = result
     assert number == 42
     temporary = Path(environment["TMPDIR"])
     assert temporary in folder.parents
@@ -384,7 +384,7 @@ def run_layer(cell: Cell, engine: str = "auto") -> tuple[torch.Tensor, list[str]
 
 
 @pytest.fixture
-def said(
+def messages(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[], list[str]]:
     """What Ensue has logged so far."""
@@ -395,7 +395,7 @@ def said(
 
 
 def test_without_a_compiler_one_line_says_so_once(
-    here: Callable[..., None], said: Callable[[], list[str]]
+    here: Callable[..., None], messages: Callable[[], list[str]]
 ) -> None:
     here("/nonexistent/c++")
     expected = run_layer(GRUResetBefore(), "eager")[0]
@@ -403,12 +403,12 @@ def test_without_a_compiler_one_line_says_so_once(
         y, used = run_layer(GRUResetBefore())
         assert used == ["eager"]
         assert torch.equal(y, expected)
-    (line,) = said()
+    (line,) = messages()
     assert "$CXX is '/nonexistent/c++', which is not found" in line
     assert "apt-get install g++" in line
     assert line.endswith("running eager")
     assert run_layer(LSTM())[1] == ["torch"]  # the same weights as torch's own kernel
-    assert [m.rpartition("; ")[2] for m in said()] == ["running eager", "running torch"]
+    assert [m.rpartition("; ")[2] for m in messages()] == ["running eager", "running torch"]
     x = torch.zeros(1, 1, 1)
     assert choose(LSTM(), x) == ("torch", choose(LSTM(), x)[1])
     with pytest.raises(
@@ -432,7 +432,7 @@ BROKEN = {
 @needs_native
 @pytest.mark.parametrize("what", BROKEN)
 def test_a_broken_compiler(
-    what: str, here: Callable[..., None], said: Callable[[], list[str]], tmp_path: Path
+    what: str, here: Callable[..., None], messages: Callable[[], list[str]], tmp_path: Path
 ) -> None:
     text, message = BROKEN[what]
     path = tmp_path / "broken-c++"
@@ -444,7 +444,7 @@ def test_a_broken_compiler(
         y, used = run_layer(GRUResetBefore())
         assert used == ["eager"]
         assert torch.equal(y, expected)
-    (line,) = said()
+    (line,) = messages()
     assert line.startswith("native engine: ")
     assert line.endswith("running eager")
     assert "\n" not in line
@@ -455,7 +455,7 @@ def test_a_broken_compiler(
 
 def test_a_compiler_that_hangs_is_given_up(
     here: Callable[..., None],
-    said: Callable[[], list[str]],
+    messages: Callable[[], list[str]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -465,7 +465,7 @@ def test_a_compiler_that_hangs_is_given_up(
     here(path)
     monkeypatch.setattr(cache, "COMPILER_SECONDS", 0.2)
     assert run_layer(GRUResetBefore())[1] == ["eager"]
-    (line,) = said()
+    (line,) = messages()
     assert f"{path} did not end within 0 seconds" in line
     assert line.endswith("running eager")
 
@@ -479,7 +479,9 @@ def test_no_zig_of_the_current_folder_is_run(tmp_path: Path) -> None:
         "try: subprocess.run([*compiler(), '--version'], capture_output=True)\n"
         "except NoCompiler: pass\n"
     )
-    clean = {key: own for key, own in os.environ.items() if key not in ("CXX", "PYTHONSAFEPATH")}
+    clean = {
+        key: value for key, value in os.environ.items() if key not in ("CXX", "PYTHONSAFEPATH")
+    }
     subprocess.run(
         [sys.executable, "-c", script],
         cwd=tmp_path,
@@ -492,7 +494,7 @@ def test_no_zig_of_the_current_folder_is_run(tmp_path: Path) -> None:
 @needs_native
 def test_a_compiler_that_warns_and_takes_options(
     here: Callable[..., None],
-    said: Callable[[], list[str]],
+    messages: Callable[[], list[str]],
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
@@ -502,7 +504,7 @@ def test_a_compiler_that_warns_and_takes_options(
     assert used == ["native"]
     assert noisy.compilations() >= 1
     torch.testing.assert_close(y, run_layer(GRUResetBefore(), "eager")[0], rtol=1e-4, atol=1e-5)
-    assert said() == []
+    assert messages() == []
     assert capfd.readouterr() == ("", "")
 
 

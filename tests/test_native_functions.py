@@ -129,28 +129,28 @@ def library(dtype: torch.dtype) -> ctypes.CDLL:
     return ctypes.CDLL(str(compiled(text + "}\n", DEFINES[dtype])))
 
 
-def mapped(name: str, *given: Numbers) -> Numbers:
+def mapped(name: str, *arrays_given: Numbers) -> Numbers:
     """The native function over arrays of float32 or float64."""
-    dtype = torch.float32 if given[0].dtype == np.float32 else torch.float64
-    found = np.empty_like(given[0])
-    arrays = [np.ascontiguousarray(a) for a in given]
-    pointers = [a.ctypes.data_as(ctypes.c_void_p) for a in (*arrays, found)]
-    getattr(library(dtype), f"map_{name}")(*pointers, ctypes.c_long(found.size))
-    return found
+    dtype = torch.float32 if arrays_given[0].dtype == np.float32 else torch.float64
+    result = np.empty_like(arrays_given[0])
+    arrays = [np.ascontiguousarray(a) for a in arrays_given]
+    pointers = [a.ctypes.data_as(ctypes.c_void_p) for a in (*arrays, result)]
+    getattr(library(dtype), f"map_{name}")(*pointers, ctypes.c_long(result.size))
+    return result
 
 
 def errors(name: str, v: Numbers, wider: type) -> Numbers:
     """In ulps of v's type, NaN where an infinity or NaN is wrong."""
     tiny = np.finfo(v.dtype).tiny
     v = np.where(np.abs(v) < tiny, np.copysign(0, v).astype(v.dtype), v)
-    found = mapped(name, v)
+    values = mapped(name, v)
     with np.errstate(all="ignore"):
         exact = REFERENCE[name](v.astype(wider))
         nearest = exact.astype(v.dtype)
         ulp = np.spacing(np.maximum(np.abs(nearest), tiny)).astype(wider)
-        off = np.abs(found.astype(wider) - exact) / ulp
-        flushed = (np.abs(exact) < tiny) & (np.abs(found) <= tiny)
-        same = (found == nearest) | (np.isnan(found) & np.isnan(nearest))
+        off = np.abs(values.astype(wider) - exact) / ulp
+        flushed = (np.abs(exact) < tiny) & (np.abs(values) <= tiny)
+        same = (values == nearest) | (np.isnan(values) & np.isnan(nearest))
         off = np.where(np.isfinite(nearest), np.where(flushed, 0, off), np.where(same, 0, np.nan))
     return off
 
@@ -171,8 +171,8 @@ def every(step: int) -> Numbers:
 def test_errors_in_ulps(name: str) -> None:
     v = every(4093)
     assert np.isnan(v).any()
-    for found, bound in zip(worst(v, errors(name, v, np.float64)), BOUNDS[name], strict=True):
-        assert found <= bound  # not so for NaN
+    for error, bound in zip(worst(v, errors(name, v, np.float64)), BOUNDS[name], strict=True):
+        assert error <= bound  # not so for NaN
 
 
 @pytest.mark.parametrize("name", BOUNDS)
@@ -181,19 +181,21 @@ def test_errors_in_ulps_of_doubles(name: str) -> None:
     rng = np.random.default_rng(1)
     bits = rng.integers(0, 1 << 64, 100_000, dtype=np.uint64).view(np.float64)
     v = np.concatenate([bits, rng.normal(0, 3, 100_000), rng.normal(0, 300, 50_000)])
-    for found in worst(v, errors(name, v, np.longdouble)):
-        assert found <= (0.5 if name == "root" else 0.0 if name == "relu" else 2.5)
+    for error in worst(v, errors(name, v, np.longdouble)):
+        assert error <= (0.5 if name == "root" else 0.0 if name == "relu" else 2.5)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("half", ["positive", "negative"])
 @pytest.mark.parametrize("name", BOUNDS)
 def test_every_float_there_is(name: str, half: str) -> None:
-    found = (ctypes.c_double * 3)()
+    largest_errors = (ctypes.c_double * 3)()
     first = 0 if half == "positive" else 1 << 31
     sweep = getattr(library(torch.float32), f"sweep_{name}")
-    sweep(ctypes.c_uint(first), ctypes.c_long(1 << 31), found)
-    assert all(0 <= f <= bound for f, bound in zip(found, BOUNDS[name], strict=True)), list(found)
+    sweep(ctypes.c_uint(first), ctypes.c_long(1 << 31), largest_errors)
+    assert all(0 <= f <= bound for f, bound in zip(largest_errors, BOUNDS[name], strict=True)), (
+        list(largest_errors)
+    )
 
 
 INF, NAN = float("inf"), float("nan")
@@ -212,11 +214,11 @@ EDGES = {
 @pytest.mark.parametrize("name", BOUNDS)
 def test_edges_are_exact_and_not_a_number_stays_one(name: str, dtype: type) -> None:
     pairs = [*EDGES[name], (NAN, NAN), (-NAN, NAN)] * 5  # in every lane of a vector
-    given, expected = (np.array(column, dtype=dtype) for column in zip(*pairs, strict=True))
-    found = mapped(name, given)
-    np.testing.assert_array_equal(found, expected)
+    inputs, expected = (np.array(column, dtype=dtype) for column in zip(*pairs, strict=True))
+    values = mapped(name, inputs)
+    np.testing.assert_array_equal(values, expected)
     real = ~np.isnan(expected)
-    np.testing.assert_array_equal(np.signbit(found[real]), np.signbit(expected[real]))
+    np.testing.assert_array_equal(np.signbit(values[real]), np.signbit(expected[real]))
 
 
 def test_bounded_functions_stay_inside() -> None:
@@ -224,8 +226,8 @@ def test_bounded_functions_stay_inside() -> None:
     v = every(2039)
     v = v[~np.isnan(v)]
     assert np.abs(mapped("hyperbolic", v)).max() == 1
-    found = mapped("sigmoid", v)
-    assert (found.min(), found.max()) == (0, 1)
+    values = mapped("sigmoid", v)
+    assert (values.min(), values.max()) == (0, 1)
     for name in ("exponential", "softplus", "relu"):
         assert mapped(name, v).min() == 0
     np.testing.assert_array_equal(mapped("hyperbolic", -v), -mapped("hyperbolic", v))
@@ -236,10 +238,10 @@ def test_functions_that_grow_grow(name: str) -> None:
     """Except for the last digit or two."""
     v = every(4093)
     v = np.sort(v[np.isfinite(v) & ((v > 0) | (name != "logarithm"))])
-    found = mapped(name, v)
-    assert not np.isnan(found).any()
-    found = found[np.isfinite(found)]
-    assert (np.diff(found) >= -3 * np.spacing(np.abs(found[1:]))).all()
+    values = mapped(name, v)
+    assert not np.isnan(values).any()
+    values = values[np.isfinite(values)]
+    assert (np.diff(values) >= -3 * np.spacing(np.abs(values[1:]))).all()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -247,7 +249,7 @@ def test_functions_that_grow_grow(name: str) -> None:
 def test_functions_of_two_numbers(name: str, function: str, dtype: type) -> None:
     values = [0.0, -0.0, 1.0, -1.0, 2.5, 1e30, -1e30, INF, -INF, NAN]
     a, b = (m.ravel().astype(dtype) for m in np.meshgrid(values, values))
-    found = mapped(name, a, b)
+    computed = mapped(name, a, b)
     expected = FUNCTIONS[function].evaluate(torch.from_numpy(a), torch.from_numpy(b)).numpy()
-    np.testing.assert_array_equal(found, expected)
-    np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
+    np.testing.assert_array_equal(computed, expected)
+    np.testing.assert_array_equal(np.signbit(computed), np.signbit(expected))

@@ -75,7 +75,7 @@ class Slow:
             for k in range(1, min(self.order, last) + 1)
         ]
 
-    def seen(self, h: tuple[int, ...]) -> int:
+    def count_after(self, h: tuple[int, ...]) -> int:
         return sum(self.count[*h, w] for w in self.after.get(h, ()))
 
     def cut(self, context: tuple[int, ...]) -> tuple[int, ...]:
@@ -83,13 +83,15 @@ class Slow:
 
     def maximum_likelihood(self, w: int, context: tuple[int, ...]) -> float:
         h = self.cut(context)
-        while h and not self.seen(h):
+        while h and not self.count_after(h):
             h = h[1:]
-        return self.count[*h, w] / self.seen(h) if self.seen(h) else 1 / len(self.words)
+        return (
+            self.count[*h, w] / self.count_after(h) if self.count_after(h) else 1 / len(self.words)
+        )
 
     def add_k(self, w: int, context: tuple[int, ...], k: float) -> float:
         h = self.cut(context)
-        return (self.count[*h, w] + k) / (self.seen(h) + k * len(self.words))
+        return (self.count[*h, w] + k) / (self.count_after(h) + k * len(self.words))
 
     def adjusted(self, gram: tuple[int, ...]) -> int:
         if len(gram) == self.order or gram[0] == self.start:
@@ -123,8 +125,8 @@ class Slow:
                 return lower
             discount = tables[len(h)]
             left = sum(discount(self.adjusted((*h, v))) for v in self.after[h])
-            own = self.adjusted((*h, w))
-            return (own - discount(own) + left * lower) / total
+            count = self.adjusted((*h, w))
+            return (count - discount(count) + left * lower) / total
 
         return p(self.cut(context))
 
@@ -146,14 +148,14 @@ class Slow:
                 chance = 1.0
                 for k in range(len(h), -1, -1):
                     part = h[len(h) - k :]
-                    if not self.seen(part):
+                    if not self.count_after(part):
                         continue
-                    group = k, int(math.log2(self.seen(part)))
-                    by_count = self.count[*part, w] / self.seen(part)
-                    own = chance * trust[group] * by_count / self.mixed(w, part, trust)
-                    stopped[group] += own
+                    group = k, int(math.log2(self.count_after(part)))
+                    by_count = self.count[*part, w] / self.count_after(part)
+                    probability = chance * trust[group] * by_count / self.mixed(w, part, trust)
+                    stopped[group] += probability
                     reached[group] += chance
-                    chance -= own
+                    chance -= probability
             trust = {group: stopped[group] / reached[group] for group in trust}
             if value - before < 1e-7 * max(1, len(grams)):
                 break
@@ -162,10 +164,10 @@ class Slow:
 
     def mixed(self, w: int, h: tuple[int, ...], trust: dict[tuple[int, int], float]) -> float:
         lower = self.mixed(w, h[1:], trust) if h else 1 / len(self.words)
-        if not self.seen(h):
+        if not self.count_after(h):
             return lower
-        t = trust[len(h), int(math.log2(self.seen(h)))]
-        return t * self.count[*h, w] / self.seen(h) + (1 - t) * lower
+        t = trust[len(h), int(math.log2(self.count_after(h)))]
+        return t * self.count[*h, w] / self.count_after(h) + (1 - t) * lower
 
 
 def slowly(
@@ -199,14 +201,14 @@ def test_dictionaries_say_the_same(
     )
     p = slowly(Slow(rows, order), smoothing, k, others)
     prefixes = [[], [A], [UNKNOWN, C], *others, *(row[:3] for row in rows)]
-    found = np.exp(model.log_probabilities(ragged(prefixes)))
+    probabilities = np.exp(model.log_probabilities(ragged(prefixes)))
     expected = [
         [p(w, (START, *prefix)) if w in WORDS else 0.0 for w in range(len(TOKENS))]
         for prefix in prefixes
     ]
     tolerance = 1e-4 if smoothing == "interpolated" else 1e-12  # rounds of EM may differ by one
-    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=1e-15)
-    np.testing.assert_allclose(found.sum(1), 1, rtol=1e-12)
+    np.testing.assert_allclose(probabilities, expected, rtol=tolerance, atol=1e-15)
+    np.testing.assert_allclose(probabilities.sum(1), 1, rtol=1e-12)
 
 
 @examples(max_examples=100)
@@ -226,8 +228,8 @@ def test_scoring_stepping_and_asking_are_the_same(
         following = [*row, *([] if stream else [END])]
         for i, (read, then) in enumerate(zip([START, *row], following, strict=False)):
             log_p, state = model.step(torch.tensor([read]), state)
-            asked = model.log_probabilities(ragged([row[:i]]))
-            assert np.array_equal(log_p.numpy(), asked)
+            probabilities = model.log_probabilities(ragged([row[:i]]))
+            assert np.array_equal(log_p.numpy(), probabilities)
             assert log_p[0, then].item() == scores.row(k)[i]
 
 
@@ -245,12 +247,12 @@ def test_discounts_from_counts_of_counts(modified: bool) -> None:
     name = "modified-kneser-ney" if modified else "kneser-ney"
     model = NgramModel.fit(ragged(rows), NgramSymbols(42, start, end), order=order, smoothing=name)
     prefixes = [[], [2], [2, 2], [2, 3], [3, 2], [40, 39], rows[0][:2], rows[1][:3]]
-    found = np.exp(model.log_probabilities(ragged(prefixes)))
+    probabilities = np.exp(model.log_probabilities(ragged(prefixes)))
     expected = [
         [slow.kneser_ney(w, (start, *prefix), modified) for w in range(41)] for prefix in prefixes
     ]
-    np.testing.assert_allclose(found[:, :41], expected, rtol=1e-11)
-    assert (found[:, start] == 0).all()
+    np.testing.assert_allclose(probabilities[:, :41], expected, rtol=1e-11)
+    assert (probabilities[:, start] == 0).all()
 
 
 def test_modified_discounts_by_hand() -> None:
@@ -311,9 +313,9 @@ def test_keys_above_32_bits() -> None:
     assert counts.sizes == (size, size, size - 1)
     model = NgramModel.smoothed(counts, "maximum-likelihood")
     assert model.perplexity(ragged([row.tolist()])) == pytest.approx(1)
-    asked = [row[: k + 1].tolist() for k in (0, 1, 60_000)]
-    following = model.log_probabilities(ragged(asked)).argmax(1)
-    assert following.tolist() == [row[len(prefix)] for prefix in asked]
+    prefixes = [row[: k + 1].tolist() for k in (0, 1, 60_000)]
+    following = model.log_probabilities(ragged(prefixes)).argmax(1)
+    assert following.tolist() == [row[len(prefix)] for prefix in prefixes]
     spelled = counts.index.spelled(3, np.arange(5))
     tails = counts.index.tails()[2][:5]
     assert np.array_equal(counts.index.spelled(2, tails.astype(np.int64)), spelled[:, 1:])
@@ -323,9 +325,9 @@ def test_orders_of_one_count_nest() -> None:
     rows = ragged([[A, B, A, C], [B, A], []])
     counts = NgramCounts.of(rows, SYMBOLS, 4)
     for order in (1, 2, 3, 4):
-        part, own = counts.upto(order), NgramCounts.of(rows, SYMBOLS, order)
-        assert part.sizes == own.sizes
-        one, other = NgramModel.smoothed(part), NgramModel.smoothed(own)
+        part, recounted = counts.upto(order), NgramCounts.of(rows, SYMBOLS, order)
+        assert part.sizes == recounted.sizes
+        one, other = NgramModel.smoothed(part), NgramModel.smoothed(recounted)
         assert np.array_equal(one.score(rows).values, other.score(rows).values)
 
 
@@ -392,11 +394,11 @@ def test_the_weights_of_interpolation_are_those_of_a_maximum() -> None:
     grams = [(h, w) for row in held_out for h, w in contexts_of(slow, row)]
     weights = estimate(NgramCounts.of(ragged(rows), SYMBOLS, 2), ragged(held_out))
     trust = {(k, g): weights[k, g] for k in range(2) for g in range(GROUPS)}
-    used = {(len(h), int(math.log2(slow.seen(h)))) for h, _ in grams if slow.seen(h)}
+    used = {(len(h), int(math.log2(slow.count_after(h)))) for h, _ in grams if slow.count_after(h)}
 
-    def value(own: dict[tuple[int, int], float]) -> float:
-        prior = sum(math.log(t * (1 - t)) for t in own.values())
-        return prior + sum(math.log(slow.mixed(w, h, own)) for h, w in grams)
+    def value(trust: dict[tuple[int, int], float]) -> float:
+        prior = sum(math.log(t * (1 - t)) for t in trust.values())
+        return prior + sum(math.log(slow.mixed(w, h, trust)) for h, w in grams)
 
     best = value(trust)
     for group in used:

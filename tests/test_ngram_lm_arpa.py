@@ -78,14 +78,14 @@ def test_the_same_bits_come_back(
     model, path = fitted(rows, order, smoothing), tmp_path / "model.arpa"
     write_arpa(path, model, TOKENS)
     again = read_arpa(path, TOKENS).model
-    own, other = arrays_of(model), arrays_of(again)
-    for name in set(own) - {"symbols", "seen"}:  # a file tells neither smoothing nor counts
-        assert np.array_equal(own[name], other[name]), name
-        assert own[name].dtype == other[name].dtype
+    arrays, other = arrays_of(model), arrays_of(again)
+    for name in set(arrays) - {"symbols", "seen"}:  # a file tells neither smoothing nor counts
+        assert np.array_equal(arrays[name], other[name]), name
+        assert arrays[name].dtype == other[name].dtype
     assert again.symbols == model.symbols
-    asked = ragged([[], [A], [B, C, A], [UNKNOWN, UNKNOWN], *rows])
-    assert np.array_equal(model.score(asked).values, again.score(asked).values)
-    assert np.array_equal(model.log_probabilities(asked), again.log_probabilities(asked))
+    rows_asked = ragged([[], [A], [B, C, A], [UNKNOWN, UNKNOWN], *rows])
+    assert np.array_equal(model.score(rows_asked).values, again.score(rows_asked).values)
+    assert np.array_equal(model.log_probabilities(rows_asked), again.log_probabilities(rows_asked))
     assert model_of(other).smoothing == "arpa"
 
 
@@ -98,10 +98,10 @@ def test_the_standard_reading_gives_the_same(
     write_arpa(path, model, TOKENS)
     for row in others:
         expected = np.array(standard_reading(path, [TOKENS[k] for k in row]))
-        found = model.score(ragged([row])).values / np.log(10)
+        scores = model.score(ragged([row])).values / np.log(10)
         likely = expected > -50  # −99 stands for log 0
-        np.testing.assert_allclose(found[likely], expected[likely], rtol=1e-12)
-        assert np.isneginf(found[~likely]).all()
+        np.testing.assert_allclose(scores[likely], expected[likely], rtol=1e-12)
+        assert np.isneginf(scores[~likely]).all()
 
 
 def test_the_file_numbers_its_own_words(tmp_path: Path) -> None:
@@ -111,8 +111,8 @@ def test_the_file_numbers_its_own_words(tmp_path: Path) -> None:
     assert tokens == ("<unk>", "a", "b", "c", "</s>", "<s>")
     assert again.symbols == NgramSymbols(6, start=5, end=4)
     numbers = [tokens.index(t) for t in TOKENS if t in tokens]
-    own = again.log_probabilities(ragged([[1, 2]]))[0, numbers]
-    assert np.array_equal(own, model.log_probabilities(ragged([[A, B]]))[0, 1:])
+    probabilities = again.log_probabilities(ragged([[1, 2]]))[0, numbers]
+    assert np.array_equal(probabilities, model.log_probabilities(ragged([[A, B]]))[0, 1:])
 
 
 def test_white_space_has_a_name(tmp_path: Path) -> None:
@@ -298,8 +298,8 @@ def test_another_vocabulary_is_refused(
     path = written(tmp_path, BY_HAND)
     with pytest.raises(DataError) as caught:
         read_arpa(path, tokens)
-    told = f"{path}: its words are not those expected"
-    assert str(caught.value) == "\n  ".join([told, *problems])
+    headline = f"{path}: its words are not those expected"
+    assert str(caught.value) == "\n  ".join([headline, *problems])
 
 
 def test_a_file_without_ends_is_a_stream(tmp_path: Path) -> None:

@@ -33,23 +33,23 @@ def _study(tmp_path: Path) -> NgramStudy:
 
 def grams(lines: list[str], n: int) -> list[tuple[str, ...]]:
     """With n − 1 starts before a line counted as one: an n-gram has at most one start."""
-    found = []
+    ngrams = []
     for line in lines:
         words = ["<s>", *line.split(), "</s>"]
-        found += [tuple(words[k : k + n]) for k in range(len(words) - n + 1)]
-    return [own for own in found if own != ("<s>",)]
+        ngrams += [tuple(words[k : k + n]) for k in range(len(words) - n + 1)]
+    return [ngram for ngram in ngrams if ngram != ("<s>",)]
 
 
 def test_counts_are_those_of_a_loop(study: NgramStudy) -> None:
     assert study.tokens == sum(len(line.split()) for line in SEEN)
-    for own in study.orders:
-        seen = Counter(grams(SEEN, own.n))
-        assert own.different == len(seen)
-        assert own.once == sum(count == 1 for count in seen.values())
-        assert own.possible == study.vocabulary**own.n
-        held = list(grams(HELD, own.n))
-        assert own.unseen == pytest.approx(sum(g not in seen for g in held) / len(held))
-    assert [own.bytes for own in study.orders] == sorted(own.bytes for own in study.orders)
+    for order in study.orders:
+        counts = Counter(grams(SEEN, order.n))
+        assert order.different == len(counts)
+        assert order.once == sum(count == 1 for count in counts.values())
+        assert order.possible == study.vocabulary**order.n
+        ngrams = list(grams(HELD, order.n))
+        assert order.unseen == pytest.approx(sum(g not in counts for g in ngrams) / len(ngrams))
+    assert [order.bytes for order in study.orders] == sorted(order.bytes for order in study.orders)
 
 
 def by_hand(n: int) -> float:
@@ -63,33 +63,33 @@ def by_hand(n: int) -> float:
         words = ["<s>", *line.split(), "</s>"]
         for at in range(1, len(words)):
             gram = tuple(words[max(0, at - n + 1) : at + 1])
-            own = shorter[len(gram)]
-            below = sum(c for g, c in own.items() if g[:-1] == gram[:-1])
+            grams_of_length = shorter[len(gram)]
+            below = sum(c for g, c in grams_of_length.items() if g[:-1] == gram[:-1])
             total += 1
-            cost += -math.log(own[gram] / below) if own[gram] else math.inf
+            cost += -math.log(grams_of_length[gram] / below) if grams_of_length[gram] else math.inf
     return math.exp(cost / total)
 
 
 def test_maximum_likelihood_says_infinity_where_it_is_so(study: NgramStudy) -> None:
-    for own in study.orders:
-        assert own.plain == pytest.approx(by_hand(own.n))
-        assert math.isfinite(own.smoothed)
+    for order in study.orders:
+        assert order.plain == pytest.approx(by_hand(order.n))
+        assert math.isfinite(order.smoothed)
     assert math.isfinite(study.orders[0].plain)
     assert math.isinf(study.orders[1].plain)
     assert "∞" in study.as_text()
 
 
 def test_what_follows_is_counted(study: NgramStudy) -> None:
-    found = study.after
-    assert found is not None
-    assert found.used == ("opened", "their")
-    assert found.count == 5
-    assert [(own.word, own.count, own.plain) for own in found.words[:3]] == [
+    continuations = study.after
+    assert continuations is not None
+    assert continuations.used == ("opened", "their")
+    assert continuations.count == 5
+    assert [(word.word, word.count, word.plain) for word in continuations.words[:3]] == [
         ("books", 3, 0.6),
         ("exams", 1, 0.2),
         ("laptops", 1, 0.2),
     ]
-    assert all(own.plain == 0 < own.smoothed for own in found.words[3:])
+    assert all(word.plain == 0 < word.smoothed for word in continuations.words[3:])
 
 
 def test_the_command(
@@ -103,8 +103,8 @@ def test_the_command(
     assert code == 0, err
     assert "never seen: no estimate by maximum likelihood" in out
     code, out, _ = ensue(*words, "--json")
-    found = json.loads(out)
-    assert found["orders"][1]["plain"] is None, "JSON has no infinity"
+    facts = json.loads(out)
+    assert facts["orders"][1]["plain"] is None, "JSON has no infinity"
     assert ensue("data", "ngrams", "seen.txt")[0] == 0
     code, _, err = ensue(*words, "--after", "  ")
     assert code == 2

@@ -74,7 +74,7 @@ CELLS: list[Cell] = [
 ]
 
 
-@pytest.mark.parametrize("cell", CELLS, ids=lambda own: type(own).__name__)
+@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: type(cell).__name__)
 def test_every_cell_is_escaped(cell: Cell) -> None:
     check_page(block(["", cell], head=(FOREIGN, "b")))
 
@@ -101,7 +101,7 @@ def test_a_notebook_does_not_typeset_dollar_signs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"),
+    ("value", "expected"),
     [
         (0.875, "0.8750"),
         (1.0, "1.0000"),
@@ -116,17 +116,17 @@ def test_a_notebook_does_not_typeset_dollar_signs() -> None:
         (math.nan, "nan"),
     ],
 )
-def test_numbers_have_about_four_figures(value: float, shown: str) -> None:
-    assert figures(value) == shown
+def test_numbers_have_about_four_figures(value: float, expected: str) -> None:
+    assert figures(value) == expected
 
 
 def widths(html: str) -> list[float]:
-    return [float(own) for own in re.findall(r'<rect [^>]*width="([^"]*)"', html)]
+    return [float(width) for width in re.findall(r'<rect [^>]*width="([^"]*)"', html)]
 
 
 def test_a_bar_is_as_long_as_its_share() -> None:
-    whole, own = widths(bar(1.5, 6.0, (1.0, 2.0)))
-    assert own == pytest.approx(whole / 4)
+    whole, part = widths(bar(1.5, 6.0, (1.0, 2.0)))
+    assert part == pytest.approx(whole / 4)
     for value in (math.nan, math.inf, -1.0, 7.0):
         assert bar(value, 6.0) == ""
     assert bar(0.0, 0.0) == ""
@@ -153,7 +153,7 @@ def test_an_interval_stands_on_the_scale() -> None:
 def test_a_heat_map_is_stronger_where_the_share_is_greater() -> None:
     html = heat_map(["a", FOREIGN], ["c", "d"], [[0.0, 0.5], [1.0, 2.0]], [["1", "2"], ["3", "4"]])
     check_page(html)
-    strengths = [int(own) for own in re.findall(r"background:[^;\"]* (\d+)%", html)]
+    strengths = [int(percent) for percent in re.findall(r"background:[^;\"]* (\d+)%", html)]
     assert strengths == sorted(strengths)
     assert strengths[2] == strengths[3] > strengths[1] > strengths[0] > 0
 
@@ -189,18 +189,18 @@ ANSWERS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("answer", ANSWERS, ids=lambda own: type(own).__name__)
+@pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: type(answer).__name__)
 def test_an_answer_is_shown_escaped_alone_and_among_others(answer: Any) -> None:
     check_page(answer._repr_html_())
-    shown = words(check_page(Answers([answer, answer], [FOREIGN, FOREIGN])._repr_html_()))
-    assert shown.startswith("2 answers")
+    page_words = words(check_page(Answers([answer, answer], [FOREIGN, FOREIGN])._repr_html_()))
+    assert page_words.startswith("2 answers")
 
 
 def test_every_class_has_its_probability() -> None:
     answer = Classified("a", ("a",), {"a": 0.75, "b": 0.25})
-    shown = words(check_page(answer._repr_html_()))
-    assert "a 0.7500" in shown
-    assert "b 0.2500" in shown
+    page_words = words(check_page(answer._repr_html_()))
+    assert "a 0.7500" in page_words
+    assert "b 0.2500" in page_words
 
 
 def test_spans_are_marked_with_their_words_together() -> None:
@@ -228,7 +228,9 @@ def test_an_alignment_has_a_square_for_each_pair() -> None:
 
 def test_a_surprise_is_stronger_the_less_it_was_expected() -> None:
     html = Scored(("a", "b", "c"), (0.5, 4.0, math.inf))._repr_html_()
-    strengths = [int(own) for own in re.findall(r"(\d+)%, transparent\);border-radius", html)]
+    strengths = [
+        int(percent) for percent in re.findall(r"(\d+)%, transparent\);border-radius", html)
+    ]
     assert strengths == sorted(set(strengths))
 
 
@@ -239,8 +241,8 @@ class Odd:
 
 
 def test_answers_of_a_task_of_ones_own_show_their_fields() -> None:
-    shown = words(check_page(Answers([Odd("duck", 0.9)], ["plum duck"])._repr_html_()))
-    assert shown == "1 answer input word probability plum duck duck 0.9000"
+    page_words = words(check_page(Answers([Odd("duck", 0.9)], ["plum duck"])._repr_html_()))
+    assert page_words == "1 answer input word probability plum duck duck 0.9000"
     mixed = Answers([Odd("duck", 0.9), Classified("a", ("a",), {"a": 1.0})])
     assert "duck" in words(check_page(mixed._repr_html_()))
 
@@ -250,7 +252,7 @@ def test_answers_are_a_list() -> None:
     answers = Answers(plain, ["x", "y", "z"])
     assert answers == plain
     assert isinstance(answers, list)
-    assert json.loads(json.dumps(answers, default=asdict)) == [asdict(own) for own in plain]
+    assert json.loads(json.dumps(answers, default=asdict)) == [asdict(answer) for answer in plain]
     assert answers[1] is plain[1]
     assert answers[::-1] == plain[::-1]
     assert type(answers[:2]) is Answers
@@ -266,7 +268,7 @@ def test_every_answer_keeps_its_input() -> None:
     answers = Answers([Odd("a", 0.3), Odd("b", 0.9), Odd("c", 0.6)], ["x", "y", "z"])
     assert inputs_shown(answers[1:]) == ["y", "z"]
     for copied in (pickle.loads(pickle.dumps(answers)), copy.deepcopy(answers)):
-        copied.sort(key=lambda own: own.probability)
+        copied.sort(key=lambda answer: answer.probability)
         assert inputs_shown(copied) == ["x", "z", "y"]
     answers.append(Odd("d", 0.1))
     assert inputs_shown(answers) == ["x", "y", "z", ""]
@@ -286,7 +288,7 @@ def test_many_answers_are_cut() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "shown"),
+    ("value", "expected"),
     [
         ("a  text", "a text"),
         (["a", "b"], "a b"),
@@ -297,8 +299,8 @@ def test_many_answers_are_cut() -> None:
         (7, "7"),
     ],
 )
-def test_an_input_is_shown_in_a_few_words(given: object, shown: str) -> None:
-    assert input_cell(given) == shown
+def test_an_input_is_shown_in_a_few_words(value: object, expected: str) -> None:
+    assert input_cell(value) == expected
 
 
 @pytest.mark.parametrize("shape", [(4, 5), (1, 4, 5), (3, 900, 40)])
@@ -331,51 +333,53 @@ def evaluation(**changed: Any) -> Evaluation:
 
 def test_an_evaluation_is_shown_escaped() -> None:
     assert str(evaluation()) == evaluation().as_text()
-    shown = words(check_page(evaluation()._repr_html_()))
-    assert shown.count(FOREIGN_SHOWN) >= 6
-    for told in (
+    page_words = words(check_page(evaluation()._repr_html_()))
+    assert page_words.count(FOREIGN_SHOWN) >= 6
+    for text in (
         "10 rows, 30 steps",
         "2 rows have labels",
         "The model does not beat",
         "0.5000 … 0.9000",
     ):
-        assert told in shown
+        assert text in page_words
 
 
 def test_an_evaluation_of_many_classes_names_the_most_confused() -> None:
     names = [f"class {k}" for k in range(40)]
     counts = [[int(i == j or (i, j) == (3, 5)) for j in range(40)] for i in range(40)]
     many = evaluation(classes=[ClassRow(n, 0.5, 0.5, 0.5, 1) for n in names], confusion=counts)
-    shown = words(check_page(many._repr_html_()))
-    assert "1 class 3 → class 5" in shown
-    assert "and 10 more" in shown
+    page_words = words(check_page(many._repr_html_()))
+    assert "1 class 3 → class 5" in page_words
+    assert "and 10 more" in page_words
 
 
 def test_scores_that_cannot_be_drawn_are_written() -> None:
     odd = {"r2": Interval(-0.3, -0.5, 0.1), "perplexity": Interval(math.inf, 3.0, math.inf)}
     html = evaluation(scores=odd, baselines={}, classes=[], confusion=[], worst=[])._repr_html_()
-    shown = words(check_page(html))
-    assert "-0.3000" in shown
-    assert "inf" in shown
+    page_words = words(check_page(html))
+    assert "-0.3000" in page_words
+    assert "inf" in page_words
     assert "<svg" not in html
 
 
 def test_surprises_have_no_prediction() -> None:
     surprised = evaluation(worst=[Error("row:1", "the dog", "flies", "", 1e-5)])
     assert "greatest surprises" in surprised._repr_html_()
-    shown = words(check_page(evaluation(classes=[], confusion=[], worst=surprised.worst).as_html()))
-    assert "predicted" not in shown
-    assert "row:1 the dog flies 1.0e-05" in shown
+    page_words = words(
+        check_page(evaluation(classes=[], confusion=[], worst=surprised.worst).as_html())
+    )
+    assert "predicted" not in page_words
+    assert "row:1 the dog flies 1.0e-05" in page_words
 
 
 def test_an_evaluation_of_texts_has_its_buckets() -> None:
     facts = vars(evaluation(classes=[], confusion=[]))
     facts["worst"] = [Error("row:1", "the dog", "le chien", "", 0.1)]
-    found = PairEvaluation(**facts, buckets=[Bucket("1–5", 7, 0.25)])
-    shown = words(check_page(found._repr_html_()))
-    assert "1–5 7 0.2500" in shown
-    assert "furthest from what was expected" in shown
-    assert "row:1 (0.10) source the dog expected le chien got" in shown
+    evaluation_of_pairs = PairEvaluation(**facts, buckets=[Bucket("1–5", 7, 0.25)])
+    page_words = words(check_page(evaluation_of_pairs._repr_html_()))
+    assert "1–5 7 0.2500" in page_words
+    assert "worst answers" in page_words
+    assert "row:1 (0.10) source the dog expected le chien got" in page_words
 
 
 # --- forecasts -------------------------------------------------------------------------------
@@ -393,25 +397,25 @@ def points(html: str) -> list[int]:
 
 
 def test_a_forecast_is_drawn_after_the_end_of_its_series() -> None:
-    found = SeriesForecast(steps([3, 4, 5]), Before(["a", "b"], {"sales": [1.0, 2.0]}))
-    html = found._repr_html_()
+    forecast = SeriesForecast(steps([3, 4, 5]), Before(["a", "b"], {"sales": [1.0, 2.0]}))
+    html = forecast._repr_html_()
     assert words(check_page(html)).startswith("sales: 3 steps ahead")
     assert points(html)[-2:] == [2, 4]  # the forecast begins at the last step that is known
 
 
 def test_a_part_of_a_forecast_is_not_drawn_where_it_does_not_belong() -> None:
-    found = SeriesForecast(steps([3, 4, 5]), Before(["a", "b"], {"sales": [1.0, 2.0]}))
-    assert type(found[1:]) is SeriesForecast
-    assert points(found[:2]._repr_html_())[-2:] == [2, 3]
-    assert points(found[1:]._repr_html_())[-1] == 2
-    assert "a</text>" not in found[1:]._repr_html_()
-    assert words(check_page(found[:0]._repr_html_())) == "0 steps ahead"
+    forecast = SeriesForecast(steps([3, 4, 5]), Before(["a", "b"], {"sales": [1.0, 2.0]}))
+    assert type(forecast[1:]) is SeriesForecast
+    assert points(forecast[:2]._repr_html_())[-2:] == [2, 3]
+    assert points(forecast[1:]._repr_html_())[-1] == 2
+    assert "a</text>" not in forecast[1:]._repr_html_()
+    assert words(check_page(forecast[:0]._repr_html_())) == "0 steps ahead"
 
 
 def test_a_forecast_of_no_numbers_is_still_a_table() -> None:
-    found = SeriesForecast(steps([math.nan]), Before())
-    assert "<table" in found._repr_html_()
-    check_page(found._repr_html_())
+    forecast = SeriesForecast(steps([math.nan]), Before())
+    assert "<table" in forecast._repr_html_()
+    check_page(forecast._repr_html_())
 
 
 # --- models ----------------------------------------------------------------------------------
@@ -422,17 +426,17 @@ TINY = {"hidden_size": 4, "embedding_size": 4}
 def test_a_model_shows_what_was_set_and_how_its_training_went(tmp_path: Path) -> None:
     rows = [("a fine film", FOREIGN), ("so dull", "bad")] * 6
     model = Classifier(model=TINY, train={"epochs": 3}, members=2)
-    shown = words(check_page(model._repr_html_()))
-    assert "Not fitted yet." in shown
-    assert re.findall(r"\w+\.\w+=\w+", shown) == [
+    page_words = words(check_page(model._repr_html_()))
+    assert "Not fitted yet." in page_words
+    assert re.findall(r"\w+\.\w+=\w+", page_words) == [
         "model.hidden_size=4",
         "model.embedding_size=4",
         "train.epochs=3",
     ]
     html = model.fit(rows, rows)._repr_html_()
-    shown = words(check_page(html))
-    assert FOREIGN_SHOWN in shown
-    assert "validation accuracy, network 2" in shown
+    page_words = words(check_page(html))
+    assert FOREIGN_SHOWN in page_words
+    assert "validation accuracy, network 2" in page_words
     assert re.findall(r'<path d="M([^"]*)"', html)[0].count("L") == 2  # three validations
     model.save(tmp_path / "model")
     loaded = Classifier.load(tmp_path / "model")._repr_html_()
@@ -446,10 +450,10 @@ def test_a_forecaster_gives_the_steps_with_the_end_of_the_series(tmp_path: Path)
     settings = {"targets": ["sales"], "time": "month", "horizon": 3, "look_back": 4}
     model = Forecaster(model={**settings, "family": "linear"}).fit(columns)
     answers = model.predict(columns)
-    shown = words(check_page(answers._repr_html_()))
-    assert shown.startswith("sales: 3 steps ahead")
-    assert all(step.time in shown for step in answers)
-    assert "1994-12" in shown
+    page_words = words(check_page(answers._repr_html_()))
+    assert page_words.startswith("sales: 3 steps ahead")
+    assert all(step.time in page_words for step in answers)
+    assert "1994-12" in page_words
     lines = [f"{month},{sales}" for month, sales in zip(*columns.values(), strict=True)]
     (tmp_path / "sales.csv").write_text("\n".join(["month,sales", *lines]))
     from_file = model.predict(str(tmp_path / "sales.csv"))

@@ -38,12 +38,12 @@ def check_simultaneous_starts(folder: Path, count: int) -> None:
     assert sorted(codes) == [0, *[2] * (count - 1)]
     winner = codes.index(0)
     for k in range(count):
-        told = (folder / f"run-{k}.txt").read_text()
+        output = (folder / f"run-{k}.txt").read_text()
         refusals = (
             f"RunError: {folder / 'run'} is in use by process ",
             "setting differs from this",
         )
-        assert k == winner or any(own in told for own in refusals), told
+        assert k == winner or any(refusal in output for refusal in refusals), output
     with pytest.raises(SystemExit):
         cli.main([*words(data, folder / "alone", winner), "--quiet"])
     run, alone = digests(folder / "run"), digests(folder / "alone")
@@ -66,14 +66,14 @@ def test_of_fifty_commands_with_different_settings_one_wins(tmp_path: Path) -> N
 
 def refusals_at(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> list[str]:
     """The refusals of another process that tries to take the lock when a function is called."""
-    told, real = [], getattr(module, name)
+    messages, real = [], getattr(module, name)
 
-    def called(*given: Any, **named: Any) -> Any:
-        told.append(refused(lambda: RunFolder("run").locked().__enter__()))
-        return real(*given, **named)
+    def called(*arguments: Any, **named: Any) -> Any:
+        messages.append(refused(lambda: RunFolder("run").locked().__enter__()))
+        return real(*arguments, **named)
 
     monkeypatch.setattr(module, name, called)
-    return told
+    return messages
 
 
 @pytest.mark.parametrize(
@@ -83,9 +83,9 @@ def test_the_lock_is_held_from_the_configuration_to_the_card(
     step: str, ensue: Ensue, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with monkeypatch.context() as patch:
-        told = refusals_at(patch, train, step)
+        refusals = refusals_at(patch, train, step)
         assert ensue(*words(Path("r.csv"), Path("run"), 0), "--quiet")[0] == 0
-    assert told == [
+    assert refusals == [
         f"run is in use by process {os.getpid()} on {os.uname().nodename}. Wait for it, stop it, "
         "or name another run folder"
     ]
@@ -94,8 +94,8 @@ def test_the_lock_is_held_from_the_configuration_to_the_card(
 
 
 def test_a_refused_command_changes_nothing(ensue: Ensue, tmp_path: Path) -> None:
-    given = words(Path("r.csv"), Path("run"), 0)
-    assert ensue("init", *given[1:])[0] == 0
+    command = words(Path("r.csv"), Path("run"), 0)
+    assert ensue("init", *command[1:])[0] == 0
     with RunFolder("run").locked():
         before = digests(tmp_path)
         for verb in ("init", "train"):
@@ -108,11 +108,11 @@ def test_fitting_in_python_holds_it_too(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     from ensue.tasks import model
 
-    told = refusals_at(monkeypatch, model, "write_finished")
+    refusals = refusals_at(monkeypatch, model, "write_finished")
     Classifier(model={"hidden_size": 4, "embedding_size": 4}, train={"epochs": 1}).fit(
         rows, folder="run"
     )
-    assert len(told) == 1
+    assert len(refusals) == 1
 
 
 # --- what is made for the lock alone -----------------------------------------------------------
@@ -125,7 +125,7 @@ def test_a_folder_in_which_nothing_was_written_is_as_before(tmp_path: Path) -> N
     for place in (tmp_path / "new" / "deep", mine):
         with RunFolder(place).locked():
             assert (place / "lock").exists()
-    assert sorted(own.name for own in tmp_path.rglob("*")) == ["mine", "notes.txt"]
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["mine", "notes.txt"]
     with RunFolder(mine).locked():
         (mine / "config.toml").write_text("")
     assert (mine / "lock").read_bytes() == b""
@@ -135,33 +135,33 @@ def test_a_lock_whose_file_was_removed_by_its_last_holder_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another process has removed the folder that it had made, between our opening and locking."""
-    real, seen = run_folder.open_plain, []
+    real, file_numbers = run_folder.open_plain, []
 
     def opened(path: Path, flags: int) -> Any:
         file = real(path, flags)
-        if not seen:
+        if not file_numbers:
             path.unlink()
-        seen.append(file.fileno())
+        file_numbers.append(file.fileno())
         return file
 
     monkeypatch.setattr(run_folder, "open_plain", opened)
     folder = RunFolder(tmp_path / "run")
     with folder.locked():
-        assert len(seen) == 2
+        assert len(file_numbers) == 2
         with pytest.raises(RunError, match="is in use by process"), RunFolder(folder.path).locked():
             pass
 
 
 def test_folders_that_come_and_go_hinder_nobody(tmp_path: Path) -> None:
     """Starts that fail remove the folder that they made while others take it."""
-    held, wrong = threading.Lock(), list[BaseException]()
+    lock, wrong = threading.Lock(), list[BaseException]()
 
     def start() -> None:
         for _ in range(100):
             try:
                 with RunFolder(tmp_path / "run").locked():
-                    assert held.acquire(blocking=False)
-                    held.release()
+                    assert lock.acquire(blocking=False)
+                    lock.release()
             except RunError as error:
                 if "is in use by" not in str(error):
                     wrong.append(error)
@@ -169,10 +169,10 @@ def test_folders_that_come_and_go_hinder_nobody(tmp_path: Path) -> None:
                 wrong.append(error)
 
     threads = [threading.Thread(target=start) for _ in range(3)]
-    for own in threads:
-        own.start()
-    for own in threads:
-        own.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert wrong == []
 
 
@@ -189,11 +189,11 @@ def test_a_folder_that_goes_while_it_is_made_is_made_again(
     """Both were seen in busy runs of the test above."""
     mkdir, gone = Path.mkdir, [True]
 
-    def removed_once(self: Path, *given: Any, **more: Any) -> None:
+    def removed_once(self: Path, *arguments: Any, **more: Any) -> None:
         if gone:
             gone.pop()
             raise going
-        mkdir(self, *given, **more)
+        mkdir(self, *arguments, **more)
 
     monkeypatch.setattr(Path, "mkdir", removed_once)
     with RunFolder(tmp_path / "run").locked():

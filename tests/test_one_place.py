@@ -82,14 +82,14 @@ def ensue(copy: Path, warm: Warm) -> Ensue:
 def test_one_place_each_is_enough(copy: Path, ensue: Ensue) -> None:
     rows = [f"it is {word} {k}|{word}\n" for k in range(60) for word in ("good", "bad")]
     (copy / "data.bars").write_text("".join(rows))
-    given = [f"--set={setting}" for setting in SETTINGS.split()]
-    trained = ensue("train", "data.bars", "--run", "run", "--quiet", *given)
+    settings = [f"--set={setting}" for setting in SETTINGS.split()]
+    trained = ensue("train", "data.bars", "--run", "run", "--quiet", *settings)
     assert trained.returncode == 0, trained.stderr
     assert "mistakes 0.0000" in trained.stdout
     rows_kept = [json.loads(line) for line in (copy / "run/history.jsonl").read_text().splitlines()]
     assert any(row.get("rate") == 0.025 for row in rows_kept)
-    found = ensue("evaluate", "run", "--validation", "--json")
-    evaluation = json.loads(found.stdout)
+    process = ensue("evaluate", "run", "--validation", "--json")
+    evaluation = json.loads(process.stdout)
     assert evaluation["scores"]["accuracy"]["value"] == 1.0
     assert evaluation["others"]["mistakes"] == 0.0, "a metric is reported by being in the table"
 
@@ -97,5 +97,5 @@ def test_one_place_each_is_enough(copy: Path, ensue: Ensue) -> None:
 def test_each_is_offered_by_its_name(copy: Path, ensue: Ensue) -> None:
     (copy / "data.txt").write_text("a\n")
     assert "bars" in ensue("data", "check", "--help").stdout
-    told = ensue("data", "check", "data.txt", "--format", "bras").stderr
-    assert "did you mean 'bars'?" in told
+    errors = ensue("data", "check", "data.txt", "--format", "bras").stderr
+    assert "did you mean 'bars'?" in errors

@@ -40,16 +40,20 @@ sys.addaudithook(_audit)  # which cannot be removed again
 def recorded() -> Iterator[list[tuple[str, object]]]:
     """The files that are opened inside of it, and the descriptors that are locked."""
     global _EVENTS
-    _EVENTS = found = []
+    _EVENTS = recorded_events = []
     try:
-        yield found
+        yield recorded_events
     finally:
         _EVENTS = None
 
 
 def opens_of(path: Path, events: list[tuple[str, object]]) -> int:
-    named = [own for event, own in events if event == "open" and isinstance(own, str | Path)]
-    return sum(Path(own).absolute() == path for own in named)
+    named = [
+        argument
+        for event, argument in events
+        if event == "open" and isinstance(argument, str | Path)
+    ]
+    return sum(Path(name).absolute() == path for name in named)
 
 
 @pytest.fixture
@@ -90,13 +94,13 @@ def series(folder: Path) -> list[str]:
 def parallel_texts(folder: Path) -> list[str]:
     words = ["one", "two", "three", "four", "five", "six"]
     pairs = [random.Random(k).choices(words, k=3) for k in range(90)]
-    (folder / "a.en").write_text("".join(" ".join(own) + "\n" for own in pairs))
-    (folder / "a.de").write_text("".join(" ".join(own[::-1]) + "\n" for own in pairs))
+    (folder / "a.en").write_text("".join(" ".join(pair) + "\n" for pair in pairs))
+    (folder / "a.de").write_text("".join(" ".join(pair[::-1]) + "\n" for pair in pairs))
     return ["a.en,a.de", "--format", "text", *small(*SMALL)]
 
 
 def small(*settings: str) -> list[str]:
-    return [word for own in settings for word in ("--set", own)]
+    return [word for setting in settings for word in ("--set", setting)]
 
 
 KINDS: dict[str, Callable[[Path], list[str]]] = {
@@ -127,22 +131,22 @@ def test_the_lock_of_a_folder_is_taken_once(
 ) -> None:
     from ensue.files.run_folder import Lock
 
-    taken, real = list[Path](), Lock.__enter__
+    places, real = list[Path](), Lock.__enter__
 
     def enter(lock: Lock) -> Lock:
-        taken.append(lock.place)
+        places.append(lock.place)
         return real(lock)
 
     monkeypatch.setattr(Lock, "__enter__", enter)
     assert ensue("train", *texts(tmp_path), "--run", "run", "--quiet")[0] == 0
-    assert taken == [Path("run/lock")]
+    assert places == [Path("run/lock")]
 
 
 def test_the_digest_that_is_kept_is_of_what_was_read(tmp_path: Path) -> None:
     path = reviews(tmp_path / "r.csv")
     with opened_once(), recorded() as events:
-        held = b"".join(pieces(path))
-        assert digest_of([str(path)]) == sha256(held).hexdigest()
+        content = b"".join(pieces(path))
+        assert digest_of([str(path)]) == sha256(content).hexdigest()
         b"".join(pieces(path))
     assert opens_of(path, events) == 1
 
@@ -162,8 +166,8 @@ def test_readings_of_a_file_do_not_move_each_other(tmp_path: Path) -> None:
     path.write_bytes(os.urandom(3 * stream.PIECE))
     with opened_once():
         one, other = pieces(path), pieces(path)
-        found = [piece for pair in zip(one, other, strict=True) for piece in pair]
-    assert b"".join(found[::2]) == b"".join(found[1::2]) == path.read_bytes()
+        pieces_read = [piece for pair in zip(one, other, strict=True) for piece in pair]
+    assert b"".join(pieces_read[::2]) == b"".join(pieces_read[1::2]) == path.read_bytes()
 
 
 def test_a_command_holds_no_more_files_than_it_may_and_closes_them(tmp_path: Path) -> None:
@@ -173,7 +177,7 @@ def test_a_command_holds_no_more_files_than_it_may_and_closes_them(tmp_path: Pat
     before = len(os.listdir("/proc/self/fd"))
     with opened_once():
         for _ in range(2):
-            assert [b"".join(pieces(own)).decode() for own in files] == [f.name for f in files]
+            assert [b"".join(pieces(file)).decode() for file in files] == [f.name for f in files]
         assert len(os.listdir("/proc/self/fd")) == before + HELD_FILES
         late = pieces(files[0])
         next(late)
@@ -220,10 +224,10 @@ def test_a_file_that_grows_while_it_is_read_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"a line\n" * stream.PIECE)
 
     with opened_once():
-        held = pieces(path)
-        next(held)
+        reading = pieces(path)
+        next(reading)
         appended(path)
-        assert CHANGED in refused(lambda: b"".join(held))
+        assert CHANGED in refused(lambda: b"".join(reading))
 
 
 def test_a_file_that_is_removed_is_missing(tmp_path: Path) -> None:
@@ -239,9 +243,9 @@ def test_training_on_a_file_that_changes_meanwhile_learns_nothing(
 ) -> None:
     words, real = texts(tmp_path), train.drawn
 
-    def changed(*given: object) -> object:
+    def changed(*arguments: object) -> object:
         rewritten(tmp_path / "r.csv")
-        return real(*given)  # type: ignore[arg-type]
+        return real(*arguments)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
         patch.setattr(train, "drawn", changed)

@@ -28,24 +28,24 @@ def fitted(folder: Path | None = None) -> LanguageModel:
 
 
 def test_rows_in_memory_are_counted_by_their_content() -> None:
-    held, one, other = ["the dog sleeps (in memory)"], fitted(), fitted()
-    first = one.evaluate(held)
+    texts, one, other = ["the dog sleeps (in memory)"], fitted(), fitted()
+    first = one.evaluate(texts)
     assert first.opened == TimesOpened(1, 0)
     assert "evaluated" not in first.as_text()
-    assert one.evaluate(iter(held)).opened == TimesOpened(2, 0)
-    found = other.evaluate(list(held))
-    assert found.opened == TimesOpened(3, 2)
-    told = "These rows have been evaluated 3 times, 2 of them by other models."
-    assert told in found.as_text()
-    assert told in found.as_html()
-    assert one.evaluate([*held, "a dog runs"]).opened == TimesOpened(1, 0)
-    assert "opened" not in found.as_json()
+    assert one.evaluate(iter(texts)).opened == TimesOpened(2, 0)
+    evaluation = other.evaluate(list(texts))
+    assert evaluation.opened == TimesOpened(3, 2)
+    note = "These rows have been evaluated 3 times, 2 of them by other models."
+    assert note in evaluation.as_text()
+    assert note in evaluation.as_html()
+    assert one.evaluate([*texts, "a dog runs"]).opened == TimesOpened(1, 0)
+    assert "opened" not in evaluation.as_json()
 
 
 def test_a_model_that_was_pickled_counts_on() -> None:
-    held, model = ["the dog sleeps (pickled)"], fitted()
-    model.evaluate(held)
-    assert pickle.loads(pickle.dumps(model)).evaluate(held).opened == TimesOpened(2, 0)
+    texts, model = ["the dog sleeps (pickled)"], fitted()
+    model.evaluate(texts)
+    assert pickle.loads(pickle.dumps(model)).evaluate(texts).opened == TimesOpened(2, 0)
 
 
 def test_what_a_model_was_fitted_with_is_nothing_to_open() -> None:
@@ -55,16 +55,16 @@ def test_what_a_model_was_fitted_with_is_nothing_to_open() -> None:
 
 
 def test_a_model_of_a_folder_writes_it_down_beside(tmp_path: Path) -> None:
-    held, folder = ["the dog sleeps (in a folder)"], tmp_path / "run"
-    fitted(folder).evaluate(held)
-    assert load(folder).evaluate(held).opened == TimesOpened(2, 0)
-    assert LanguageModel.load(folder).evaluate(held).opened == TimesOpened(3, 0)
-    assert fitted(tmp_path / "beside").evaluate(held).opened == TimesOpened(4, 3)
+    texts, folder = ["the dog sleeps (in a folder)"], tmp_path / "run"
+    fitted(folder).evaluate(texts)
+    assert load(folder).evaluate(texts).opened == TimesOpened(2, 0)
+    assert LanguageModel.load(folder).evaluate(texts).opened == TimesOpened(3, 0)
+    assert fitted(tmp_path / "beside").evaluate(texts).opened == TimesOpened(4, 3)
     lines = [json.loads(line) for line in (tmp_path / OPENINGS).read_text().splitlines()]
-    assert [own["run"] for own in lines] == ["run"] * 3 + ["beside"]
-    assert {own["test"] for own in lines} == {rows_digest(held)}
+    assert [line["run"] for line in lines] == ["run"] * 3 + ["beside"]
+    assert {line["test"] for line in lines} == {rows_digest(texts)}
     load(folder).save(tmp_path / "saved" / "model-alone")
-    load(tmp_path / "saved" / "model-alone").evaluate(held)
+    load(tmp_path / "saved" / "model-alone").evaluate(texts)
     assert not (tmp_path / "saved" / OPENINGS).exists()  # of no run: nothing lies next to it
 
 

@@ -21,9 +21,9 @@ def test_cost_and_gradient_are_those_of_cross_entropy(smoothing: float, tied: bo
     z = linear(y, output.weight, output.bias)[real]
     expected = cross_entropy(z, targets[real], reduction="sum", label_smoothing=smoothing)
     torch.testing.assert_close(cost, expected)
-    for own, theirs in zip(
+    for gradient, theirs in zip(
         torch.autograd.grad(cost, (y, output.weight, output.bias)),
         torch.autograd.grad(expected, (y, output.weight, output.bias)),
         strict=True,
     ):
-        torch.testing.assert_close(own, theirs)
+        torch.testing.assert_close(gradient, theirs)

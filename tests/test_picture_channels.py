@@ -20,7 +20,7 @@ def test_pictures_are_brought_to_the_channels_asked_for(
 ) -> None:
     settings = ImageSettings(channels=channels, blocks="4")
     pictures = collect_pictures(pictures_in_memory([(picture, "a")]), settings).pixels
-    given = picture.reshape(-1, 10, 10)
-    assert pictures.shape == (1, count or len(given), 10, 10)
-    if len(given) == 1:  # a grey picture is the same in every channel
+    values = picture.reshape(-1, 10, 10)
+    assert pictures.shape == (1, count or len(values), 10, 10)
+    if len(values) == 1:  # a grey picture is the same in every channel
         assert (pictures == GREY).all()

@@ -64,12 +64,12 @@ def picture(cell: Cell) -> str:
 
 def rectangles(svg: str) -> list[tuple[float, float, float, float]]:
     """Left, top, right, bottom of every shape but the paper, which has no corner radius."""
-    found = []
+    boxes = []
     for shape in ElementTree.fromstring(svg).iter(f"{SVG}rect"):
         if "rx" in shape.attrib:
             x, y, w, h = (float(shape.attrib[key]) for key in ("x", "y", "width", "height"))
-            found.append((x, y, x + w, y + h))
-    return found
+            boxes.append((x, y, x + w, y + h))
+    return boxes
 
 
 def overlaps(boxes: list[tuple[float, float, float, float]], slack: float = 0.2) -> list[Any]:
@@ -84,12 +84,12 @@ def overlaps(boxes: list[tuple[float, float, float, float]], slack: float = 0.2)
 def test_a_step_is_drawn_whole(cell: Cell) -> None:
     equations = cell.equations(64, 64)
     root = ElementTree.fromstring(equations.svg())
-    said = [title.text or "" for title in root.iter(f"{SVG}title")]
+    titles = [title.text or "" for title in root.iter(f"{SVG}title")]
     names = {equations.names[n] for n in below(equations.roots) if n in equations.names}
     for name in names | {f"{part}'" for part in cell.parts}:
-        assert any(text.startswith(f"{name} = ") for text in said), name
+        assert any(text.startswith(f"{name} = ") for text in titles), name
     for name in ("x", *cell.parts):
-        assert f"{name}, as it comes in" in said
+        assert f"{name}, as it comes in" in titles
     drawn = {"".join(text.itertext()).replace("′", "'") for text in root.iter(f"{SVG}text")}
     for node in below(equations.roots):
         if node.op in ("product", "vector"):
@@ -118,16 +118,18 @@ def test_gates_stand_in_the_order_of_the_equations(name: str) -> None:
     drawn = ElementTree.fromstring(draw(equations))
     named = {*equations.names.values()}
     columns: dict[float, list[tuple[float, str]]] = {}
-    for own in drawn.iter(f"{SVG}text"):
-        word = "".join(own.itertext())
-        if word in named and own.get("fill") == VIOLET.line:
-            columns.setdefault(float(own.get("x", 0)), []).append((float(own.get("y", 0)), word))
+    for element in drawn.iter(f"{SVG}text"):
+        word = "".join(element.itertext())
+        if word in named and element.get("fill") == VIOLET.line:
+            columns.setdefault(float(element.get("x", 0)), []).append(
+                (float(element.get("y", 0)), word)
+            )
     written = [line.split(" ")[0] for line in str(equations).splitlines()]
     for column in columns.values():
-        seen = [word for _, word in sorted(column)]
-        assert seen == [word for word in written if word in seen]
+        order = [word for _, word in sorted(column)]
+        assert order == [word for word in written if word in order]
     if name == "LSTM":
-        assert [[word for _, word in sorted(own)] for own in columns.values()] == [[*"ifgo"]]
+        assert [[word for _, word in sorted(column)] for column in columns.values()] == [[*"ifgo"]]
 
 
 def test_an_overlap_is_seen() -> None:
@@ -184,8 +186,8 @@ def test_words_are_escaped() -> None:
     strange = type('A<b>&"c', (LSTM,), {})()
     for svg in (picture(strange), Recurrent(strange, 2, 3).unfolded(2)):
         assert "<b>" not in svg
-        said = [title.text or "" for title in ElementTree.fromstring(svg).iter(f"{SVG}title")]
-        assert any('A<b>&"c' in text for text in said)
+        titles = [title.text or "" for title in ElementTree.fromstring(svg).iter(f"{SVG}title")]
+        assert any('A<b>&"c' in text for text in titles)
 
 
 # --- layout ---------------------------------------------------------------------------
@@ -266,8 +268,8 @@ def test_an_unfolded_network(network: Recurrent, length: int) -> None:
     for way in range(len(network.ways)):
         directions = 1 + network.bidirectional
         name = f"θ{'′' if way % directions else ''}{way // directions + 1}"
-        given = way % 2 == 1 and network.backward_start == "shared_end"
-        assert drawn.count(name) == len(steps) - given + 1  # one in the legend
+        shared_start = way % 2 == 1 and network.backward_start == "shared_end"
+        assert drawn.count(name) == len(steps) - shared_start + 1  # one in the legend
 
 
 def test_the_picture_grows_and_the_parameters_do_not() -> None:

@@ -25,17 +25,17 @@ MODULES = (
 def documented() -> dict[str, Any]:
     """Public classes and functions by their full name, each once, where it is first public;
     tables and types of their own, such as `CELLS`, have no docstring that could hold one."""
-    found: dict[str, Any] = {}
-    seen: set[int] = set()
+    examples: dict[str, Any] = {}
+    ids: set[int] = set()
     for name in MODULES:
         module = import_module(name)
-        for own in module.__all__:
-            thing = getattr(module, own)
-            if (inspect.isclass(thing) or inspect.isfunction(thing)) and id(thing) not in seen:
+        for public_name in module.__all__:
+            thing = getattr(module, public_name)
+            if (inspect.isclass(thing) or inspect.isfunction(thing)) and id(thing) not in ids:
                 if thing.__module__.startswith("ensue"):
-                    found[f"{name}.{own}"] = thing
-                seen.add(id(thing))
-    return found
+                    examples[f"{name}.{public_name}"] = thing
+                ids.add(id(thing))
+    return examples
 
 
 NAMES = documented()
@@ -48,7 +48,10 @@ def test_its_docstring_has_an_example_that_runs(
     """The example takes the names of the module, torch and ensue as imported."""
     monkeypatch.chdir(tmp_path)
     module = import_module(name.rpartition(".")[0])
-    names = {own: getattr(module, own) for own in module.__all__} | {"torch": torch, "ensue": ensue}
+    names = {name: getattr(module, name) for name in module.__all__} | {
+        "torch": torch,
+        "ensue": ensue,
+    }
     text = inspect.getdoc(NAMES[name]) or ""
     example = doctest.DocTestParser().get_doctest(text, names, name, None, 0)
     assert example.examples, f"{name}: no example in its docstring"

@@ -35,35 +35,35 @@ def test_nothing_is_loaded_before_it_is_used() -> None:
 
 
 def test_every_name_is_there_and_shown() -> None:
-    shown = dir(ensue)
+    names = dir(ensue)
     for name in (*NAMES, *ensue.NAMESPACES):
         assert getattr(ensue, name) is not None
-        assert name in shown
+        assert name in names
 
 
 def test_all_that_a_newcomer_looks_for() -> None:
-    wanted = {TASKS[room].model_class.__name__ for room in ROOMS}
-    wanted |= {*CELLS, "Cell", "Matrix", "Vector", "Recurrent", "load", "sigmoid", "tanh"}
-    assert wanted <= {*NAMES}
+    expected = {TASKS[room].model_class.__name__ for room in ROOMS}
+    expected |= {*CELLS, "Cell", "Matrix", "Vector", "Recurrent", "load", "sigmoid", "tanh"}
+    assert expected <= {*NAMES}
     assert isinstance(ensue.LSTM(), ensue.Cell)
     for drop_in in ("RNN", "GRU", "LSTM"):
         assert issubclass(getattr(ensue.layers, drop_in), torch.nn.Module)
 
 
 def test_type_checkers_see_the_same_names() -> None:
-    seen: dict[str, str] = {}
+    origins: dict[str, str] = {}
     for node in for_type_checkers().body:
         if isinstance(node, ast.ImportFrom):
-            seen |= {own.asname: f"{node.module}" for own in node.names if own.asname}
+            origins |= {alias.asname: f"{node.module}" for alias in node.names if alias.asname}
     expected = {name: f"ensue.{module}" for name, module in ensue._PUBLIC.items()}
-    assert seen == expected | dict.fromkeys(ensue.NAMESPACES, "ensue")
+    assert origins == expected | dict.fromkeys(ensue.NAMESPACES, "ensue")
 
 
 def test_every_model_is_checked_to_be_an_estimator() -> None:
     """mypy checks the tuple; here, that none is missing from it."""
     tuples = [node for node in for_type_checkers().body if isinstance(node, ast.AnnAssign)]
     assert isinstance(tuples[0].value, ast.Tuple)
-    named = {ast.unparse(own) for own in tuples[0].value.elts}
+    named = {ast.unparse(element) for element in tuples[0].value.elts}
     assert named == {TASKS[room].model_class.__name__ for room in ROOMS}
 
 

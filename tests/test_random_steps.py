@@ -58,10 +58,10 @@ def test_bptt_equals_autograd(cell: Cell) -> None:
     theirs = torch.autograd.grad(
         outputs, data.leaves(), adjoints, allow_unused=True, materialize_grads=True
     )
-    found = bptt(
+    gradients = bptt(
         cell, data.parameters, data.x, data.state, seeds[0], tuple(seeds[1:]), LENGTHS, data.masks
     )
-    ours = [found.x, *found.state, *found.parameters.values()]
+    ours = [gradients.x, *gradients.state, *gradients.parameters.values()]
     assert_same(ours, list(theirs), 1e-10)
 
 
@@ -78,8 +78,10 @@ def test_without_masks_too(cell: Cell) -> None:
         materialize_grads=True,
     )
     ones = tuple(torch.ones_like(f) for f in final)
-    found = bptt(cell, data.parameters, data.x, data.state, torch.ones_like(y), ones, LENGTHS)
-    assert_same([found.x, *found.state, *found.parameters.values()], list(theirs), 1e-10)
+    gradients = bptt(cell, data.parameters, data.x, data.state, torch.ones_like(y), ones, LENGTHS)
+    assert_same(
+        [gradients.x, *gradients.state, *gradients.parameters.values()], list(theirs), 1e-10
+    )
 
 
 @EXAMPLES

@@ -33,14 +33,14 @@ def cluster() -> Iterator[Any]:
         patched.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # nodes are on the loopback
         patched.setenv("RAY_worker_niceness", "0")  # else they starve where much else runs
         head = {"num_cpus": 1, "include_dashboard": False}
-        found = utils.Cluster(initialize_head=True, head_node_args=head)
-        found.second = found.add_node(num_cpus=1)
-        patched.setenv("RAY_ADDRESS", found.address)
-        yield found
+        nodes = utils.Cluster(initialize_head=True, head_node_args=head)
+        nodes.second = nodes.add_node(num_cpus=1)
+        patched.setenv("RAY_ADDRESS", nodes.address)
+        yield nodes
         import ray
 
         ray.shutdown()
-        found.shutdown()
+        nodes.shutdown()
 
 
 @pytest.fixture(scope="module")
@@ -66,18 +66,20 @@ def ensue(
 def test_jobs_of_a_cluster_come_back_as_those_of_this_machine(cluster: Any) -> None:
     jobs = [
         Job("fine", functions.squared, {"number": 7}),
-        Job("told", functions.told, {"value": "ü"}),
+        Job("told", functions.surroundings, {"value": "ü"}),
         Job("wrong", functions.refused, {"place": "a.csv:7"}),
         Job("mistaken", functions.mistaken),
     ]
-    seen: list[Any] = []
-    fine, told, wrong, mistaken = in_order(jobs, Ray(2), lambda job, own: seen.append(own))
+    progress: list[Any] = []
+    fine, printed, wrong, mistaken = in_order(
+        jobs, Ray(2), lambda job, value: progress.append(value)
+    )
     assert fine.get() == 49
-    assert (told.get()["value"], told.get()["threads"]) == ("ü", "1")
+    assert (printed.get()["value"], printed.get()["threads"]) == ("ü", "1")
     assert type(wrong.error) is DataError
     assert type(mistaken.error) is JobError
     assert str(mistaken.error) == "mistaken: ZeroDivisionError: division by zero"
-    assert seen in ([], [{"seen": 7}])
+    assert progress in ([], [{"seen": 7}])
 
 
 def test_members_of_a_cluster_are_those_of_this_machine(
@@ -87,7 +89,7 @@ def test_members_of_a_cluster_are_those_of_this_machine(
     assert ensue(*words, "--run", "here", "--workers", "1")[0] == 0
     assert ensue(*words, "--run", "there", "--on", "ray")[0] == 0
     weights = [sorted((place / run / "model").glob("*.safetensors")) for run in ("here", "there")]
-    assert [own.read_bytes() for own in weights[0]] == [own.read_bytes() for own in weights[1]]
+    assert [file.read_bytes() for file in weights[0]] == [file.read_bytes() for file in weights[1]]
 
 
 def test_answers_of_a_cluster_are_the_bytes_of_one_process_though_a_node_dies(
@@ -107,10 +109,10 @@ SELECT = ("select", "train.csv", "--text", "text", "--label", "label", "--trials
 
 def table_of(place: Path) -> Any:
     """A selection without its times."""
-    found = json.loads((place / "selection.json").read_text())
+    facts = json.loads((place / "selection.json").read_text())
     timed = {"seconds", "around", "after", "speed"}
-    rows = [{k: v for k, v in row.items() if k not in timed} for row in found["rows"]]
-    return found["winner"], found["test"], found["search"], rows
+    rows = [{k: v for k, v in row.items() if k not in timed} for row in facts["rows"]]
+    return facts["winner"], facts["test"], facts["search"], rows
 
 
 def test_a_selection_on_a_cluster_is_that_of_this_machine_though_a_node_dies(
@@ -126,9 +128,9 @@ def test_a_selection_on_a_cluster_is_that_of_this_machine_though_a_node_dies(
     killer.join()
     assert table_of(place / "chosen-there") == table_of(place / "chosen-here")
     winner = table_of(place / "chosen-here")[0]
-    weights = [place / own / winner / "model" for own in ("chosen-here", "chosen-there")]
-    here, there = ((own / "network-1.safetensors").read_bytes() for own in weights)
-    assert here == there
+    weights = [place / folder / winner / "model" for folder in ("chosen-here", "chosen-there")]
+    here, other_bytes = ((folder / "network-1.safetensors").read_bytes() for folder in weights)
+    assert here == other_bytes
 
 
 # --- without a cluster ------------------------------------------------------------------------

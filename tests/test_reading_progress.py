@@ -41,7 +41,7 @@ def rows(count: int) -> Iterator[Row]:
     return (Row(Place("a", k), {}) for k in range(count))
 
 
-def shown(stream: io.StringIO, step: float, count: int) -> str:
+def progress_text(stream: io.StringIO, step: float, count: int) -> str:
     """The progress shown for a number of rows that take one step of the clock each."""
     with watch_reading(ReadingLine(stream, Clock(step))):
         assert sum(1 for _ in watched_rows(rows(count), "folder/a.csv")) == count
@@ -53,24 +53,24 @@ def shown(stream: io.StringIO, step: float, count: int) -> str:
 
 def test_nothing_is_shown_of_what_takes_less_than_a_second() -> None:
     for stream in (io.StringIO(), Terminal()):
-        assert shown(stream, 0.001, 900) == ""
+        assert progress_text(stream, 0.001, 900) == ""
 
 
 def test_lines_follow_each_other_where_there_is_no_terminal() -> None:
-    told = shown(io.StringIO(), 1 / 64, 800)  # 12.5 seconds
-    assert told.splitlines() == [f"reading a.csv: {count} rows" for count in (64, 384, 704)]
+    text = progress_text(io.StringIO(), 1 / 64, 800)  # 12.5 seconds
+    assert text.splitlines() == [f"reading a.csv: {count} rows" for count in (64, 384, 704)]
 
 
 def test_the_line_is_drawn_over_on_a_terminal_and_taken_away(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("COLUMNS", "30")
-    told = shown(Terminal(), 0.06, 20)
-    assert "\n" not in told
-    *drawn, last, rest = told.split("\r")[1:]
+    text = progress_text(Terminal(), 0.06, 20)
+    assert "\n" not in text
+    *drawn, last, rest = text.split("\r")[1:]
     assert (last, rest) == (" " * 29, "")
     assert drawn == [f"reading a.csv: {count} rows".ljust(29) for count in (17, 19)]
-    assert all(len(own) == 29 for own in drawn)
+    assert all(len(line) == 29 for line in drawn)
 
 
 def test_files_one_after_the_other_share_their_second() -> None:
@@ -101,13 +101,13 @@ def test_nobody_is_told_unless_somebody_watches(capsys: pytest.CaptureFixture[st
 
 
 def test_other_processes_are_silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[object] = []
-    monkeypatch.setattr(reading, "watch_reading", told.append)
+    watchers: list[object] = []
+    monkeypatch.setattr(reading, "watch_reading", watchers.append)
     reading_shown(quiet=False)
     reading_shown(quiet=True)
     monkeypatch.setenv("RANK", "1")
     reading_shown(quiet=False)
-    assert [own is None for own in told] == [False, True, True]
+    assert [watcher is None for watcher in watchers] == [False, True, True]
 
 
 # --- what is read ------------------------------------------------------------------------------
@@ -140,8 +140,8 @@ def test_a_packed_file_counts_as_it_is_packed(tmp_path: Path) -> None:
     path = tmp_path / "a.txt.gz"
     path.write_bytes(gzip.compress(b"word\n" * 1000))
     size = path.stat().st_size / 1e6
-    told = last_line(lambda: list(gather([path], ReadOptions())))
-    assert told == f"reading a.txt.gz: 1,000 rows, {size:.1f} of {size:.1f} MB (100 %)"
+    line = last_line(lambda: list(gather([path], ReadOptions())))
+    assert line == f"reading a.txt.gz: 1,000 rows, {size:.1f} of {size:.1f} MB (100 %)"
 
 
 def test_two_parallel_files_count_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,8 +160,8 @@ def test_the_files_of_a_folder_tell_no_bytes(tmp_path: Path) -> None:
         (tmp_path / "all" / label).mkdir(parents=True)
         for k in range(3):
             (tmp_path / "all" / label / f"{k}.txt").write_text("a film")
-    told = last_line(lambda: list(gather([tmp_path / "all"], ReadOptions())))
-    assert told == "reading all: 6 rows"
+    line = last_line(lambda: list(gather([tmp_path / "all"], ReadOptions())))
+    assert line == "reading all: 6 rows"
 
 
 def test_checking_shows_it_too(tmp_path: Path) -> None:

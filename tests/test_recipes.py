@@ -40,10 +40,12 @@ def test_quick_is_less_and_best_is_more_than_the_default(task: str) -> None:
 
 @pytest.mark.parametrize("row", [row for row in FILED if row.task in TASKS], ids=str)
 def test_a_recipe_trains(row: Row) -> None:
-    train, held, *_ = row.parts()
-    recipe, given = ("best", "quick")[len(row.task) % 2], {**row.train, **TINY}
-    model = TASKS[row.task].model_class(row.text, row.model, given, recipe=recipe, members=1)
-    model.fit(train, held, **row.data.columns)
+    train, validation, *_ = row.parts()
+    recipe, train_settings = ("best", "quick")[len(row.task) % 2], {**row.train, **TINY}
+    model = TASKS[row.task].model_class(
+        row.text, row.model, train_settings, recipe=recipe, members=1
+    )
+    model.fit(train, validation, **row.data.columns)
     assert len(model.networks) == 1
     assert model.train.epochs == 1, "what is given is not changed"
 
@@ -55,12 +57,12 @@ def test_a_recipe_stands_in_the_configuration(tmp_path: Path, ensue: Ensue) -> N
     quick = RunConfig.read(tmp_path / "r" / "config.toml")
     recipe = recipes_of(TASKS["classify"])["quick"]
     assert {key: quick.flat()[key] for key in recipe} == dict(recipe)
-    said, messages = infer(
+    config, messages = infer(
         {"train": [str(tmp_path / "r.csv")]}, None, ["train.epochs=7"], {"members": 2}, "best"
     )
-    assert (said.train.epochs, said.members) == (7, 2)
+    assert (config.train.epochs, config.members) == (7, 2)
     assert any(message.text.startswith("best: members=") for message in messages)
-    assert "recipe" not in said.flat()
+    assert "recipe" not in config.flat()
 
 
 def test_recipes_that_cannot_be(tmp_path: Path, ensue: Ensue) -> None:

@@ -27,15 +27,15 @@ LENGTHS, WANTED = (6, 3, 0, 5), (3, 5, 4, 1)
 
 
 def network(
-    sources: int = SOURCES, targets: int = TARGETS, engine: str = "auto", **own: Any
+    sources: int = SOURCES, targets: int = TARGETS, engine: str = "auto", **options: Any
 ) -> RecurrentPairs:
-    return RecurrentPairs(sources, targets, settings_of(PairSettings, own), engine)
+    return RecurrentPairs(sources, targets, settings_of(PairSettings, options), engine)
 
 
-def settings_of(kind: type[Any], own: dict[str, Any]) -> Any:
+def settings_of(kind: type[Any], options: dict[str, Any]) -> Any:
     """Small, without dropout and smoothing, except for the given settings."""
     none = {"dropout_input": 0.0, "dropout_layers": 0.0, "dropout_output": 0.0, "smoothing": 0.0}
-    return kind.of({"embedding_size": 4, "hidden_size": 5, **none, **own}, "model")
+    return kind.of({"embedding_size": 4, "hidden_size": 5, **none, **options}, "model")
 
 
 MODELS: dict[str, Callable[[], RecurrentPairs]] = {
@@ -94,14 +94,14 @@ def made(name: str) -> RecurrentPairs:
 
 
 def pairs(
-    lengths: tuple[int, ...] = LENGTHS, wanted: tuple[int, ...] = WANTED, seed: int = 5
+    lengths: tuple[int, ...] = LENGTHS, target_lengths: tuple[int, ...] = WANTED, seed: int = 5
 ) -> PairBatch:
     drawn = torch.Generator().manual_seed(seed)
     source = torch.randint(3, SOURCES, (max(lengths), len(lengths)), generator=drawn)
-    target = torch.randint(3, TARGETS, (max(wanted), len(wanted)), generator=drawn)
+    target = torch.randint(3, TARGETS, (max(target_lengths), len(target_lengths)), generator=drawn)
     return batch_of(
         [source[:n, k].tolist() for k, n in enumerate(lengths)],
-        [target[: n - 1, k].tolist() for k, n in enumerate(wanted)],
+        [target[: n - 1, k].tolist() for k, n in enumerate(target_lengths)],
     )
 
 
@@ -124,20 +124,20 @@ def batch_of(sources: list[list[int]], targets: list[list[int]]) -> PairBatch:
 
 def columns(batch: PairBatch, rows: list[int]) -> PairBatch:
     """Some rows alone, with no more padding than they need."""
-    lengths, wanted = batch.lengths[rows], batch.target_lengths[rows]
-    steps = int(wanted.max())
+    lengths, target_lengths = batch.lengths[rows], batch.target_lengths[rows]
+    steps = int(target_lengths.max())
     return PairBatch(
         batch.source[: int(lengths.max()), rows],
         lengths,
         batch.before[:steps, rows],
         batch.targets[:steps, rows],
-        wanted,
+        target_lengths,
     )
 
 
 def gradients(cost: Tensor, model: torch.nn.Module) -> list[Tensor]:
-    found = torch.autograd.grad(cost, list(model.parameters()), allow_unused=True)
-    return [torch.zeros(()) if one is None else one for one in found]
+    slopes = torch.autograd.grad(cost, list(model.parameters()), allow_unused=True)
+    return [torch.zeros(()) if one is None else one for one in slopes]
 
 
 # ---------------------------------------------------------------- laws of every model
@@ -181,7 +181,7 @@ def test_what_stands_in_the_padding_changes_nothing(model: Any) -> None:
 
 
 def test_stepping_equals_scoring_also_when_reordered(model: Any) -> None:
-    whole = pairs(wanted=(5, 5, 5, 5))
+    whole = pairs(target_lengths=(5, 5, 5, 5))
     costs = model.costs(whole)
     state, rows = model.begin(whole.source, whole.lengths), torch.arange(4)
     for t in range(5):
@@ -207,19 +207,23 @@ def test_searches_find_what_the_parallel_pass_says(model: Any) -> None:
     start, state = torch.full((4,), START), model.begin(whole.source, whole.lengths)
     best = greedy(model.step, start, state, end=END, most_steps=5)
     several = beam(model.step, start, state, BeamSearch(width=3, n_best=3), end=END, most_steps=5)
-    for row, found in enumerate(several):
-        for one in [best[row], *found]:
+    for row, hypotheses in enumerate(several):
+        for one in [best[row], *hypotheses]:
             tokens = torch.tensor(one.tokens)[:, None]
             before = torch.cat([start[:1, None], tokens[:-1]])
-            own = columns(whole, [row])
-            given = PairBatch(own.source, own.lengths, before, tokens, torch.tensor([len(tokens)]))
-            assert -one.log_probability == pytest.approx(float(model.costs(given).sum()), rel=1e-9)
+            whole_row = columns(whole, [row])
+            batch_of_row = PairBatch(
+                whole_row.source, whole_row.lengths, before, tokens, torch.tensor([len(tokens)])
+            )
+            assert -one.log_probability == pytest.approx(
+                float(model.costs(batch_of_row).sum()), rel=1e-9
+            )
     forced = score(model.step, start, state, whole.targets, whole.target_lengths)
     assert_close(-forced, model.costs(whole))
 
 
 def test_the_future_cannot_change_the_past(model: Any) -> None:
-    whole = pairs(wanted=(5, 5, 5, 5))
+    whole = pairs(target_lengths=(5, 5, 5, 5))
     before = whole.before.clone()
     before[3:] = 3 + (before[3:] - 2) % (TARGETS - 3)
     other = PairBatch(whole.source, whole.lengths, before, whole.targets, whole.target_lengths)
@@ -276,8 +280,8 @@ SMALL = {
 @pytest.mark.parametrize("small", SMALL)
 def test_gradients_equal_finite_differences(small: str) -> None:
     torch.manual_seed(3)
-    given = {"embedding_size": 2, "hidden_size": 2, "smoothing": 0.1, **SMALL[small]}
-    model = network(**given).double().eval()
+    settings = {"embedding_size": 2, "hidden_size": 2, "smoothing": 0.1, **SMALL[small]}
+    model = network(**settings).double().eval()
     batch = pairs((3, 2), (2, 3))
 
     def cost(*_: Tensor) -> Tensor:  # gradcheck moves the parameters in place
@@ -307,13 +311,13 @@ SAMPLED = ["GRU, additive", "LSTM, general", "GRU, general, fed", "LSTM, no atte
 @pytest.mark.parametrize("name", SAMPLED)
 def test_with_all_words_its_own_it_hears_what_greedy_says(name: str) -> None:
     model = made(name).train()
-    whole = pairs(wanted=(5, 5, 5, 5))
+    whole = pairs(target_lengths=(5, 5, 5, 5))
     forced = model(whole)
     model.sampling = 1.0
     state = model.begin(whole.source, whole.lengths)
-    said = greedy(model.step, whole.before[0], state, end=None, most_steps=5)
-    own = torch.tensor([one.tokens for one in said]).T
-    before = torch.cat([whole.before[:1], own[:-1]])
+    hypotheses = greedy(model.step, whole.before[0], state, end=None, most_steps=5)
+    words_said = torch.tensor([one.tokens for one in hypotheses]).T
+    before = torch.cat([whole.before[:1], words_said[:-1]])
     heard = PairBatch(whole.source, whole.lengths, before, whole.targets, whole.target_lengths)
     free, followed = model(whole), model.costs(heard).sum()
     assert_close(free, followed)
@@ -396,8 +400,8 @@ def test_each_part_of_a_state_has_a_bridge_of_its_own() -> None:
 def test_a_vector_begins_a_sequence() -> None:
     """Vector → sequence: stepping equals scoring from a vector alone, and it matters."""
     torch.manual_seed(3)
-    own = settings_of(DecoderSettings, {"cell": "LSTM", "layers": 2, "attention": "none"})
-    decoder = AttentionDecoder(TARGETS, own, memory_size=None)
+    settings = settings_of(DecoderSettings, {"cell": "LSTM", "layers": 2, "attention": "none"})
+    decoder = AttentionDecoder(TARGETS, settings, memory_size=None)
     bridge = VectorBridge(7, decoder.recurrent)
     vectors, whole = torch.randn(2, 4, 7), pairs()
     costs = []
@@ -442,13 +446,13 @@ def test_ten_pairs_are_learned_by_heart(name: str) -> None:
     model = network(embedding_size=16, hidden_size=24, **OVERFITTED[name])
     trained(model, lambda step: batch, 80, 3e-2)
     start = torch.full((10,), START)
-    found = greedy(
+    hypotheses = greedy(
         model.step, start, model.begin(batch.source, batch.lengths), end=END, most_steps=9
     )
-    wanted = [
+    expected = [
         batch.targets[:n, row].tolist() for row, n in enumerate(batch.target_lengths.tolist())
     ]
-    assert [list(one.tokens) for one in found] == wanted
+    assert [list(one.tokens) for one in hypotheses] == expected
 
 
 def symbols(seed: int, rows: int, turned: bool) -> PairBatch:
@@ -481,7 +485,7 @@ def test_the_learned_alignment_is_the_right_one(attention: str, turned: bool) ->
     )
     trained(model, lambda step: symbols(step, 24, turned), 250, 2e-2)
     batch = symbols(10_000, 50, turned)
-    found = greedy(
+    hypotheses = greedy(
         model.step,
         torch.full((50,), START),
         model.begin(batch.source, batch.lengths),
@@ -489,14 +493,14 @@ def test_the_learned_alignment_is_the_right_one(attention: str, turned: bool) ->
         most_steps=9,
         watch=model.alignment,
     )
-    said, right = [], []
-    for row, (one, length) in enumerate(zip(found, batch.lengths.tolist(), strict=True)):
-        said.append(list(one.content) == batch.targets[:length, row].tolist())
+    right_rows, right = [], []
+    for row, (one, length) in enumerate(zip(hypotheses, batch.lengths.tolist(), strict=True)):
+        right_rows.append(list(one.content) == batch.targets[:length, row].tolist())
         assert one.watched is not None
         looked = one.watched[: len(one.content)].argmax(1).tolist()
         expected = list(range(length))[:: -1 if turned else 1]
         right += [a == b for a, b in zip(looked, expected, strict=False)]
-    assert sum(said) >= 0.9 * len(said)
+    assert sum(right_rows) >= 0.9 * len(right_rows)
     assert sum(right) >= 0.98 * len(right)
 
 
@@ -523,8 +527,8 @@ REFUSED = {
     ),
     "feeding": (
         {"input_feeding": True},
-        "input_feeding: expected false with attention 'additive'; it is for dot, general, concat, "
-        "whose steps would not know otherwise where the ones before looked",
+        "input_feeding: expected false with attention 'additive'; it is for dot, general, "
+        "concat, whose steps do not see earlier attention otherwise",
     ),
     "context": (
         {"attend_output": "context"},
@@ -548,26 +552,26 @@ REFUSED = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_refusals(case: str) -> None:
-    own, message = REFUSED[case]
+    settings, message = REFUSED[case]
     with pytest.raises((OptionError, ConfigError)) as refused:
-        network(**own)
+        network(**settings)
     assert str(refused.value) == message
 
 
 def test_a_decoder_says_what_it_can_read_its_words_from() -> None:
-    own = settings_of(DecoderSettings, {"attention": "general"})
+    settings = settings_of(DecoderSettings, {"attention": "general"})
     with pytest.raises(OptionError) as refused:
-        AttentionDecoder(TARGETS, own, memory_size=3, attend_output="contxt")
+        AttentionDecoder(TARGETS, settings, memory_size=3, attend_output="contxt")
     assert str(refused.value) == (
         "unknown attend_output 'contxt': did you mean 'context'? Known: combined, context"
     )
 
 
 def test_a_decoder_with_attention_needs_a_memory() -> None:
-    own = settings_of(DecoderSettings, {})
+    settings = settings_of(DecoderSettings, {})
     with pytest.raises(OptionError) as width:
-        AttentionDecoder(TARGETS, own, memory_size=None)
+        AttentionDecoder(TARGETS, settings, memory_size=None)
     assert str(width.value) == "memory_size: expected a width with attention, got None"
     with pytest.raises(OptionError) as memory:
-        AttentionDecoder(TARGETS, own, memory_size=3).begin(2, None, None, None)
+        AttentionDecoder(TARGETS, settings, memory_size=3).begin(2, None, None, None)
     assert str(memory.value) == "memory, real: expected both, since the decoder has attention"

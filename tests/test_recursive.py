@@ -95,14 +95,14 @@ def test_a_forest_is_a_walk_over_its_nodes(cell: Cell, combine: str) -> None:
         new = step(x[node : node + 1], *parts)
         return new if isinstance(new, tuple) else (new,)
 
-    y, found = tree(x, torch.tensor(parents))
-    wanted = [torch.cat(parts) for parts in zip(*map(state, range(len(parents))), strict=True)]
-    assert_close(y, wanted[0], **TIGHT)
-    assert_close(list(found), wanted, **TIGHT)
+    y, final = tree(x, torch.tensor(parents))
+    expected = [torch.cat(parts) for parts in zip(*map(state, range(len(parents))), strict=True)]
+    assert_close(y, expected[0], **TIGHT)
+    assert_close(list(final), expected, **TIGHT)
     inputs = [x, *tree.parameters()]
     assert_close(
         torch.autograd.grad(y.square().sum(), inputs),
-        torch.autograd.grad(wanted[0].square().sum(), inputs),
+        torch.autograd.grad(expected[0].square().sum(), inputs),
         **TIGHT,
     )
 
@@ -115,11 +115,11 @@ class Made(TorchDispatchMode):
         self.count = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        found = func(*args, **(kwargs or {}))
+        result = func(*args, **(kwargs or {}))
         if not func.is_view and not func._schema.is_mutable:
-            many = found if isinstance(found, tuple | list) else [found]
-            self.count += sum(own.numel() for own in many if isinstance(own, Tensor))
-        return found
+            many = result if isinstance(result, tuple | list) else [result]
+            self.count += sum(tensor.numel() for tensor in many if isinstance(tensor, Tensor))
+        return result
 
 
 def right_branching(count: int) -> Tensor:
@@ -159,7 +159,7 @@ def test_summed_children_cannot_tell_their_order_and_ordered_ones_can() -> None:
     parents = torch.tensor([-1, 0, 0, 0])
     for combine, same in (("sum", True), ("mean", True), ("ordered", False)):
         tree = randomised(Recursive(LSTM(), INPUT, HIDDEN, combine=combine))
-        roots = [tree(own, parents)[0][0] for own in (x, swapped)]
+        roots = [tree(vectors, parents)[0][0] for vectors in (x, swapped)]
         assert torch.allclose(*roots, atol=1e-12) == same, combine
 
 
@@ -171,8 +171,8 @@ def test_the_order_of_nodes_does_not_matter() -> None:
     order = torch.randperm(8)
     place = order.argsort()  # where each old node now stands
     moved = torch.where(parents[order] < 0, -1, place[parents[order]])
-    found, found_state = tree(x[order], moved)
-    assert_close(found, y[order], **TIGHT)
+    output, found_state = tree(x[order], moved)
+    assert_close(output, y[order], **TIGHT)
     assert_close(found_state, tuple(part[order] for part in state), **TIGHT)
 
 

@@ -155,18 +155,18 @@ def differences(case: Case, lengths: list[int] | None, step: float = 1e-6) -> di
         finals = (np.vdot(part, d) for part, d in zip(final, case.dfinal, strict=True))
         return float(np.vdot(y, case.dy) + sum(finals))
 
-    found = {}
+    slopes = {}
     for name, array in named(case.params, case.x, case.state).items():
-        found[name] = np.zeros(array.shape)
+        slopes[name] = np.zeros(array.shape)
         for place in np.ndindex(array.shape):
-            kept = array[place]
-            array[place] = kept + step
+            original = array[place]
+            array[place] = original + step
             above = cost()
-            array[place] = kept - step
+            array[place] = original - step
             below = cost()
-            array[place] = kept
-            found[name][place] = (above - below) / (2 * step)
-    return found
+            array[place] = original
+            slopes[name][place] = (above - below) / (2 * step)
+    return slopes
 
 
 def assert_same(got: dict[str, Array], want: dict[str, Array], tolerance: float) -> None:
@@ -531,8 +531,10 @@ def test_zoneout_keeps_where_the_mask_is_zero_and_takes_where_it_is_one() -> Non
     _, new, _ = LSTM().forward(case.params, case.x[:1], case.state)
     _, mixed, _ = Zoneout(LSTM()).forward(case.params, case.x[:1], case.state, case.masks)
     assert case.masks.zoneout is not None
-    for mask, took, kept, got in zip(case.masks.zoneout, new, case.state, mixed, strict=True):
-        want = np.where(mask[0] == 1, took, np.where(mask[0] == 0, kept, 0.3 * took + 0.7 * kept))
+    for mask, took, before, got in zip(case.masks.zoneout, new, case.state, mixed, strict=True):
+        want = np.where(
+            mask[0] == 1, took, np.where(mask[0] == 0, before, 0.3 * took + 0.7 * before)
+        )
         np.testing.assert_allclose(got, want, 0, 1e-12)
 
 

@@ -173,10 +173,10 @@ def named(
 def test_a_cell_is_its_reference(name: str, lengths: tuple[int, ...] | None, engine: str) -> None:
     pair = PAIRS[name]
     case = case_of(pair)
-    found, expected = by_ensue(pair, case, lengths, engine), by_reference(pair, case, lengths)
-    assert found.keys() == expected.keys()
+    actual, expected = by_ensue(pair, case, lengths, engine), by_reference(pair, case, lengths)
+    assert actual.keys() == expected.keys()
     for key, value in expected.items():
-        np.testing.assert_allclose(found[key], value, rtol=1e-10, atol=1e-10, err_msg=key)
+        np.testing.assert_allclose(actual[key], value, rtol=1e-10, atol=1e-10, err_msg=key)
 
 
 def test_every_cell_has_a_reference() -> None:
@@ -206,8 +206,8 @@ def outputs(cell: Cell, parameters: Numbers, start: float = 0.0, engine: str = "
     return run(cell, scalars(parameters), x, state, engine=engine)[0].flatten()
 
 
-def assert_golden(found: Tensor, *expected: float) -> None:
-    assert_close(found, torch.tensor(expected, dtype=torch.float64), rtol=0, atol=6e-8)
+def assert_golden(actual: Tensor, *expected: float) -> None:
+    assert_close(actual, torch.tensor(expected, dtype=torch.float64), rtol=0, atol=6e-8)
 
 
 MINIMAL_GATED = (0.6785067, 0.5352227, 0.9665700)
@@ -234,11 +234,11 @@ def test_golden_backpropagation_through_time(engine: str) -> None:
     """h' = tanh(u x + w h), ŷ = v h, cost ½ Σ (ŷ − target)²."""
     x = torch.tensor([1, -1, 0.5, 2, -0.3], dtype=torch.float64).view(-1, 1, 1)
     targets = torch.tensor([0.2, 0.1, -0.4, 0.3, 0], dtype=torch.float64)
-    given = scalars({"W": [0.5], "U": [0.8], "b": [0.0]})
-    u, w, v = given["W"], given["U"], torch.tensor(1.2, dtype=torch.float64)
+    weights = scalars({"W": [0.5], "U": [0.8], "b": [0.0]})
+    u, w, v = weights["W"], weights["U"], torch.tensor(1.2, dtype=torch.float64)
     for leaf in (u, w, v):
         leaf.requires_grad_()
-    y, _ = run(SimpleRNN(), given, x, (torch.zeros(1, 1, dtype=torch.float64),), engine=engine)
+    y, _ = run(SimpleRNN(), weights, x, (torch.zeros(1, 1, dtype=torch.float64),), engine=engine)
     error = (v * y.flatten() - targets).square().sum() / 2
     error.backward()
     assert_golden(error.detach()[None], 0.6343696)
@@ -375,9 +375,9 @@ def test_an_exchange_inside_the_step_misses_the_reference(cell: type[Cell]) -> N
     """Not by rounding: by more than a hundredth, and so do the gradients."""
     pair = Pair(cell(), WRONG[cell])
     case = case_of(pair)
-    found, right = by_ensue(pair, case, LENGTHS, "eager"), by_reference(pair, case, LENGTHS)
+    actual, right = by_ensue(pair, case, LENGTHS, "eager"), by_reference(pair, case, LENGTHS)
     for key in ("y", "∂x", "∂U"):
-        assert np.abs(found[key] - right[key]).max() > 1e-2, key
+        assert np.abs(actual[key] - right[key]).max() > 1e-2, key
 
 
 def test_one_unit_cannot_tell_reset_before_from_after() -> None:

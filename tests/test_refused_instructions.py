@@ -36,17 +36,17 @@ def test_training_in_bfloat16_is_refused_with_the_reason(refused: None) -> None:
         "processor names AMX among its instructions, and a product of bfloat16 ends with SIGILL; "
         "set ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 to compute without it"
     )
-    with pytest.raises(ConfigError) as told:
+    with pytest.raises(ConfigError) as error:
         fit(model, Rows(), Judge(model), TrainSettings(epochs=1, precision="bfloat16"))
-    assert str(told.value) == expected
+    assert str(error.value) == expected
     fit(model, Rows(), Judge(model), TrainSettings(epochs=1))  # float32 is not asked about
 
 
 def test_the_doctor_says_so(refused: None) -> None:
-    found = doctor.bfloat16()
-    assert found.state == "warning"
-    assert "SIGILL" in found.value
-    assert found.advice == "set ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 to compute without it"
+    finding = doctor.bfloat16()
+    assert finding.state == "warning"
+    assert "SIGILL" in finding.value
+    assert finding.advice == "set ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 to compute without it"
 
 
 def test_a_benchmark_leaves_it_out(refused: None, monkeypatch: pytest.MonkeyPatch) -> None:

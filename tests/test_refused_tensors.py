@@ -95,10 +95,10 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_the_message_says_what_was_expected(name: str) -> None:
-    use, told = REFUSED[name]
+    use, message = REFUSED[name]
     with pytest.raises(EnsueError) as caught:
         use()
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_what_broadcasts_is_taken() -> None:

@@ -27,13 +27,13 @@ SMALL = {"hidden_size": 12, "embedding_size": 8, "dropout_input": 0.0, "dropout_
 def reviews(count: int, seed: int) -> list[tuple[str, float]]:
     """Texts whose number is the sum of what their words are worth, and a little noise."""
     draw = np.random.default_rng(seed)
-    found = []
+    rows_drawn = []
     for _ in range(count):
         words = [*draw.choice(REST, 3), *draw.choice(list(WORTH), 2)]
         draw.shuffle(words)
         value = 5 + sum(WORTH.get(word, 0) for word in words) + 0.1 * draw.normal()
-        found.append((" ".join(words), round(float(value), 3)))
-    return found
+        rows_drawn.append((" ".join(words), round(float(value), 3)))
+    return rows_drawn
 
 
 def fitted(**settings: Any) -> Regressor:
@@ -51,10 +51,10 @@ def model() -> Regressor:
 
 
 def dense(rows: Ragged, columns: int) -> np.ndarray:
-    found = np.zeros((len(rows), columns))
+    matrix = np.zeros((len(rows), columns))
     for row in range(len(rows)):
-        found[row, rows.row(row)] = 1
-    return found
+        matrix[row, rows.row(row)] = 1
+    return matrix
 
 
 @pytest.mark.parametrize("strength", STRENGTHS)
@@ -64,48 +64,48 @@ def test_ridge_is_the_closed_form(strength: float) -> None:
     x, y = dense(rows, 12), draw.normal(size=30)
     import torch
 
-    wanted = np.linalg.solve(x.T @ x + strength * np.eye(12), x.T @ y)
-    found = _solved(Presence(rows, 12), torch.from_numpy(y).float()[:, None], strength).numpy()
-    assert found == pytest.approx(wanted, abs=1e-3)
+    expected = np.linalg.solve(x.T @ x + strength * np.eye(12), x.T @ y)
+    solution = _solved(Presence(rows, 12), torch.from_numpy(y).float()[:, None], strength).numpy()
+    assert solution == pytest.approx(expected, abs=1e-3)
 
 
 def test_the_strength_is_that_of_the_lowest_error_on_held_out_rows() -> None:
     draw = np.random.default_rng(4)
     texts = Ragged.of([draw.integers(8, size=5) for _ in range(60)], np.int32)
-    held = Ragged.of([draw.integers(8, size=5) for _ in range(40)], np.int32)
-    values, wanted = draw.normal(size=60), draw.normal(size=40)  # nothing to learn
-    chosen = fit_ridge(texts, values, held, wanted, longest=1, min_rows=1)
+    validation = Ragged.of([draw.integers(8, size=5) for _ in range(40)], np.int32)
+    values, targets = draw.normal(size=60), draw.normal(size=40)  # nothing to learn
+    chosen = fit_ridge(texts, values, validation, targets, longest=1, min_rows=1)
     import torch
 
     matrix = Presence(chosen.ngrams.present(texts), len(chosen.ngrams))
     errors = []
     for strength in STRENGTHS:
         weights = _solved(matrix, torch.from_numpy(values).float()[:, None], strength).numpy()
-        scores = dense(chosen.ngrams.present(held), len(weights)) @ weights
-        errors.append(float(((scores - wanted) ** 2).sum()))
-    found = float(((chosen.values(held) - wanted) ** 2).sum())
-    assert found == pytest.approx(min(errors), rel=1e-4)
+        scores = dense(chosen.ngrams.present(validation), len(weights)) @ weights
+        errors.append(float(((scores - targets) ** 2).sum()))
+    error = float(((chosen.values(validation) - targets) ** 2).sum())
+    assert error == pytest.approx(min(errors), rel=1e-4)
     assert np.argmin(errors) == len(STRENGTHS) - 1, "noise wants the strongest"
 
 
 def test_vectors_have_a_linear_model_of_their_mean_and_last_step() -> None:
     draw = np.random.default_rng(5)
     rows = [draw.normal(size=(int(draw.integers(1, 6)), 2)).astype(np.float32) for _ in range(60)]
-    pairs = [(own, float(2 * own.mean(0)[0] - own[-1, 1] + 1)) for own in rows]
+    pairs = [(row, float(2 * row.mean(0)[0] - row[-1, 1] + 1)) for row in rows]
     model = Regressor(model=SMALL, train={"epochs": 1}).fit(pairs[:45], pairs[45:])
-    found = model.evaluate(pairs[45:]).baselines
-    assert found["linear model"] < 0.05 < found["mean"]
+    baselines = model.evaluate(pairs[45:]).baselines
+    assert baselines["linear model"] < 0.05 < baselines["mean"]
 
 
 # --- answers ------------------------------------------------------------------------------------
 
 
 def test_it_learns_and_says_how_sure_it_is(model: Regressor) -> None:
-    found = model.evaluate(reviews(120, 3))
-    assert list(found.scores) == ["rmse", "mae"]
-    assert found.scores["rmse"].value < 0.5 < found.baselines["mean"]
-    assert found.others["r2"] > 0.9
-    assert "ridge on n-grams" in found.baselines
+    evaluation = model.evaluate(reviews(120, 3))
+    assert list(evaluation.scores) == ["rmse", "mae"]
+    assert evaluation.scores["rmse"].value < 0.5 < evaluation.baselines["mean"]
+    assert evaluation.others["r2"] > 0.9
+    assert "ridge on n-grams" in evaluation.baselines
     high, low = (model.predict([text])[0] for text in ("a good fine film", "a bad dull film"))
     assert high.value > 6 > 4 > low.value
     assert high.low < high.value < high.high
@@ -117,8 +117,8 @@ def test_a_wider_interval_holds_more() -> None:
     narrow, wide = fitted(interval=0.5), fitted(interval=0.95)
     gold = reviews(100, 6)
     shares = []
-    for own in (narrow, wide):
-        answers = own.predict([text for text, _ in gold])
+    for regressor in (narrow, wide):
+        answers = regressor.predict([text for text, _ in gold])
         inside = [a.low <= value <= a.high for a, (_, value) in zip(answers, gold, strict=True)]
         shares.append(np.mean(inside))
     assert shares[0] < shares[1]
@@ -126,16 +126,14 @@ def test_a_wider_interval_holds_more() -> None:
 
 
 def test_a_mixture_says_its_mean() -> None:
-    found = fitted(distribution="mixture", components=2).evaluate(reviews(60, 7))
-    assert found.others["r2"] > 0.8
+    evaluation = fitted(distribution="mixture", components=2).evaluate(reviews(60, 7))
+    assert evaluation.others["r2"] > 0.8
 
 
 def test_what_is_no_number_is_named() -> None:
     with pytest.raises(DataError) as caught:
         Regressor(train={"epochs": 1}).fit([("a", 1.0), ("b", "dear")], [("c", 2)])
-    assert str(caught.value) == (
-        "row:2: what is to be predicted: expected a finite number, got 'dear'"
-    )
+    assert str(caught.value) == ("row:2: the target: expected a finite number, got 'dear'")
 
 
 def test_numbers_that_training_has_not_are_no_fault() -> None:

@@ -35,9 +35,9 @@ def table(kind: str, seed: int = 0) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(x), torch.from_numpy(y)
 
 
-def settings(**own: object) -> TrainSettings:
+def settings(**overrides: object) -> TrainSettings:
     plain = {"optimiser": "sgd", "momentum": 0.0, "clip": "off", "rate": 0.1, "epochs": 400}
-    return TrainSettings.of({**plain, **own})
+    return TrainSettings.of({**plain, **overrides})
 
 
 def regression(kind: str) -> Regression:
@@ -101,11 +101,11 @@ def test_gradient_descent_finds_what_solve_finds(kind: str) -> None:
 
 def test_solve_is_the_regression_of_scikit_learn() -> None:
     x, y = table("softmax")
-    own = regression("softmax").solve(x, y, ridge=0.1)
+    model = regression("softmax").solve(x, y, ridge=0.1)
     other = sklearn.linear_model.LogisticRegression(C=1 / (0.1 * ROWS), tol=1e-10, max_iter=2000)
     probabilities = other.fit(x.numpy(), y.numpy()).predict_proba(x.numpy())
     with torch.no_grad():
-        np.testing.assert_allclose(own.answers(x).numpy(), probabilities, atol=1e-5)
+        np.testing.assert_allclose(model.answers(x).numpy(), probabilities, atol=1e-5)
 
 
 # --- one objective, whatever the batch -------------------------------------------------------
@@ -117,14 +117,14 @@ def test_the_gradient_of_the_mean_is_the_mean_of_gradients(
     kind: str, batch_rows: int | None
 ) -> None:
     x, y = table(kind)
-    own = regression(kind)
-    torch.nn.init.normal_(own.weight)
+    model = regression(kind)
+    torch.nn.init.normal_(model.weight)
     source = RowSource({"x": x.numpy(), "y": y.numpy()}, seed=1, batch_rows=batch_rows)
-    whole = torch.autograd.grad(own.costs(x, y).mean(), own.weight)[0]
+    whole = torch.autograd.grad(model.costs(x, y).mean(), model.weight)[0]
     total = torch.zeros_like(whole)
     for rows in source.batches(0):
-        cost, _ = own(source.batch(rows), {})
-        total += torch.autograd.grad(cost, own.weight)[0] / ROWS
+        cost, _ = model(source.batch(rows), {})
+        total += torch.autograd.grad(cost, model.weight)[0] / ROWS
     torch.testing.assert_close(total, whole)
 
 
@@ -132,12 +132,12 @@ def test_the_gradient_of_the_mean_is_the_mean_of_gradients(
 def test_smaller_batches_go_to_the_same_place(batch_rows: int) -> None:
     x, y = table("linear")
     solved = regression("linear").solve(x, y)
-    own = regression("linear")
+    model = regression("linear")
     epochs = 8 if batch_rows == 1 else 60
-    given = settings(epochs=epochs, rate=0.02, schedule="linear")
-    own.descend(x.numpy(), y.numpy(), given, batch_rows)
+    train_settings = settings(epochs=epochs, rate=0.02, schedule="linear")
+    model.descend(x.numpy(), y.numpy(), train_settings, batch_rows)
     with torch.no_grad():
-        cost, best = (float(one.costs(x, y).mean()) for one in (own, solved))
+        cost, best = (float(one.costs(x, y).mean()) for one in (model, solved))
         start = float(regression("linear").costs(x, y).mean())
     assert cost - best < 0.02 * (start - best)
 
@@ -174,20 +174,20 @@ def test_wrong_regressions_are_told() -> None:
 
 def test_features_side_by_side() -> None:
     x = torch.tensor([[2.0, 12.0, 6.0], [-1.0, 1.0, 0.0]], dtype=torch.float64)
-    own = Features(
+    features = Features(
         [Constant(), FeatureColumn(0), Polynomial(0, 3), MonthDistance(1, 1.0), Weekday(2)]
     )
-    assert own.width == 13
+    assert features.width == 13
     days = torch.eye(7, dtype=torch.float64)[[6, 0]]
     front = torch.tensor([[1, 2, 2, 4, 8, 1], [1, -1, -1, 1, -1, 0]], dtype=torch.float64)
-    torch.testing.assert_close(own(x), torch.cat([front, days], 1))
-    torch.testing.assert_close(own(x[None]).squeeze(0), own(x))
+    torch.testing.assert_close(features(x), torch.cat([front, days], 1))
+    torch.testing.assert_close(features(x[None]).squeeze(0), features(x))
 
 
 def test_months_lie_on_a_circle() -> None:
     months = torch.arange(1.0, 13.0)[:, None]
-    found = MonthDistance(0, 7.0)(months)[:, 0].tolist()
-    assert found == [6, 5, 4, 3, 2, 1, 0, 1, 2, 3, 4, 5]
+    distances = MonthDistance(0, 7.0)(months)[:, 0].tolist()
+    assert distances == [6, 5, 4, 3, 2, 1, 0, 1, 2, 3, 4, 5]
     for alpha in (0.5, 6.5, 11.9):
         around = MonthDistance(0, alpha)
         torch.testing.assert_close(around(months), around(months + 12))
@@ -198,14 +198,14 @@ def test_alpha_is_learned() -> None:
     """Sales peak at month 8.3; descent moves α there, along with its weight."""
     months = torch.arange(1.0, 13.0, dtype=torch.float64)[:, None]
     y = 10 - 1.5 * MonthDistance(0, 8.3).double()(months)
-    own = Regression(1, 1, features=MonthDistance(0, 6.5, learned=True)).double()
+    model = Regression(1, 1, features=MonthDistance(0, 6.5, learned=True)).double()
     with torch.no_grad():  # far from the other optimum, half a year away with the sign turned
-        own.weight.fill_(-1.0)
-        own.bias.fill_(9.0)
-    own.descend(months.numpy(), y.numpy(), settings(rate=0.1, epochs=500))
-    assert float(own.features.alpha.detach()) == pytest.approx(8.3, abs=0.02)  # type: ignore[union-attr,arg-type]
+        model.weight.fill_(-1.0)
+        model.bias.fill_(9.0)
+    model.descend(months.numpy(), y.numpy(), settings(rate=0.1, epochs=500))
+    assert float(model.features.alpha.detach()) == pytest.approx(8.3, abs=0.02)  # type: ignore[union-attr,arg-type]
     x = torch.tensor([[2.2], [9.7]], dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(own.features, (x,))
+    assert torch.autograd.gradcheck(model.features, (x,))
 
 
 def test_wrong_features_are_told() -> None:
@@ -231,22 +231,22 @@ def test_features_bring_what_a_line_lacks() -> None:
 
 def test_random_features_leave_the_first_layer_alone() -> None:
     x, y = table("linear")
-    own = RandomFeatures(WIDTH, 20, 3, seed=4).double()
-    first = own.network.layers[0].weight.clone()
-    own.solve(x, y)
-    assert torch.equal(first, own.network.layers[0].weight)
-    assert not own.network.layers[0].weight.requires_grad
-    weight, bias = least_squares(own.features(x), y)
-    torch.testing.assert_close(own(x).detach(), own.features(x) @ weight.t() + bias)
+    model = RandomFeatures(WIDTH, 20, 3, seed=4).double()
+    first = model.network.layers[0].weight.clone()
+    model.solve(x, y)
+    assert torch.equal(first, model.network.layers[0].weight)
+    assert not model.network.layers[0].weight.requires_grad
+    weight, bias = least_squares(model.features(x), y)
+    torch.testing.assert_close(model(x).detach(), model.features(x) @ weight.t() + bias)
     same = RandomFeatures(WIDTH, 20, 3, seed=4).double()
     assert torch.equal(first, same.network.layers[0].weight)
 
 
 def test_enough_random_features_fit_every_training_row() -> None:
     x, y = table("linear")
-    own = RandomFeatures(WIDTH, 200, 3, seed=1).double().solve(x, y)
-    assert float((own(x) - y).detach().abs().max()) < 1e-6
-    assert isinstance(own.network, MLP)
+    model = RandomFeatures(WIDTH, 200, 3, seed=1).double().solve(x, y)
+    assert float((model(x) - y).detach().abs().max()) < 1e-6
+    assert isinstance(model.network, MLP)
     with pytest.raises(OptionError, match=r"scale: expected a number > 0, got 0"):
         RandomFeatures(1, 2, 1, scale=0)
 

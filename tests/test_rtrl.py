@@ -69,8 +69,8 @@ def test_it_needs_the_past_to_learn_it() -> None:
     for t, x in enumerate(torch.randn(3, 2, 1)):
         assert torch.equal(exact.step(x), forgetful.step(x))
         seed = torch.ones(2, 4)
-        found, cut = exact.gradient(seed)[0]["U"], forgetful.gradient(seed)[0]["U"]
-        assert torch.allclose(found, cut) == (t < 2)  # h is zero before the first step
+        gradient, cut = exact.gradient(seed)[0]["U"], forgetful.gradient(seed)[0]["U"]
+        assert torch.allclose(gradient, cut) == (t < 2)  # h is zero before the first step
 
 
 def test_a_learned_start_has_its_gradient_too() -> None:
@@ -80,8 +80,8 @@ def test_a_learned_start_has_its_gradient_too() -> None:
     learner, starts = layer.rtrl(2), [way.start_h for way in layer.ways]
     for t in range(len(x)):
         y = learner.step(x[t])
-        found = [own["start_h"] for own in learner.gradient(2 * y)]
-        for start, gradient in zip(starts, found, strict=True):
+        gradients = [slopes["start_h"] for slopes in learner.gradient(2 * y)]
+        for start, gradient in zip(starts, gradients, strict=True):
             differences = torch.zeros_like(gradient)
             for k, by in itertools.product(range(len(start)), (1e-5, -1e-5)):
                 with torch.no_grad():
@@ -102,8 +102,8 @@ def test_a_state_that_is_given_stands_in_the_place_of_the_learned_start() -> Non
 def tensors_alive() -> int:
     """Numbers in all tensors there are."""
     gc.collect()
-    found = [o for o in gc.get_objects() if type(o) is Tensor]
-    return sum(t.numel() for t in found)
+    tensors = [o for o in gc.get_objects() if type(o) is Tensor]
+    return sum(t.numel() for t in tensors)
 
 
 def test_memory_does_not_grow_with_time() -> None:

@@ -33,11 +33,11 @@ SMALL_LABELLER = [*SMALL, "model.character_size=0", "model.affixes=1"]
 
 def files(folder: Path) -> dict[str, tuple[Path, dict[str, Any]]]:
     """One small file of every kind, with the keys of [data] that it needs."""
-    found: dict[str, tuple[Path, dict[str, Any]]] = {}
+    data_by_name: dict[str, tuple[Path, dict[str, Any]]] = {}
 
     def put(name: str, content: str, **data: Any) -> None:
         (folder / name).write_text(content)
-        found[name] = (folder / name, data)
+        data_by_name[name] = (folder / name, data)
 
     rows = [(f"word{k % 3} w{k}", "ab"[k % 2]) for k in range(40)]
     put("rows.csv", "text,label\n" + "".join(f"{t},{c}\n" for t, c in rows))
@@ -81,8 +81,8 @@ def files(folder: Path) -> dict[str, tuple[Path, dict[str, Any]]]:
     for k, (text, label) in enumerate(rows):
         (folder / "texts" / label).mkdir(parents=True, exist_ok=True)
         (folder / "texts" / label / f"{k}.txt").write_text(f"{text} {k}")
-    found["texts"] = (folder / "texts", {})
-    return found
+    data_by_name["texts"] = (folder / "texts", {})
+    return data_by_name
 
 
 INFERRED: dict[str, tuple[str, dict[str, Any]]] = {
@@ -106,8 +106,8 @@ def inferred(folder: Path, name: str, *settings: str) -> tuple[RunConfig, list[s
     path, data = files(folder)[name]
     task = "label" if name == "spaces.csv" else None  # only the user can tell
     small = SMALL_LABELLER if INFERRED[name][0] == "label" else SMALL
-    found = infer({"train": [str(path)], **data}, task, [*small, *settings])
-    return found.config, [own.text for own in found.messages]
+    guess = infer({"train": [str(path)], **data}, task, [*small, *settings])
+    return guess.config, [message.text for message in guess.messages]
 
 
 @pytest.mark.parametrize("name", INFERRED)
@@ -142,8 +142,8 @@ def test_every_kind_of_file_from_inference_to_answers(name: str, tmp_path: Path)
 def test_inference_prints_what_nobody_said(tmp_path: Path) -> None:
     path = reviews(tmp_path / "r.csv")
     _, messages = infer({"train": [str(path)]}, None, [])
-    assert not any(own.warning for own in messages)
-    assert [own.text for own in messages] == [
+    assert not any(message.warning for message in messages)
+    assert [message.text for message in messages] == [
         "text: review (texts, 6 words on average)",
         "label: stars (2 different numbers)",
         "task: classify (one label for each row)",
@@ -152,13 +152,13 @@ def test_inference_prints_what_nobody_said(tmp_path: Path) -> None:
     ]
     other, third = (str(reviews(tmp_path / name)) for name in ("o.csv", "t.csv"))
     test = {"train": [str(path)], "test": [other], "text": "review", "label": "stars"}
-    assert [own.text for own in infer(test, "classify", []).messages] == [
+    assert [message.text for message in infer(test, "classify", []).messages] == [
         "split: 90 % train, 10 % validation, by the hash of each row; the test part is its own file"
     ]
-    own = {**test, "validation": [third], "group": "film"}
-    assert [own.text for own in infer(own, "classify", []).messages] == []
-    own.pop("test")
-    assert [own.text for own in infer(own, "classify", []).messages] == [
+    tables = {**test, "validation": [third], "group": "film"}
+    assert [message.text for message in infer(tables, "classify", []).messages] == []
+    tables.pop("test")
+    assert [message.text for message in infer(tables, "classify", []).messages] == [
         "split: no test part; give one to `ensue evaluate --test`"
     ]
 
@@ -185,7 +185,7 @@ def test_what_cannot_be_inferred(tmp_path: Path) -> None:
 def parts_of(data: dict[str, Any]) -> dict[str, set[str]]:
     settings = DataSettings.of({"text": "review", "label": "stars", **data}, "data")
     return {
-        part: {str(own.value) for own in reading_of(settings).rows(part)}
+        part: {str(row.value) for row in reading_of(settings).rows(part)}
         for part in ("train", "validation", "test")
     }
 
@@ -207,25 +207,25 @@ def test_groups_stay_together(tmp_path: Path) -> None:
         {"train": [str(path)], "text": "review", "label": "film", "group": "film"}, "data"
     )
     reading = reading_of(settings)
-    found = [{str(own.label) for own in reading.rows(p)} for p in ("train", "validation", "test")]
-    assert sum(map(len, found)) == len(set.union(*found)) == 7
+    labels = [{str(row.label) for row in reading.rows(p)} for p in ("train", "validation", "test")]
+    assert sum(map(len, labels)) == len(set.union(*labels)) == 7
 
 
 def test_files_of_their_own_are_not_split(tmp_path: Path) -> None:
     train, test = reviews(tmp_path / "r.csv", 100), reviews(tmp_path / "t.csv", 10, first=500)
-    found = parts_of({"train": [str(train)], "test": [str(test)]})
-    assert len(found["test"]) == 10
-    assert len(found["train"]) + len(found["validation"]) == 100
-    assert len(found["train"]) == pytest.approx(90, abs=8)
-    found = parts_of({"train": [str(train)], "validation": [str(test)]})
-    assert (len(found["train"]), len(found["validation"])) == (100, 10)
+    values_of_parts = parts_of({"train": [str(train)], "test": [str(test)]})
+    assert len(values_of_parts["test"]) == 10
+    assert len(values_of_parts["train"]) + len(values_of_parts["validation"]) == 100
+    assert len(values_of_parts["train"]) == pytest.approx(90, abs=8)
+    values_of_parts = parts_of({"train": [str(train)], "validation": [str(test)]})
+    assert (len(values_of_parts["train"]), len(values_of_parts["validation"])) == (100, 10)
 
 
 def test_only_training_files_need_the_group(tmp_path: Path) -> None:
     train, test = reviews(tmp_path / "r.csv", 100), tmp_path / "t.csv"
     test.write_text("review,stars\nfine,1\n")
-    found = parts_of({"train": [str(train)], "test": [str(test)], "group": "film"})
-    assert found["test"] == {"fine"}
+    values_of_parts = parts_of({"train": [str(train)], "test": [str(test)], "group": "film"})
+    assert values_of_parts["test"] == {"fine"}
 
 
 def run_of(folder: Path, data: dict[str, Any], *settings: str) -> tuple[RunConfig, RunFolder]:
@@ -260,7 +260,9 @@ def test_training_never_looks_at_the_test_part(tmp_path: Path) -> None:
         config, folder = run_of(tmp_path / name, {**data, "train": [str(path)]})
         trained = train_run(config, folder)
         scores.append(evaluate_run(folder, []).evaluation.scores["accuracy"].value)
-        weights.append([p.detach() for own in trained.model.networks for p in own.parameters()])
+        weights.append(
+            [p.detach() for network in trained.model.networks for p in network.parameters()]
+        )
     assert all(torch.equal(one, two) for one, two in zip(*weights, strict=True))
     assert scores[0] == pytest.approx(1 - scores[1])
 
@@ -277,10 +279,10 @@ def test_faults_of_all_parts_are_named_at_once(tmp_path: Path) -> None:
     ]
     train.write_text("\n".join(rows) + "\n")
     assert refused(lambda: train_run(*run_of(tmp_path / "a", data))).startswith("3 problems in ")
-    said: list[str] = []
+    messages: list[str] = []
     config, folder = run_of(tmp_path / "b", {**data, "skip_bad": True})
-    train_run(config, folder, say=texts_to(said.append))
-    assert said[0] == "3 bad rows left out"
+    train_run(config, folder, say=texts_to(messages.append))
+    assert messages[0] == "3 bad rows left out"
 
 
 def test_openings_are_counted_by_content_across_sibling_runs(tmp_path: Path) -> None:
@@ -351,16 +353,16 @@ def test_faults_of_content_are_gathered_with_those_of_lines(tmp_path: Path) -> N
         f"  {path}:7: label: expected a label, got nothing: fill it in\n"
         "Fix the lines, or use --skip-bad to leave them out."
     )
-    told: list[str] = []
+    problems: list[str] = []
     reading = reading_of(DataSettings.of({**data, "skip_bad": True}, "data"))
-    reading.on_bad_row = lambda problem: told.append(str(problem))
+    reading.on_bad_row = lambda problem: problems.append(str(problem))
     rows = list(reading.rows("train"))
-    assert [(own.value, own.label, own.place.line) for own in rows] == [
+    assert [(row.value, row.label, row.place.line) for row in rows] == [
         ("fine", "a", 2),
         ("dull", "b", 5),
         ("", "a", 6),
     ]
-    assert reading.rejected == len(told) == 3
+    assert reading.rejected == len(problems) == 3
 
 
 def test_values_of_the_wrong_kind_are_gathered(tmp_path: Path) -> None:
@@ -386,10 +388,10 @@ def test_bad_rows_are_counted(tmp_path: Path) -> None:
     path = reviews(tmp_path / "r.csv")
     bare = next(text for text in map(str, range(99)) if part_of(text) == "train")
     path.write_text(path.read_text() + f"one,two,three,four\n{bare},,film\n")
-    said: list[str] = []
+    messages: list[str] = []
     config, folder = run_of(tmp_path / "a", {"train": [str(path)], "skip_bad": True})
-    train_run(config, folder, say=texts_to(said.append))
-    assert said[0] == "2 bad rows left out"
+    train_run(config, folder, say=texts_to(messages.append))
+    assert messages[0] == "2 bad rows left out"
     assert refused(lambda: train_run(*run_of(tmp_path / "b", {"train": [str(path)]}))).startswith(
         f"2 problems in {path}\n"
     )
@@ -466,14 +468,20 @@ def told_of_cells() -> str:
     from ensue.cells import CELLS
     from ensue.errors import unknown
 
-    told = unknown("cell", "LSMT", CELLS)
-    return f"{told}; or a file of your own, such as mine.py or mine.py:MyCell"
+    message = unknown("cell", "LSMT", CELLS)
+    return f"{message}; or a file of your own, such as mine.py or mine.py:MyCell"
 
 
 def test_settings_by_name() -> None:
     tables = {"task": "classify", "train": {"rate": 1.0}}
-    wanted = ["train.rate=0.5", "model.cell=GRU", "members=2", "data.features=['a']", "text.cut= x"]
-    assert changed(tables, wanted) == {
+    assignments = [
+        "train.rate=0.5",
+        "model.cell=GRU",
+        "members=2",
+        "data.features=['a']",
+        "text.cut= x",
+    ]
+    assert changed(tables, assignments) == {
         "task": "classify",
         "members": 2,
         "train": {"rate": 0.5},
@@ -593,7 +601,7 @@ def test_answers_for_files_of_other_formats(tmp_path: Path) -> None:
         list(predict_files(model, config, [str(tmp_path / name)]))
         for name in ("new.txt", "new.csv")
     )
-    assert [shown for shown, _ in plain] == ["a good film", "", "bad"]
+    assert [text for text, _ in plain] == ["a good film", "", "bad"]
     assert [answer for _, answer in plain] == [answer for _, answer in table]
     (tmp_path / "other.csv").write_text("reviw\nx\n")
     assert "did you mean 'reviw'" in refused(
@@ -603,8 +611,8 @@ def test_answers_for_files_of_other_formats(tmp_path: Path) -> None:
 
 def test_a_learning_rate_is_suggested(tmp_path: Path) -> None:
     config = infer({"train": [str(reviews(tmp_path / "r.csv", 20))]}, None, SMALL).config
-    said: list[str] = []
-    lines = suggest_rate(config, texts_to(said.append)).splitlines()
+    messages: list[str] = []
+    lines = suggest_rate(config, texts_to(messages.append)).splitlines()
     assert lines[0] == "      rate  cost"
     assert lines[-1].startswith("suggested: train.rate=")
     assert 1e-7 < float(lines[-1].partition("=")[2]) < 100
@@ -643,7 +651,7 @@ def test_memory_is_that_of_the_encoded_data(tmp_path: Path) -> None:
     )
     rows, tokens, kilobytes = map(int, run.stdout.split())
     assert rows == 8_000
-    assert kilobytes << 10 < 4 * tokens + (8 << 20), "int32 for each token and little beside"
+    assert kilobytes << 10 < 4 * tokens + (8 << 20), "int32 for each token and little else"
 
 
 @pytest.mark.slow

@@ -25,13 +25,13 @@ load_commands()
 
 def begun(folder: Path, task: str = "classify", settings: list[str] | None = None) -> Any:
     """A run with a file to validate on: its configuration, its folder and that file."""
-    train, held = reviews(folder / "r.csv"), reviews(folder / "v.csv", 20, first=100)
-    data = {"train": [str(train)], "validation": [str(held)], "text": "review"}
+    train, validation = reviews(folder / "r.csv"), reviews(folder / "v.csv", 20, first=100)
+    data = {"train": [str(train)], "validation": [str(validation)], "text": "review"}
     data |= {"label": "stars"} if task == "classify" else {}
     config = infer(data, task, settings or SMALL).config
     run = RunFolder(folder / "run")
     settle(run, config)
-    return config, run, held
+    return config, run, validation
 
 
 LANGUAGE = [
@@ -42,11 +42,11 @@ LANGUAGE = [
 
 @pytest.mark.parametrize(("task", "settings"), [("classify", SMALL), ("language", LANGUAGE)])
 def test_another_validation_file_is_refused(tmp_path: Path, task: str, settings: list[str]) -> None:
-    config, run, held = begun(tmp_path, task, settings)
+    config, run, validation = begun(tmp_path, task, settings)
     train_run(config, run)
     train_run(config, run)
-    lines = held.read_text().splitlines()
-    held.write_text("\n".join(lines[:-1]) + "\n")
+    lines = validation.read_text().splitlines()
+    validation.write_text("\n".join(lines[:-1]) + "\n")
     message = refused(lambda: train_run(config, run)).splitlines()
     assert message[0] == f"{run.path}: 1 change since this run began"
     assert message[1].startswith('  validation: was "')
@@ -68,15 +68,15 @@ def test_the_card_is_the_same_after_a_restart(tmp_path: Path) -> None:
 def test_reading_a_run_writes_nothing_into_it(tmp_path: Path) -> None:
     """So that a finished run can be used where it cannot be written to; an evaluation adds its
     files, and changes none of the others."""
-    config, run, held = begun(tmp_path)
+    config, run, validation = begun(tmp_path)
     train_run(config, run)
-    before = there(run)
+    before = files_of(run)
     _, model = load_run(run)
-    assert len(list(predict_files(model, config, [str(held)]))) == 20
-    assert there(run) == before
+    assert len(list(predict_files(model, config, [str(validation)]))) == 20
+    assert files_of(run) == before
     evaluate_run(run, [], "validation")
-    evaluate_run(run, [str(held)])
-    new = {own for own in there(run) if own not in before}
+    evaluate_run(run, [str(validation)])
+    new = {entry for entry in files_of(run) if entry not in before}
     assert {path.relative_to(run.path).parts[0] for path, *_ in new} == {
         "card.md",
         "evaluation.json",
@@ -84,7 +84,7 @@ def test_reading_a_run_writes_nothing_into_it(tmp_path: Path) -> None:
     }
 
 
-def there(run: RunFolder) -> set[tuple[Path, int, int]]:
+def files_of(run: RunFolder) -> set[tuple[Path, int, int]]:
     files = [path for path in run.path.rglob("*") if path.is_file()]
     return {(path, path.stat().st_mtime_ns, path.stat().st_ino) for path in files}
 
@@ -92,10 +92,10 @@ def there(run: RunFolder) -> set[tuple[Path, int, int]]:
 def test_a_record_of_openings_that_cannot_be_written_speaks_of_no_checkpoints(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config, run, held = begun(tmp_path)
+    config, run, validation = begun(tmp_path)
     train_run(config, run)
     (tmp_path / "test-openings.jsonl").mkdir()
-    message = refused(lambda: evaluate_run(run, [str(held)]))
+    message = refused(lambda: evaluate_run(run, [str(validation)]))
     assert message.startswith(
         f"{tmp_path / 'test-openings.jsonl'}: expected a plain file, got a folder"
     )
@@ -109,13 +109,13 @@ def test_a_saved_model_destroys_nothing(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
     (home / "thesis.txt").write_text("years of work")
-    for place, there in (
+    for place, name in (
         (home, "a folder with other files (thesis.txt)"),
         (home / "thesis.txt", "a file"),
     ):
         assert refused(lambda place=place: model.save(place)) == (
-            f"{place}: not saved: {there} is there, and nothing of it was touched. Name a folder "
-            "that does not exist yet, or move away what is there"
+            f"{place}: not saved: {name} already exists, and was left unchanged. Name a new "
+            "folder, or move it away"
         )
     assert os.listdir(home) == ["thesis.txt"]
     assert (home / "thesis.txt").read_text() == "years of work"
@@ -144,7 +144,7 @@ def test_quiet_is_not_silent_on_what_went_wrong(tmp_path: Path) -> None:
     with path.open("a") as file:
         file.write("no label\n")
     words = ["train", str(path), "--run", str(tmp_path / "run"), "--skip-bad", "--quiet"]
-    words += [word for own in SMALL for word in ("--set", own)]
+    words += [word for setting in SMALL for word in ("--set", setting)]
     first = CliRunner().invoke(app, words)
     assert first.exit_code == 0, first.stderr
     assert first.stderr == "1 bad row left out\n"
@@ -160,15 +160,15 @@ def test_quiet_is_not_silent_on_what_went_wrong(tmp_path: Path) -> None:
 
 
 def test_quiet_names_rows_that_cannot_be_validated_on(tmp_path: Path) -> None:
-    train, held = reviews(tmp_path / "r.csv"), reviews(tmp_path / "v.csv", 20, first=100)
-    with held.open("a") as file:
+    train, validation = reviews(tmp_path / "r.csv"), reviews(tmp_path / "v.csv", 20, first=100)
+    with validation.open("a") as file:
         file.write("a film,3,film 1\n")
-    words = ["train", str(train), "--validation", str(held), "--run", str(tmp_path / "run")]
-    words += ["--quiet", *(word for own in SMALL for word in ("--set", own))]
-    found = CliRunner().invoke(app, words)
-    assert found.exit_code == 0, found.stderr
-    assert found.stderr.startswith("1 row of the validation part left out, with labels")
-    assert found.stderr.count("\n") == 1
+    words = ["train", str(train), "--validation", str(validation), "--run", str(tmp_path / "run")]
+    words += ["--quiet", *(word for setting in SMALL for word in ("--set", setting))]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr.startswith("1 row of the validation part left out, with labels")
+    assert result.stderr.count("\n") == 1
 
 
 # --- files that change during a run ----------------------------------------------------------
@@ -199,14 +199,14 @@ def test_lines_that_moved_are_not_tested_on(tmp_path: Path) -> None:
     corpus(path, [*(line.upper() for line in TEXT[:25]), *TEXT])
     for part in ("test", "validation"):
         assert refused(lambda part=part: evaluate_run(folder, [], part)) == (
-            f"{path}: changed since {folder.path} was trained on it: parts are split by place, so "
-            "that rows that were trained on may now be among those to test on. Put the file back, "
-            "give others with --test, or train another run"
+            f"{path}: changed since {folder.path} was trained on it: parts are split by "
+            "position, so rows that were trained on may now be in the test part. Put the "
+            "file back, give others with --test, or train another run"
         )
     model = (folder.model / "model.json").read_bytes()
     assert refused(lambda: train_run(config, folder)) == (
-        f"{path}: changed since {folder.path} was trained on it\n"
-        "Next: name another run for the new data, put the old back, or say --allow data"
+        f"{path}: changed since {folder.path} was trained on it\nNext: name another run for "
+        "the new data, restore the old data, or add --allow data"
     )
     assert (folder.model / "model.json").read_bytes() == model
     train_run(config, folder, allow=["data"])
@@ -218,11 +218,11 @@ def test_rows_split_by_their_hash_keep_their_parts(tmp_path: Path) -> None:
     config, folder = run_of(tmp_path / "a", {"train": [str(path)]}, "classify", SMALL)
     train_run(config, folder)
     path.write_text(path.read_text() + "a film like no other,1,film 9\n")
-    said: list[str] = []
-    evaluate_run(folder, [], say=said.append)
-    assert said == [
-        f"{path}: changed since {folder.path} was trained on it: rows keep their parts, but these "
-        "are not all the rows of that time"
+    messages: list[str] = []
+    evaluate_run(folder, [], say=messages.append)
+    assert messages == [
+        f"{path}: changed since {folder.path} was trained on it: rows keep their parts, but "
+        "the files no longer have the same rows"
     ]
 
 
@@ -231,10 +231,10 @@ def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
     config, folder = run_of(tmp_path / "a", {"train": [str(path)]}, "language", NGRAMS)
     train_run(config, folder)
     path.unlink()
-    told = "is missing: put the file back or next to the run"
+    advice = "is missing: put the file back or next to the run"
     for part, others in {"test": ", or give other rows with --test FILE", "validation": ""}.items():
         assert refused(lambda part=part: evaluate_run(folder, [], part)) == (
-            f"{folder.path}: the rows of its {part} part are in {path}, which {told}{others}"
+            f"{folder.path}: the rows of its {part} part are in {path}, which {advice}{others}"
         )
     evaluate_run(folder, [str(corpus(tmp_path / "other.txt", TEXT[:50]))])
     assert "no such file" in refused(lambda: evaluate_run(folder, [str(tmp_path / "none.txt")]))

@@ -27,7 +27,7 @@ from ensue.tasks.saved import read_model, write_model
 FLIPS = 3  # of each file
 OPENINGS = "test-openings.jsonl"
 TRAIN = ["train", "r.csv", "--text", "review", "--label", "stars", "--quiet"]
-SET = [word for own in (*SMALL, "train.epochs=2") for word in ("--set", own)]
+SET = [word for setting in (*SMALL, "train.epochs=2") for word in ("--set", setting)]
 
 
 @pytest.fixture(scope="module")
@@ -86,15 +86,15 @@ def test_no_flipped_bit_is_silent(folder: Path) -> None:
 
 
 def test_every_flipped_bit_of_a_configuration_is_noticed(folder: Path) -> None:
-    run, draw, told = RunFolder(folder / "a"), random.Random(2), list[str]()
+    run, draw, messages = RunFolder(folder / "a"), random.Random(2), list[str]()
     whole = run.config.read_bytes()
     for _ in range(60):
         flipped(run.config, draw.randrange(len(whole)), draw.randrange(8))
         try:
-            load_run(run, say=texts_to(told.append))
+            load_run(run, say=texts_to(messages.append))
         except RunError as error:
-            told.append(str(error))
-        assert told.pop().startswith(f"{run.config}: ")
+            messages.append(str(error))
+        assert messages.pop().startswith(f"{run.config}: ")
         run.config.write_bytes(whole)
 
 
@@ -123,8 +123,8 @@ def test_another_split_is_listed_and_refused(folder: Path, ensue: Ensue) -> None
 def test_a_comment_is_named_and_does_no_harm(folder: Path, ensue: Ensue) -> None:
     with (folder / "a" / CONFIG).open("a") as file:
         file.write("# chosen on Monday\n")
-    told = "a/config.toml: edited since the run began; no setting differs\n"
-    assert ensue("evaluate", "a")[::2] == (0, told)
+    message = "a/config.toml: edited since the run began; no setting differs\n"
+    assert ensue("evaluate", "a")[::2] == (0, message)
     assert ensue("train", "--run", "a", "--quiet")[0] == 0
     assert ensue("evaluate", "a")[::2] == (0, "")
     assert "# chosen on Monday" in (folder / "a" / CONFIG).read_text()
@@ -180,7 +180,9 @@ def test_an_edit_while_a_run_is_at_work_changes_nothing_and_is_noticed(
         at_update(2, change, patch)
         code, _, err = ensue(*TRAIN, "--run", "b", *SET)
     assert code == 0
-    assert err.startswith("the run went on as it began, but its file was changed meanwhile. ")
+    assert err.startswith(
+        "the run finished with its original settings, but the file was changed meanwhile. "
+    )
     assert "data.split_seed: was 0, now 9\nNext: put it back (b/model/config.toml" in err
     assert digests(folder / "b" / "model") == digests(folder / "a" / "model")
     assert "data.split_seed" in ensue("evaluate", "b")[2]
@@ -212,8 +214,8 @@ def test_files_of_another_run_are_refused(folder: Path, ensue: Ensue) -> None:
     assert ensue(*TRAIN, "--run", "b", *other)[0] == 0
     shutil.copytree("a", "c")
     shutil.copy("b/config.toml", "c/config.toml")
-    told = ensue("evaluate", "c")[2]
-    assert told.startswith("RunError: c/config.toml: 2 settings changed since the run began\n")
+    errors = ensue("evaluate", "c")[2]
+    assert errors.startswith("RunError: c/config.toml: 2 settings changed since the run began\n")
     shutil.copy("a/config.toml", "c/config.toml")
     (folder / "r2.csv").write_bytes((folder / "r.csv").read_bytes() + b"more,1,film 1\n")
     assert ensue("train", "r2.csv", *TRAIN[2:], "--run", "d", *SET)[0] == 0
@@ -248,7 +250,10 @@ def test_a_torn_line_of_openings_is_named_and_blocks_nobody(folder: Path, ensue:
     place.write_bytes(place.read_bytes() + b'{"test": "0123')
     for _ in range(2):
         code, out, err = ensue("evaluate", "a")
-        assert (code, err) == (0, f"{place}:2: cut off by a kill, and not counted\n")
+        assert (code, err) == (
+            0,
+            f"{place}:2: incomplete because the process was killed, and not counted\n",
+        )
     assert "opened 3 times" in out
     assert ensue(*TRAIN, "--run", "b", *SET)[0] == 0
     assert ensue("evaluate", "b")[0] == 0
@@ -280,13 +285,13 @@ def test_openings_that_were_changed_or_removed_are_named(folder: Path, ensue: En
 def test_an_edited_card_is_named_and_kept(folder: Path, ensue: Ensue) -> None:
     card = folder / "a" / "card.md"
     edit(card, "- task: classify", "- task: classify, for the newsletter")
-    told = "a/card.md: edited since it was written; what stands before '## Evaluation' is kept\n"
-    assert ensue("evaluate", "a")[::2] == (0, told)
+    message = "a/card.md: edited since it was written; what stands before '## Evaluation' is kept\n"
+    assert ensue("evaluate", "a")[::2] == (0, message)
     assert ensue("evaluate", "a")[::2] == (0, "")
     assert "for the newsletter" in card.read_text()
     edit(card, "newsletter", "paper")
-    told = "a/card.md: edited since it was written; overwritten\n"
-    assert ensue("train", "--run", "a", "--quiet")[::2] == (0, told)
+    message = "a/card.md: edited since it was written; overwritten\n"
+    assert ensue("train", "--run", "a", "--quiet")[::2] == (0, message)
 
 
 def test_a_history_that_was_replaced_is_named(folder: Path) -> None:

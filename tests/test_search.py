@@ -27,7 +27,7 @@ from ensue.cli import main
 from ensue.errors import OptionError, RunError
 from ensue.runs.config import RunConfig
 from ensue.runs.load import load_run
-from ensue.runs.messages import Message, Say
+from ensue.runs.messages import Message, MessageCallback
 from ensue.runs.train import adapted, train_run
 from ensue.study.selection import pool
 from ensue.study.selection import search as searching
@@ -49,21 +49,21 @@ def configured(
     row: Row, folder: Path, monkeypatch: pytest.MonkeyPatch, *more: str, small: bool = True
 ) -> RunConfig:
     """What `ensue select` makes of the files of a row; small: with its settings."""
-    found: list[RunConfig] = []
+    configs: list[RunConfig] = []
 
-    def kept(config: RunConfig, *_: Any) -> Any:
-        found.append(config)
+    def keep(config: RunConfig, *_: Any) -> Any:
+        configs.append(config)
         raise OptionError("enough")
 
     folder.mkdir(exist_ok=True)
     words = row.write(folder)
     words = words if small else [*words[:5], *row.data.words]
-    with monkeypatch.context() as own:
-        own.chdir(folder)
-        own.setattr(searching, "search", kept)
+    with monkeypatch.context() as patch:
+        patch.chdir(folder)
+        patch.setattr(searching, "search", keep)
         with pytest.raises(SystemExit):
             main(["select", *words, *more, "--quiet", "--run", "s"])
-    return found[0]
+    return configs[0]
 
 
 def space_of(config: RunConfig) -> OpenSpace:
@@ -90,20 +90,24 @@ def test_a_space_proposes_only_what_can_be(
     default = space.usual()
     assert space.configured(default).flat() == space.config.flat()
     for key, value in default.items():
-        own = space.values[key]
-        assert value in own.values if isinstance(own, Finite) else own.low <= value <= own.high
+        range_of_key = space.values[key]
+        assert (
+            value in range_of_key.values
+            if isinstance(range_of_key, Finite)
+            else range_of_key.low <= value <= range_of_key.high
+        )
 
     @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.data())
     def valid(data: st.DataObject) -> None:
         drawn: dict[str, Any] = {}
         for key, searched in space.ranges.items():
-            own = space.values[key]
+            allowed = space.values[key]
             if space.active(drawn, searched):
                 numbers = (
-                    st.sampled_from(own.values)
-                    if isinstance(own, Finite)
-                    else st.floats(own.low, own.high).map(own.rounded)
+                    st.sampled_from(allowed.values)
+                    if isinstance(allowed, Finite)
+                    else st.floats(allowed.low, allowed.high).map(allowed.rounded)
                 )
                 drawn[key] = data.draw(numbers, label=key)
         flat = space.configured(drawn).flat()
@@ -116,22 +120,22 @@ def test_a_space_proposes_only_what_can_be(
 def test_every_task_is_searched(row: Row, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The default, and another one; the winner is tested, once, and answers."""
     config = configured(row, tmp_path, monkeypatch)
-    found = search(config, tmp_path / "s", SearchRequest(2))
-    assert [row.failure for row in found.rows] == ["", ""]
-    assert {row.name for row in found.rows} == {"trial-000", "trial-001"}
-    assert found.changed(next(row for row in found.rows if row.name == "trial-000")) == {}
-    assert found.winner is not None
-    assert found.test is not None
+    result = search(config, tmp_path / "s", SearchRequest(2))
+    assert [row.failure for row in result.rows] == ["", ""]
+    assert {row.name for row in result.rows} == {"trial-000", "trial-001"}
+    assert result.changed(next(row for row in result.rows if row.name == "trial-000")) == {}
+    assert result.winner is not None
+    assert result.test is not None
     assert len((tmp_path / "s" / OPENINGS).read_text().splitlines()) == 1
-    for entry in found.rows:  # ranked by what answers
+    for entry in result.rows:  # ranked by what answers
         facts = json.loads((tmp_path / "s" / entry.folder / "training.json").read_text())
-        (alone,) = (network["scores"][found.measure] for network in facts["networks"])
+        (alone,) = (network["scores"][result.measure] for network in facts["networks"])
         assert entry.network == alone
-        assert entry.score == facts.get("answer", {}).get(found.measure, alone)
-    own, model = load_run(RunFolder(tmp_path / "s" / found.winner.folder))
+        assert entry.score == facts.get("answer", {}).get(result.measure, alone)
+    config_of_trial, model = load_run(RunFolder(tmp_path / "s" / result.winner.folder))
     assert model.fitted
-    flat = own.flat()
-    assert all(flat[key] == value for key, value in found.winner.settings.items())
+    flat = config_of_trial.flat()
+    assert all(flat[key] == value for key, value in result.winner.settings.items())
 
 
 def test_what_somebody_gave_is_not_searched(
@@ -139,16 +143,16 @@ def test_what_somebody_gave_is_not_searched(
 ) -> None:
     row = of("classify")
     free = space_of(configured(row, tmp_path, monkeypatch, small=False))
-    given = ("--set", "model.encoder=plain", "--set", "train.rate=0.5")
-    fixed = space_of(configured(row, tmp_path, monkeypatch, *given, small=False))
+    options = ("--set", "model.encoder=plain", "--set", "train.rate=0.5")
+    fixed = space_of(configured(row, tmp_path, monkeypatch, *options, small=False))
     assert {*free.ranges} - {*fixed.ranges} == {"model.encoder", "train.rate"}
     assert "model.cell" not in fixed.usual()  # of a recurrent encoder only
-    assert [own["model.encoder"] for own in free.first()] == [
+    assert [proposal["model.encoder"] for proposal in free.first()] == [
         "recurrent", "recurrent", "plain", "transformer", "convolution",
     ]  # fmt: skip
     default, favourite = fixed.first()
     assert "train.rate" not in {**default, **favourite}
-    every = [word for key in free.ranges for word in ("--set", _said(free.config, key))]
+    every = [word for key in free.ranges for word in ("--set", _assignment(free.config, key))]
     with pytest.raises(OptionError) as caught:
         space_of(configured(row, tmp_path, monkeypatch, *every, small=False))
     assert str(caught.value) == (
@@ -165,11 +169,11 @@ def test_favourites_are_tried_after_the_default(
     space = space_of(configured(row, tmp_path, monkeypatch, small=False))
     known, first = space.config.description.favourites, list(space.first())
     assert first[0] == space.usual()
-    assert len(first) == len({json.dumps(own, sort_keys=True) for own in first})
-    for favourite, own in zip(known, first[1:], strict=False):
-        offered = {key: value for key, value in favourite.items() if key in own}
-        assert offered == {key: own[key] for key in offered}
-        assert space.differs(own) == {k: v for k, v in offered.items() if v != first[0][k]}
+    assert len(first) == len({json.dumps(proposal, sort_keys=True) for proposal in first})
+    for favourite, proposal in zip(known, first[1:], strict=False):
+        offered = {key: value for key, value in favourite.items() if key in proposal}
+        assert offered == {key: proposal[key] for key in offered}
+        assert space.differs(proposal) == {k: v for k, v in offered.items() if v != first[0][k]}
         assert offered.keys() >= favourite.keys() & space.usual().keys()
 
 
@@ -185,7 +189,7 @@ def test_averages_of_weights_are_searched_where_there_are_none_by_default(
     assert space.configured({"train.averaging": "off"}).train.averaging is None
 
 
-def _said(config: RunConfig, key: str) -> str:
+def _assignment(config: RunConfig, key: str) -> str:
     return f"{key}={config.flat()[key]}"
 
 
@@ -195,15 +199,17 @@ def _said(config: RunConfig, key: str) -> str:
 def scored(proposer: Proposer, begin: int, proposed: Sequence[dict[str, Any]]) -> list[Entry]:
     """Trials whose score is the better, the nearer their rate is to 0.001."""
     return [
-        Entry(f"t{k}", f"t{k}", settings=own, score=abs(math.log(own["train.rate"] / 0.001)))
-        for k, own in enumerate(proposed, begin)
+        Entry(
+            f"t{k}", f"t{k}", settings=proposal, score=abs(math.log(proposal["train.rate"] / 0.001))
+        )
+        for k, proposal in enumerate(proposed, begin)
     ]
 
 
 @pytest.fixture
 def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunConfig:
-    given = ("--set", "train.epochs=3", "--set", "model.batch_rows=16")
-    return configured(of("table"), tmp_path, monkeypatch, *given, small=False)
+    options = ("--set", "train.epochs=3", "--set", "model.batch_rows=16")
+    return configured(of("table"), tmp_path, monkeypatch, *options, small=False)
 
 
 def test_proposals_follow_from_the_seed_and_the_scores(tables: RunConfig) -> None:
@@ -217,7 +223,7 @@ def test_proposals_follow_from_the_seed_and_the_scores(tables: RunConfig) -> Non
         assert proposed[1:] != other.round(known, begin, 4)[1:]
         known += scored(one, begin, proposed)
     assert known[0].settings == space.usual()
-    distances = [own.score or 0.0 for own in known]
+    distances = [trial.score or 0.0 for trial in known]
     assert sum(distances[16:]) < sum(distances[1:9])  # it learns where good ones are
 
 
@@ -238,12 +244,12 @@ def test_settings_are_tried_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     space = space_of(configured(of("forecast"), tmp_path, monkeypatch, small=False))
     proposer, known = Proposer(space, "mae", 1), list[Entry]()
     for begin in range(0, 24, 4):
-        for k, own in enumerate(proposer.round(known, begin, 4), begin):
-            best = 0.0 if own["model.family"] == "linear" else 1.0
-            known.append(Entry(f"t{k}", f"t{k}", settings=own, score=best))
-    assert sum(own.settings["model.family"] == "linear" for own in known) == 1
+        for k, proposal in enumerate(proposer.round(known, begin, 4), begin):
+            best = 0.0 if proposal["model.family"] == "linear" else 1.0
+            known.append(Entry(f"t{k}", f"t{k}", settings=proposal, score=best))
+    assert sum(trial.settings["model.family"] == "linear" for trial in known) == 1
     more = proposer.next(known, [])
-    assert more not in [own.settings for own in known]
+    assert more not in [trial.settings for trial in known]
     assert more != proposer.next(known, [more])
 
 
@@ -251,7 +257,7 @@ def test_settings_are_tried_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def reached(*scores: float) -> list[Entry]:
-    return [Entry(f"t{k}", f"t{k}", rungs={"1/9": own}) for k, own in enumerate(scores)]
+    return [Entry(f"t{k}", f"t{k}", rungs={"1/9": score}) for k, score in enumerate(scores)]
 
 
 def test_the_best_third_goes_on() -> None:
@@ -265,7 +271,7 @@ def test_a_rung_is_the_first_evaluation_after_a_share_of_the_updates(tmp_path: P
     history = tmp_path / "history.jsonl"
     row = '{{"row": "evaluation", "update": {}, "scores": {{"cost": {}}}}}\n'
     scores = [(4, 3.0), (8, 5.0), (12, 1.0), (20, 0.5)]
-    history.write_text("".join(row.format(*own) for own in scores) + '{"row": "evaluation", ')
+    history.write_text("".join(row.format(*score) for score in scores) + '{"row": "evaluation", ')
     assert rungs_of(history, 18, "cost") == {"1/9": 3.0, "1/3": 3.0}
     assert rungs_of(history, 36, "cost") == {"1/9": 3.0, "1/3": 1.0}
     assert rungs_of(history, 90, "cost") == {"1/9": 1.0}
@@ -275,24 +281,24 @@ def test_a_rung_is_the_first_evaluation_after_a_share_of_the_updates(tmp_path: P
 def test_a_trial_that_lags_is_stopped_and_can_go_on(tables: RunConfig, tmp_path: Path) -> None:
     """As long as it was trained, it is the training that was never stopped."""
     folder, whole = RunFolder(tmp_path / "t"), RunFolder(tmp_path / "whole")
-    own = adapted(tables)[0]
+    config = adapted(tables)[0]
     with pytest.raises(Dropped) as caught:
-        train_run(own, folder, [Halving(folder.history, {"1/9": -1e9}, "cost")])
+        train_run(config, folder, [Halving(folder.history, {"1/9": -1e9}, "cost")])
     assert "after 3 of 9 updates" in str(caught.value)
     assert "at 1/9 of them, -1e+09 continues" in str(caught.value)
     assert not folder.model.exists()
-    train_run(own, folder, [Halving(folder.history, {"1/9": 1e9}, "cost")])
-    train_run(own, whole)
+    train_run(config, folder, [Halving(folder.history, {"1/9": 1e9}, "cost")])
+    train_run(config, whole)
     assert folder.history.read_bytes() == whole.history.read_bytes()
 
 
 # --- the whole -------------------------------------------------------------------------------
 
 
-def results(found: Selection) -> Any:
+def results(selection: Selection) -> Any:
     """All but the times."""
-    rows = [replace(row, seconds=0.0, around=0.0, after=0.0, speed=None) for row in found.rows]
-    return found.measure, found.search, found.test, rows
+    rows = [replace(row, seconds=0.0, around=0.0, after=0.0, speed=None) for row in selection.rows]
+    return selection.measure, selection.search, selection.test, rows
 
 
 class Interrupting(Here):
@@ -337,8 +343,8 @@ def test_the_same_table_after_interruptions(
     for dying in (Interrupting(0, True), Interrupting(2, False), Interrupting(1, True)):
         with pytest.raises(KeyboardInterrupt):
             search(tables, place, SearchRequest(6), pool=pool_that(dying))
-    found = search(tables, place, SearchRequest(6))
-    assert results(found) == results(whole)
+    result = search(tables, place, SearchRequest(6))
+    assert results(result) == results(whole)
     heard: list[str] = []
     again = search(tables, place, SearchRequest(6), heard_by(heard))
     assert results(again) == results(whole)
@@ -351,7 +357,7 @@ def test_the_same_table_after_interruptions(
     assert results(more)[3] == results(whole)[3]
 
 
-def heard_by(heard: list[str]) -> Say:
+def heard_by(heard: list[str]) -> MessageCallback:
     def say(message: Message) -> None:
         heard.append(message.text)
 
@@ -368,9 +374,9 @@ def test_trials_that_were_proposed_otherwise_are_refused(
         with pytest.raises(RunError) as caught:
             search(tables, place, SearchRequest(1))
         assert str(caught.value) == (
-            f"{place / 'selection.json'}: trial 0 has other settings than those that are proposed "
-            "now, as by another version of Ensue or of Optuna; name another --run, or go on with "
-            "that version"
+            f"{place / 'selection.json'}: trial 0 has other settings than those that are "
+            "proposed now, perhaps by another version of Ensue or Optuna; name another "
+            "--run, or continue with that version"
         )
     assert search(tables, place, SearchRequest(1)).winner is not None
 
@@ -382,8 +388,8 @@ def test_trials_follow_from_the_same_seed_and_space(tables: RunConfig, tmp_path:
     with pytest.raises(RunError) as caught:
         search(other, place, SearchRequest(1))
     assert str(caught.value) == (
-        f"{place / 'selection.json'}: this selection was begun with seed 1, now 2; trials must "
-        "follow from the same: undo the change, or name another --run"
+        f"{place / 'selection.json'}: this selection was begun with seed 1, now 2; all trials "
+        "must share the same settings: undo the change, or name another --run"
     )
     longer = tables.train.model_copy(update={"epochs": tables.train.epochs + 1})
     with pytest.raises(RunError) as caught:
@@ -398,11 +404,11 @@ def test_settings_that_do_not_go_together_are_a_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the user gave may not go with a proposal; the rest continues."""
-    given = ("--set", "model.heads=3", "--trials", "4", "--set", "train.epochs=1")
-    config = configured(of("classify"), tmp_path, monkeypatch, *given)
-    found = search(config, tmp_path / "s", SearchRequest(4))
-    assert [bool(row.failure) for row in found.rows] == [False, False, False, True]
-    assert "heads" in found.rows[-1].failure
+    options = ("--set", "model.heads=3", "--trials", "4", "--set", "train.epochs=1")
+    config = configured(of("classify"), tmp_path, monkeypatch, *options)
+    result = search(config, tmp_path / "s", SearchRequest(4))
+    assert [bool(row.failure) for row in result.rows] == [False, False, False, True]
+    assert "heads" in result.rows[-1].failure
 
 
 def test_where_no_trial_can_be_trained_the_reason_is_told(
@@ -414,8 +420,8 @@ def test_where_no_trial_can_be_trained_the_reason_is_told(
     for _ in range(2):
         with pytest.raises(SystemExit):
             main(["select", "one.tsv", "--text", "text", "--label", "label", "--trials", "1"])
-        told = capsys.readouterr().err
-        assert "no model could be trained\n  trial-000: the training part has one label" in told
+        errors = capsys.readouterr().err
+        assert "no model could be trained\n  trial-000: the training part has one label" in errors
 
 
 @pytest.mark.parametrize(
@@ -453,14 +459,14 @@ def stored(url: str) -> list[tuple[str, str]]:
     with opened(url) as storage:
         (study,) = optuna.get_all_study_summaries(storage)
         trials = optuna.load_study(study_name=study.study_name, storage=storage).trials
-    return [(own.user_attrs["trial"], own.state.name) for own in trials]
+    return [(trial.user_attrs["trial"], trial.state.name) for trial in trials]
 
 
 def test_trials_are_in_the_storage_once(tables: RunConfig, tmp_path: Path) -> None:
     for trials in (1, 2, 2):
         search(tables, tmp_path / "s", SearchRequest(trials))
-    found = stored(f"sqlite:///{tmp_path / 's' / 'optuna.db'}")
-    assert found == [("trial-000", "COMPLETE"), ("trial-001", "COMPLETE")]
+    rows = stored(f"sqlite:///{tmp_path / 's' / 'optuna.db'}")
+    assert rows == [("trial-000", "COMPLETE"), ("trial-001", "COMPLETE")]
     with pytest.raises(OptionError) as caught:
         search(tables, tmp_path / "t", SearchRequest(1, storage="trials"))
     assert str(caught.value) == (
@@ -481,11 +487,13 @@ def test_storage_in_postgresql(tables: RunConfig, tmp_path: Path) -> None:
 def postgresql(folder: Path) -> Iterator[str]:
     """The URL of a fresh database."""
     pytest.importorskip("psycopg")
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    if not found:
+    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    if not programs:
         pytest.skip("there is no PostgreSQL on this machine")
     root = os.geteuid() == 0
-    if root and not (shutil.which("runuser") and "postgres" in {own.pw_name for own in getpwall()}):
+    if root and not (
+        shutil.which("runuser") and "postgres" in {user.pw_name for user in getpwall()}
+    ):
         pytest.skip("PostgreSQL does not run as root, and there is no user postgres")
     by = ["runuser", "-u", "postgres", "--"] if root else []
     with tempfile.TemporaryDirectory() as place:
@@ -493,7 +501,7 @@ def postgresql(folder: Path) -> Iterator[str]:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        home, bin_ = f"{place}/data", found[-1].parent
+        home, bin_ = f"{place}/data", programs[-1].parent
         quiet = dict.fromkeys(("stdout", "stderr"), subprocess.DEVNULL)
         log: dict[str, Any] = {"check": True, "cwd": "/", **quiet}
         subprocess.run([*by, bin_ / "initdb", "-D", home, "-U", "me", "-A", "trust"], **log)
@@ -537,7 +545,7 @@ def test_one_slow_kind_does_not_end_a_search() -> None:
     assert alike(entries, {"model.family": "mixed"}) == [quick]
     assert alike(entries, {"model.family": "steps"}) == [slow]
     assert alike(entries, {"model.family": "other"}) == entries
-    of_quick, of_slow = (clock.stops(quick, [own]) for own in entries)
+    of_quick, of_slow = (clock.stops(quick, [entry]) for entry in entries)
     assert of_quick - of_slow == pytest.approx(360 - 65)
 
 
@@ -591,11 +599,13 @@ def test_half_of_what_is_left_is_for_updates(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_time_is_kept(tables: RunConfig, tmp_path: Path) -> None:
     """Trials are made until it is over; one that runs then is closed at its best weights."""
     endless = tables.changed({"train": {"epochs": 100_000, "patience": None}})
-    own = replace(endless, explicit={**tables.explicit, "train": frozenset({"epochs", "patience"})})
-    found = search(own, tmp_path / "s", SearchRequest(minutes=0.5))
-    (row,) = found.rows
+    endless_config = replace(
+        endless, explicit={**tables.explicit, "train": frozenset({"epochs", "patience"})}
+    )
+    result = search(endless_config, tmp_path / "s", SearchRequest(minutes=0.5))
+    (row,) = result.rows
     assert not row.stopped
     assert row.score is not None
-    assert found.test is not None
+    assert result.test is not None
     assert RunConfig.read(tmp_path / "s" / row.folder / "config.toml").train.most_updates
-    assert found.search["seconds"] > 20
+    assert result.search["seconds"] > 20

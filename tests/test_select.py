@@ -29,7 +29,7 @@ from ensue.runs.config import RunConfig
 from ensue.runs.infer import infer
 from ensue.runs.messages import Message
 from ensue.runs.run import seconds_trained
-from ensue.study.selection import Selection, kept, selection
+from ensue.study.selection import Selection, folder, selection
 from ensue.study.selection import select_among as select
 from ensue.study.selection.entries import Entry, Pace, WinnerVerdict
 from ensue.study.selection.selection import candidates_of, known_models, split_names, usual_models
@@ -72,7 +72,7 @@ def test_every_family_and_every_cell_has_a_name(task: str) -> None:
     assert {name.lower() for name in CELLS} <= set(known)
     for key in {"family", "encoder"} & set(fields):
         kinds = set(described.families if key == "family" else ENCODERS)
-        assert {own[key] for own in known.values()} == kinds
+        assert {settings[key] for settings in known.values()} == kinds
         assert len(usual_models(described)) == len(kinds) - 1 + 3
 
 
@@ -84,8 +84,8 @@ def test_a_name_stands_for_settings_over_those_of_all(config: RunConfig) -> None
     assert (two.config.model.cell, two.config.model.hidden_size) == ("LSTM", 12)
     assert two.config.train.rate == 0.1
     assert (three.config.model.cell, three.config.model.hidden_size) == ("SimpleRNN", 8)
-    assert all(own.config.data == config.data for own in (one, two, three))
-    assert [own.folder for own in (one, two, three)] == [
+    assert all(candidate.config.data == config.data for candidate in (one, two, three))
+    assert [candidate.folder for candidate in (one, two, three)] == [
         "ngram-order=2-ngram_smoothing=add-k",
         "LSTM-hidden_size=12-train.rate=0.1",
         "rnn",
@@ -97,8 +97,10 @@ def test_all_stop_early_unless_somebody_says_otherwise(tmp_path: Path) -> None:
     path.write_text("text,label\n" + "good,1\nbad,0\n" * 20)
 
     def patience(*settings: str) -> set[int | None]:
-        own = infer({"train": [str(path)]}, None, settings).config
-        return {found.config.train.patience for found in candidates_of(own, "plain,gru")}
+        run_config = infer({"train": [str(path)]}, None, settings).config
+        return {
+            candidate.config.train.patience for candidate in candidates_of(run_config, "plain,gru")
+        }
 
     assert patience() == {3}
     assert patience("train.patience=7") == {7}
@@ -151,12 +153,12 @@ def test_pieces_of_names() -> None:
 
 def test_from_a_text_to_a_tested_winner(config: RunConfig, tmp_path: Path) -> None:
     place, heard = tmp_path / "s", list[str]()
-    found = select(config, "ngram:order=1,ngram,window,gru", place, texts_to(heard.append))
-    scores = [row.score or 0.0 for row in found.rows]
+    chosen = select(config, "ngram:order=1,ngram,window,gru", place, texts_to(heard.append))
+    scores = [row.score or 0.0 for row in chosen.rows]
     assert scores == sorted(scores)
-    by_name = {row.name: row for row in found.rows}
-    assert found.winner is found.rows[0]
-    for row in found.rows:  # the score is the one that evaluate finds on the same part
+    by_name = {row.name: row for row in chosen.rows}
+    assert chosen.winner is chosen.rows[0]
+    for row in chosen.rows:  # the score is the one that evaluate finds on the same part
         opened = evaluate_run(RunFolder(place / row.folder), [], "validation")
         assert opened.evaluation.scores["perplexity"].value == pytest.approx(row.score, rel=1e-4)
         assert row.seconds > 0
@@ -168,13 +170,13 @@ def test_from_a_text_to_a_tested_winner(config: RunConfig, tmp_path: Path) -> No
     assert by_name["ngram"].parameters is None
     assert by_name["ngram"].size > by_name["ngram:order=1"].size
     openings = [json.loads(line) for line in (place / OPENINGS).read_text().splitlines()]
-    assert [own["run"] for own in openings] == [found.winner.folder]
-    assert found.test is not None
-    assert openings[0]["perplexity"] == found.test.value
-    assert found.test.baselines["unigrams"] > found.test.value
-    kept = unsealed((place / "selection.json").read_bytes(), "selection.json")
-    assert kept == json.loads(json.dumps(found.as_json()))
-    assert (place / "selection.svg").read_text() == found.picture()
+    assert [opening["run"] for opening in openings] == [chosen.winner.folder]
+    assert chosen.test is not None
+    assert openings[0]["perplexity"] == chosen.test.value
+    assert chosen.test.baselines["unigrams"] > chosen.test.value
+    facts = unsealed((place / "selection.json").read_bytes(), "selection.json")
+    assert facts == json.loads(json.dumps(chosen.as_json()))
+    assert (place / "selection.svg").read_text() == chosen.picture()
     assert heard[0] == "1 of 4: ngram:order=1"
 
 
@@ -187,29 +189,29 @@ def test_what_is_finished_is_not_repeated(
     trained: list[str] = []
     plain = selection.train_run
 
-    def stopping(own: RunConfig, folder: RunFolder, *more: Any) -> Any:
+    def stopping(run_config: RunConfig, folder: RunFolder, *more: Any) -> Any:
         trained.append(folder.path.name)
         if trained == ["ngram", "gru"]:
             raise KeyboardInterrupt
-        return plain(own, folder, *more)
+        return plain(run_config, folder, *more)
 
     monkeypatch.setattr(selection, "train_run", stopping)
     place = tmp_path / "s"
     with pytest.raises(KeyboardInterrupt):
         select(config, "ngram,gru,lstm", place)
     assert json.loads((place / "selection.json").read_text())["test"] is None
-    found = select(config, "ngram,gru,lstm", place)
+    chosen = select(config, "ngram,gru,lstm", place)
     assert trained == ["ngram", "gru", "gru", "lstm"]
-    assert results(found) == results(whole)
+    assert results(chosen) == results(whole)
     again = select(config, "ngram,gru,lstm", place)
-    assert again == found
+    assert again == chosen
     with pytest.raises(TrainingError, match="enough"):
         select(config, "ngram,gru,lstm", place, _after("1 of 3"))
-    assert select(config, "ngram,gru,lstm", place) == found
+    assert select(config, "ngram,gru,lstm", place) == chosen
     more = select(config, "ngram,gru,lstm,rnn", place)
     assert trained[4:] == ["rnn"]
     assert len(more.rows) == 4
-    winners = {found.winner, more.winner}
+    winners = {chosen.winner, more.winner}
     assert len((place / OPENINGS).read_text().splitlines()) == len(winners)
 
 
@@ -225,9 +227,9 @@ def _after(beginning: str) -> Callable[[Message], None]:
     return say
 
 
-def results(found: Selection) -> Any:
+def results(chosen: Selection) -> Any:
     """All but the times."""
-    return found.test, [replace(row, seconds=0.0, speed=None) for row in found.rows]
+    return chosen.test, [replace(row, seconds=0.0, speed=None) for row in chosen.rows]
 
 
 def test_a_failure_is_shown_and_the_rest_goes_on(
@@ -235,20 +237,20 @@ def test_a_failure_is_shown_and_the_rest_goes_on(
 ) -> None:
     plain = selection.train_run
 
-    def breaking(own: RunConfig, folder: RunFolder, *more: Any) -> Any:
+    def breaking(run_config: RunConfig, folder: RunFolder, *more: Any) -> Any:
         if folder.path.name in broken:
             raise TrainingError("update 3: the cost is nan")
-        return plain(own, folder, *more)
+        return plain(run_config, folder, *more)
 
     monkeypatch.setattr(selection, "train_run", breaking)
     broken = {"ngram"}
-    found = select(config, "ngram,gru", tmp_path / "s")
-    assert [(row.name, row.failure) for row in found.rows] == [
+    chosen = select(config, "ngram,gru", tmp_path / "s")
+    assert [(row.name, row.failure) for row in chosen.rows] == [
         ("gru", ""),
         ("ngram", "update 3: the cost is nan"),
     ]
-    assert "ngram failed: update 3: the cost is nan" in str(found)
-    assert "failed: ngram" in found.picture()
+    assert "ngram failed: update 3: the cost is nan" in str(chosen)
+    assert "failed: ngram" in chosen.picture()
     broken = set()  # what failed is tried again
     assert all(not row.failure for row in select(config, "ngram,gru", tmp_path / "s").rows)
     broken = {"ngram", "gru"}
@@ -272,7 +274,7 @@ def test_a_selection_is_of_the_same_data_and_settings(config: RunConfig, tmp_pat
         select(config, "ngram:order=2,ngram", place)
     assert "the content of files of this selection was " in str(caught.value)
     assert str(caught.value).endswith(
-        "models can be compared on the same only: undo the change, or name another --run"
+        "models can only be compared on the same: undo the change, or name another --run"
     )
     (place / "selection.json").write_text("{}")
     with pytest.raises(RunError) as caught:
@@ -291,7 +293,7 @@ def test_a_selection_is_of_the_same_data_and_settings(config: RunConfig, tmp_pat
 def test_what_was_selected_is_sealed(config: RunConfig, tmp_path: Path) -> None:
     """Scores in it decide which model is tested: one flipped bit is refused, wherever it is."""
     place, names = tmp_path / "s", "ngram:order=2,ngram"
-    found = select(config, names, place)
+    chosen = select(config, names, place)
     file, draw = place / "selection.json", random.Random(1)
     whole = file.read_bytes()
     for at in (whole.index(b'"score"') + 10, *(draw.randrange(len(whole)) for _ in range(60))):
@@ -300,25 +302,25 @@ def test_what_was_selected_is_sealed(config: RunConfig, tmp_path: Path) -> None:
             lambda: select(config, names, place)
         )
         file.write_bytes(whole)
-    assert select(config, names, place) == found
+    assert select(config, names, place) == chosen
     file.unlink()  # as the message says
-    assert results(select(config, names, place))[1][0].score == found.rows[0].score
+    assert results(select(config, names, place))[1][0].score == chosen.rows[0].score
 
 
 def test_a_selection_of_another_format_is_refused_and_left_alone(
     config: RunConfig, tmp_path: Path
 ) -> None:
     place, names = tmp_path / "s", "ngram:order=2,ngram"
-    found = select(config, names, place)
+    chosen = select(config, names, place)
     file = place / "selection.json"
-    facts = {**found.as_json(), "format": 1}
+    facts = {**chosen.as_json(), "format": 1}
     first = (json.dumps(facts, indent=1) + "\n").encode()  # which had no seal
     second = sealed({**facts, "format": 2}, sort=False)
     later = sealed({**facts, "format": FORMAT + 1}, sort=False)
-    for data, told in ((first, "in format 1;"), (second, "in format 2;"), (later, "git pull")):
+    for data, message in ((first, "in format 1;"), (second, "in format 2;"), (later, "git pull")):
         file.write_bytes(data)
         before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
-        assert told in refused(lambda: select(config, names, place))
+        assert message in refused(lambda: select(config, names, place))
         assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file()} == before
     file.write_bytes(canonical({**facts, "format": FORMAT}, sort=False))  # without its seal
     assert "this is not what Ensue wrote" in refused(lambda: select(config, names, place))
@@ -329,8 +331,8 @@ def test_a_score_that_is_no_number_is_a_failure_and_can_be_kept(
 ) -> None:
     plain = selection.train_run
 
-    def endless(own: RunConfig, folder: RunFolder, *more: Any) -> Any:
-        trained = plain(own, folder, *more)
+    def endless(run_config: RunConfig, folder: RunFolder, *more: Any) -> Any:
+        trained = plain(run_config, folder, *more)
         if folder.path.name != "ngram":
             return trained
         return replace(
@@ -338,21 +340,23 @@ def test_a_score_that_is_no_number_is_a_failure_and_can_be_kept(
         )
 
     monkeypatch.setattr(selection, "train_run", endless)
-    found = select(config, "ngram,ngram:order=2", tmp_path / "s")
-    assert found.rows[-1].failure == "perplexity on validation is not a finite number"
-    assert found.test is not None
-    endless_test = replace(found.test, baselines={"unigrams": math.inf})
-    kept.write(tmp_path / "s", replace(found, test=endless_test))
+    chosen = select(config, "ngram,ngram:order=2", tmp_path / "s")
+    assert chosen.rows[-1].failure == "perplexity on validation is not a finite number"
+    assert chosen.test is not None
+    endless_test = replace(chosen.test, baselines={"unigrams": math.inf})
+    folder.write(tmp_path / "s", replace(chosen, test=endless_test))
     assert select(config, "ngram,ngram:order=2", tmp_path / "s").test == endless_test
 
 
 def test_without_a_test_part_nothing_is_opened(config: RunConfig, tmp_path: Path) -> None:
-    held = tmp_path / "held.txt"
-    held.write_text("\n".join(LINES[::5]) + "\n")
-    own = replace(config, data=config.data.model_copy(update={"validation": [str(held)]}))
+    validation = tmp_path / "held.txt"
+    validation.write_text("\n".join(LINES[::5]) + "\n")
+    config_of_file = replace(
+        config, data=config.data.model_copy(update={"validation": [str(validation)]})
+    )
     heard: list[str] = []
-    found = select(own, "ngram,ngram:order=2", tmp_path / "s", texts_to(heard.append))
-    assert found.test is None
+    chosen = select(config_of_file, "ngram,ngram:order=2", tmp_path / "s", texts_to(heard.append))
+    assert chosen.test is None
     assert "there is no test part: give one with --test" in heard
     assert not (tmp_path / "s" / OPENINGS).exists()
 
@@ -371,9 +375,9 @@ FAILED = Entry("c", "c", failure="no memory")
 
 @pytest.mark.parametrize(("measure", "first"), [("perplexity", "a"), ("accuracy", "b")])
 def test_the_best_comes_first(measure: str, first: str) -> None:
-    found = made(FAILED, B, A, measure=measure)
-    assert found.rows[0].name == first
-    assert found.rows[-1] is FAILED
+    table = made(FAILED, B, A, measure=measure)
+    assert table.rows[0].name == first
+    assert table.rows[-1] is FAILED
     assert made(FAILED).winner is None
     tied = made(B, replace(A, score=B.score), measure=measure)
     assert tied.rows[0] is B
@@ -398,20 +402,20 @@ def test_the_table() -> None:
 
 
 def test_a_selection_is_a_block_of_a_notebook() -> None:
-    shown = words(check_page(made(A, B, FAILED)._repr_html_()))
-    assert shown.startswith("Models for")
-    assert "c failed: no memory" in shown
+    page_words = words(check_page(made(A, B, FAILED)._repr_html_()))
+    assert page_words.startswith("Models for")
+    assert "c failed: no memory" in page_words
     assert "<svg" not in made(FAILED)._repr_html_()
 
 
 @pytest.mark.parametrize("rows", [[A, B], [A, B, FAILED], [A], [A, replace(A, name="<&>")]])
 def test_the_picture_shows_each_twice(rows: list[Entry]) -> None:
-    found = made(*rows)
-    tree = ElementTree.fromstring(found.picture())
-    words = [own.text for own in tree.iter("{http://www.w3.org/2000/svg}text")]
+    table = made(*rows)
+    tree = ElementTree.fromstring(table.picture())
+    words = [element.text for element in tree.iter("{http://www.w3.org/2000/svg}text")]
     for row in rows:
         assert words.count(row.name) == (0 if row.failure else 2)
-    assert found.picture() == made(*rows).picture()
+    assert table.picture() == made(*rows).picture()
 
 
 def test_names_cover_neither_marks_nor_one_another() -> None:
@@ -460,17 +464,17 @@ def ensue(
     def run(*arguments: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as ended:
             main(arguments)
-        found = capsys.readouterr()
-        return int(ended.value.code or 0), found.out, found.err
+        streams = capsys.readouterr()
+        return int(ended.value.code or 0), streams.out, streams.err
 
     return run
 
 
 def test_the_command(ensue: Ensue, tmp_path: Path) -> None:
     (tmp_path / "lines.txt").write_text("\n".join(LINES) + "\n")
-    settings = [word for own in SMALL for word in ("--set", own)]
-    wanted = ["select", "lines.txt", "--task", "language", "--run", "s", *settings]
-    code, out, err = ensue(*wanted, "--models", "ngram,gru")
+    settings = [word for setting in SMALL for word in ("--set", setting)]
+    command = ["select", "lines.txt", "--task", "language", "--run", "s", *settings]
+    code, out, err = ensue(*command, "--models", "ngram,gru")
     assert code == 0, err
     assert err.startswith("selecting a model among ngram,gru\n")
     assert out.splitlines()[0].split() == [
@@ -478,9 +482,9 @@ def test_the_command(ensue: Ensue, tmp_path: Path) -> None:
         "all", "tokens/s",
     ]  # fmt: skip
     assert "on the test part" in out
-    code, out, err = ensue(*wanted, "--models", "ngram,gru", "--json")
+    code, out, err = ensue(*command, "--models", "ngram,gru", "--json")
     assert json.loads(out)["winner"] in ("ngram", "gru")
-    assert ensue(*wanted, "--models", "ngram,gru", "--quiet")[::2] == (0, "")
+    assert ensue(*command, "--models", "ngram,gru", "--quiet")[::2] == (0, "")
     assert (tmp_path / "s" / "selection.svg").exists()
     assert "wrote s/selection.json, s/selection.svg" in err
 

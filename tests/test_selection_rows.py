@@ -76,11 +76,13 @@ def test_a_data_frame_is_selected_for(tmp_path: Path) -> None:
     x = draw.normal(size=(120, 2))
     frame = pl.DataFrame({"a": x[:, 0], "b": x[:, 1], "y": (x[:, 0] > x[:, 1]).astype(int)})
     quick = ["train.epochs=1", "model.hidden=[4]"]
-    found = ensue.select(frame, tmp_path / "s", task="table", label="y", trials=1, settings=quick)
-    answers = found.model.predict(frame.head(3))
+    selection = ensue.select(
+        frame, tmp_path / "s", task="table", label="y", trials=1, settings=quick
+    )
+    answers = selection.model.predict(frame.head(3))
     assert isinstance(answers, pl.DataFrame)
     assert answers["label"].dtype == pl.Int64
-    assert found.test is not None
+    assert selection.test is not None
 
 
 def test_roles_that_a_task_has_elsewhere(tmp_path: Path) -> None:
@@ -91,8 +93,8 @@ def test_roles_that_a_task_has_elsewhere(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r'target: say which task it is, too: task="forecast"'):
         ensue.select(series, tmp_path / "s", target="sales", trials=1)
     quick = ["model.family=linear", "model.look_back=3", "model.horizon=2"]
-    given: Any = {"task": "forecast", "target": "sales", "trials": 1, "settings": quick}
-    found = ensue.select(series, tmp_path / "t", **given)
-    assert found.winner is not None
+    options: Any = {"task": "forecast", "target": "sales", "trials": 1, "settings": quick}
+    selection = ensue.select(series, tmp_path / "t", **options)
+    assert selection.winner is not None
     config = RunConfig.read(tmp_path / "t" / "trial-000" / "config.toml")
     assert config.flat()["model.targets"] == ["sales"]

@@ -16,5 +16,5 @@ def test_the_direction_is_that_of_the_measure_of_the_test(
     measure: str, value: float, baselines: dict[str, float], higher: bool
 ) -> None:
     """Whatever the models were ranked by: it may be a cost, where the test has an accuracy."""
-    found = _tested(WinnerVerdict("lstm", measure, 50, value, 0.9, 2.5, baselines, 1, higher))
-    assert found.blocks[-1].text == "The winner does not beat the linear model."
+    document = _tested(WinnerVerdict("lstm", measure, 50, value, 0.9, 2.5, baselines, 1, higher))
+    assert document.blocks[-1].text == "The winner does not beat the linear model."

@@ -87,21 +87,21 @@ def test_numbers_are_times_of_the_clock_only_where_they_are_called_so() -> None:
 
 
 def test_day_or_month_first_is_decided_by_all_rows_or_asked_for() -> None:
-    told = time_column(["01/02/2021", "13/02/2021"], "d", where)
-    assert told.spelling.order == "day-first"
+    column = time_column(["01/02/2021", "13/02/2021"], "d", where)
+    assert column.spelling.order == "day-first"
     months = [f"01/{month:02}/2021" for month in range(1, 13)] + ["01/01/2022"]
     assert time_column(months, "d", where).spelling.order == "day-first"  # evenly spaced only so
     twelve = [f"01/{month:02}/2021" for month in range(1, 6)]
     with pytest.raises(DataError, match="add --dates day-first or --dates month-first"):
         time_column(twelve, "d", where)
-    for order, found in (("day-first", 2), ("month-first", 1)):
-        assert time_column(twelve, "d", where, order).moments[1].month == found  # type: ignore[union-attr]
+    for order, expected_month in (("day-first", 2), ("month-first", 1)):
+        assert time_column(twelve, "d", where, order).moments[1].month == expected_month  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("text", ["3.14", "a 2021", "2021-13-01", "32/01/2021", "x", "12:00"])
 def test_what_is_no_date_is_none(text: str) -> None:
-    found = spellings_of([text], "date")
-    assert not found or found[0].name == "number"
+    spellings = spellings_of([text], "date")
+    assert not spellings or spellings[0].name == "number"
 
 
 def test_spacings() -> None:
@@ -118,9 +118,9 @@ def test_spacings() -> None:
 # --- steps -------------------------------------------------------------------------------------
 
 
-def settings_of(**given: Any) -> ForecastSettings:
-    own = {"targets": ["y"], "time": "t", "horizon": 2, "look_back": 4}
-    return ForecastSettings.of({**own, **given}, "model")
+def settings_of(**options: Any) -> ForecastSettings:
+    settings = {"targets": ["y"], "time": "t", "horizon": 2, "look_back": 4}
+    return ForecastSettings.of({**settings, **options}, "model")
 
 
 def test_rows_are_sorted_and_gaps_are_missing_values() -> None:
@@ -129,7 +129,7 @@ def test_rows_are_sorted_and_gaps_are_missing_values() -> None:
     np.testing.assert_array_equal(part.values[:, 0], [1, np.nan, 3, np.nan, np.nan, 6])
     assert part.series.times[1] == "2021-01-02"
     assert part.notes == (
-        "rows sorted by t: 1 stood before an earlier one",
+        "rows sorted by t: 1 out of order",
         "3 steps missing between others (a step is a day): read as missing values",
     )
     assert part.names[0] == "row:2"
@@ -139,7 +139,7 @@ def test_copies_of_rows_are_left_out() -> None:
     table = {"t": ["2021-01-01", "2021-01-02", "2021-01-02"], "y": [1.0, 2.0, 2.0]}
     part = part_of_table(table, settings_of())
     np.testing.assert_array_equal(part.values[:, 0], [1, 2])
-    assert part.notes == ("1 row left out: copies of others",)
+    assert part.notes == ("1 row left out: duplicates of others",)
 
 
 @pytest.mark.parametrize(
@@ -152,8 +152,8 @@ def test_copies_of_rows_are_left_out() -> None:
 )
 def test_dates_in_several_spellings_are_read_each_by_its_own(texts: list[str], order: str) -> None:
     part = part_of_table({"t": texts, "y": [1.0, 2.0, 3.0, 4.0]}, settings_of())
-    assert [own.day for own in part.series.moments] == [1, 2, 3, 4]
-    assert {own.month for own in part.series.moments} == {1}
+    assert [moment.day for moment in part.series.moments] == [1, 2, 3, 4]
+    assert {moment.month for moment in part.series.moments} == {1}
     assert part.series.spelling.order == order
     (note,) = part.notes
     assert note.startswith(f"t is written in {len(part.series.spelling.ways)} ways ('2021-01-0")
@@ -167,7 +167,7 @@ def test_too_many_spellings_are_no_dates() -> None:
 def test_steps_that_are_not_even_count_as_they_come() -> None:
     table = {"t": ["2021-01-01 00:00:01", "2021-01-01 07:13:00", "2021-03-01 07:00:00"]}
     part = part_of_table({**table, "y": [1, 2, 3]}, settings_of())
-    assert part.notes == ("t is not evenly spaced: rows count as steps",)
+    assert part.notes == ("t is not evenly spaced: each row is one step",)
     assert part.series.times_after(0, 2) == ["+1", "+2"]
 
 
@@ -194,8 +194,8 @@ def test_a_time_may_stand_in_several_columns(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     rows = [f"{k},2021,1,{1 + k // 24},{k % 24},{k % 7}" for k in range(30)]
     path.write_text("\n".join(["No,year,month,day,hour,y", *rows]), "utf-8")
-    own = settings_of(time="year,month,day,hour")
-    assert part_of_files([path], own).series.times[25] == "2021-01-02 01:00"
+    settings = settings_of(time="year,month,day,hour")
+    assert part_of_files([path], settings).series.times[25] == "2021-01-02 01:00"
     guess = taken_for(path)[1]
     assert guess.tables["model"]["time"] == "year,month,day,hour"
     assert guess.tables["model"]["targets"] == ["y"]
@@ -232,10 +232,10 @@ def test_a_date_and_numbers_are_a_series(tmp_path: Path) -> None:
     columns = {"date": days(90), "north": sales[:, 0], "south": sales[:, 1], "promo": [0, 1] * 45}
     task, guess = taken_for(written(tmp_path / "sales_wide.csv", columns))
     assert task == "forecast"
-    found = guess.tables["model"]
-    assert (found["time"], found["targets"]) == ("date", ["north", "south"])
-    assert found["covariates"] == ["promo"]  # no class to be predicted from a date
-    assert found["horizon"] == 7
+    tables = guess.tables["model"]
+    assert (tables["time"], tables["targets"]) == ("date", ["north", "south"])
+    assert tables["covariates"] == ["promo"]  # no class to be predicted from a date
+    assert tables["horizon"] == 7
 
 
 def test_seven_numeric_series_are_all_forecast(tmp_path: Path) -> None:
@@ -267,10 +267,10 @@ def test_several_values_of_a_key_in_the_order_of_time_are_a_panel(tmp_path: Path
     }
     path = written(tmp_path / "panel.csv", columns)
     task, guess = taken_for(path)
-    found = guess.tables["model"]
+    tables = guess.tables["model"]
     assert task == "forecast"
-    assert (found["ids"], found["static"], found["targets"]) == (["shop"], ["region"], ["sales"])
-    assert found["dates"] == "month-first"
+    assert (tables["ids"], tables["static"], tables["targets"]) == (["shop"], ["region"], ["sales"])
+    assert tables["dates"] == "month-first"
     named = taken_for(path, group="shop", label="sales")[1]
     assert named.tables["model"]["ids"] == ["shop"]
     assert named.data == {"label": "", "group": ""}
@@ -294,19 +294,19 @@ def test_an_empty_time_is_taken_at_its_word(tmp_path: Path) -> None:
 def test_a_check_knows_series(tmp_path: Path) -> None:
     table = {"date": days(40), "y": rng.normal(0, 1, 40).round(3).tolist()}
     table["y"][7] = ""
-    kept = [k for k in range(40) if k not in (3, 20, 21)]
-    short = {name: [own[k] for k in reversed(kept)] for name, own in table.items()}
-    found = check({"train": [written(tmp_path / "x.csv", short)]}, ReadOptions())
-    assert found.warnings == []
-    assert found.as_json()["series"] == [
+    steps = [k for k in range(40) if k not in (3, 20, 21)]
+    short = {name: [values[k] for k in reversed(steps)] for name, values in table.items()}
+    report = check({"train": [written(tmp_path / "x.csv", short)]}, ReadOptions())
+    assert report.warnings == []
+    assert report.as_json()["series"] == [
         "date: a series of 40 steps, a step each day, from 2021-01-01 to 2021-02-09",
-        "rows sorted by date: 36 stood before an earlier one",
+        "rows sorted by date: 36 out of order",
         "3 steps missing between others (a step is a day): read as missing values",
         "1 empty cell in y",
     ]
-    twice = {name: [*own, own[-1]] for name, own in table.items()}
-    found = check({"train": [written(tmp_path / "y.csv", twice)]}, ReadOptions())
-    assert any("comes twice" in finding.message for finding in found.warnings)
+    twice = {name: [*values, values[-1]] for name, values in table.items()}
+    report = check({"train": [written(tmp_path / "y.csv", twice)]}, ReadOptions())
+    assert any("comes twice" in finding.message for finding in report.warnings)
 
 
 def test_a_class_beside_a_date_is_not_forecast(tmp_path: Path) -> None:

@@ -64,14 +64,14 @@ def test_every_setting_says_its_meaning(name: str) -> None:
 def test_defaults_are_those_of_a_run(name: str) -> None:
     tables = {"task": name, "data": {"train": ["a.csv"]}}
     run = RunConfig.of({**tables, "base": {"path": ["lm"]}})
-    found = {key: own.default for key, own in describe(TASKS[name])}
-    said = run.flat()
+    defaults = {key: setting.default for key, setting in describe(TASKS[name])}
+    flat = run.flat()
     alone = RunConfig.of(tables).flat()
-    assert alone == {key: own for key, own in said.items() if not key.startswith("base.")}
-    del said["task"], found["data.train"], said["data.train"]
-    del found["base.path"], said["base.path"]
-    chosen = {key for key in found if found[key] == "auto"}  # settled by other settings
-    assert {**found, **{key: said[key] for key in chosen}} == said
+    assert alone == {key: value for key, value in flat.items() if not key.startswith("base.")}
+    del flat["task"], defaults["data.train"], flat["data.train"]
+    del defaults["base.path"], flat["base.path"]
+    chosen = {key for key in defaults if defaults[key] == "auto"}  # settled by other settings
+    assert {**defaults, **{key: flat[key] for key in chosen}} == flat
 
 
 @every_name
@@ -80,8 +80,11 @@ def test_the_words_of_a_task_stand_for_settings_that_it_has(name: str) -> None:
     keys = dict(known)
     assert {"epochs", "rate", "seed", "patience", "members", "batch_size"} <= known.words.keys()
     assert not known.words.keys() & known.instead.keys()
-    for own in (*(key for keys in known.words.values() for key in keys), *known.instead.values()):
-        assert own in keys
+    for setting_key in (
+        *(key for keys in known.words.values() for key in keys),
+        *known.instead.values(),
+    ):
+        assert setting_key in keys
 
 
 class Colours(Table):
@@ -132,9 +135,9 @@ def test_words_for_nothing_and_names_of_tables_are_checked() -> None:
     assert (colours.most, colours.every) == (None, None)
     assert (colours.table()["most"], colours.table()["every"]) == ("off", "never")
     assert Colours.of(colours.table(), "colours") == colours
-    with pytest.raises(ConfigError) as told:
+    with pytest.raises(ConfigError) as error:
         Colours.of({"name": "bleu", "most": "never"}, "colours")
-    assert str(told.value) == (
+    assert str(error.value) == (
         "2 problems in the settings\n"
         "  colours.name: expected one of red, blue, got 'bleu', did you mean 'blue'?\n"
         "  colours.most: expected a whole number, got 'never'"
@@ -142,10 +145,10 @@ def test_words_for_nothing_and_names_of_tables_are_checked() -> None:
 
 
 def test_known_keys_stand_once_after_the_unknown_ones() -> None:
-    with pytest.raises(ConfigError) as told:
+    with pytest.raises(ConfigError) as error:
         Painted.of({"nmae": "red", "xyz": 1}, "colours")
     known = ", ".join(Painted.model_fields)
-    assert str(told.value) == (
+    assert str(error.value) == (
         "2 problems in the settings\n"
         "  colours.nmae: unknown key, did you mean name?\n"
         f"  colours.xyz: unknown key. Known: {known}"
@@ -153,9 +156,9 @@ def test_known_keys_stand_once_after_the_unknown_ones() -> None:
 
 
 def test_a_key_of_another_table_is_told_where_it_belongs() -> None:
-    with pytest.raises(ConfigError) as told:
+    with pytest.raises(ConfigError) as error:
         RunConfig.of({"task": "table", "data": {"train": []}, "model": {"epochs": 3, "members": 2}})
-    assert str(told.value) == (
+    assert str(error.value) == (
         "2 problems\n"
         "  model.epochs: a setting of the table train: train.epochs=…\n"
         "  model.members: stands in no table: members=…"
@@ -177,9 +180,9 @@ def test_the_page_is_not_out_of_date() -> None:
 
 @every_name
 def test_what_was_written_down_is_what_the_tables_say(name: str) -> None:
-    said, read = describe(TASKS[name]), known_settings(name)
-    assert json.dumps(asdict(read)) == json.dumps(asdict(said))
-    assert [*dict(read)] == [*dict(said)]
+    described, read = describe(TASKS[name]), known_settings(name)
+    assert json.dumps(asdict(read)) == json.dumps(asdict(described))
+    assert [*dict(read)] == [*dict(described)]
 
 
 def test_tables_are_in_the_order_of_the_configuration() -> None:
@@ -194,7 +197,7 @@ def test_a_task_that_there_is_not() -> None:
 
 def test_values_are_shown_as_they_are_typed() -> None:
     values: list[Any] = ["a", "", 3, 0.5, 0.0, True, [1, 2], None]
-    assert [shown_value(own) for own in values] == [
+    assert [shown_value(value) for value in values] == [
         "a",
         '""',
         "3",
@@ -230,11 +233,11 @@ def test_all_settings_are_printed(ensue: Ensue, name: str) -> None:
     code, out, _ = ensue("settings", name)
     assert code == 0
     flat = " ".join(out.split())
-    for own in dict(known_settings(name)).values():
-        assert f"\n  {own.key}" in out
-        assert " ".join(own.meaning.split()) in flat
-    found = json.loads(ensue("settings", name, "--json")[1])
-    assert {key: Setting(key.rpartition(".")[2], **own) for key, own in found.items()} == dict(
+    for setting in dict(known_settings(name)).values():
+        assert f"\n  {setting.key}" in out
+        assert " ".join(setting.meaning.split()) in flat
+    facts = json.loads(ensue("settings", name, "--json")[1])
+    assert {key: Setting(key.rpartition(".")[2], **entry) for key, entry in facts.items()} == dict(
         known_settings(name)
     )
 
@@ -262,9 +265,9 @@ def test_one_setting_with_the_ways_to_change_it(ensue: Ensue) -> None:
     code, out, _ = ensue("settings", "forecast", "batch_windows")
     assert code == 0
     flat = " ".join(out.split())
-    for told in ("model.batch_windows of forecast", "Windows of a batch.", "default 32",
+    for text in ("model.batch_windows of forecast", "Batch size, in windows.", "default 32",
                  "--batch-size … or --set model.batch_windows=…", "under [model]"):  # fmt: skip
-        assert told in flat
+        assert text in flat
     assert "above all tables" in ensue("settings", "forecast", "members")[1]
 
 
@@ -272,18 +275,18 @@ def test_a_long_list_of_known_keys_is_shortened() -> None:
     model = TASKS["translate"].settings
     known = list(model.model_fields)
     assert len(known) > MOST_LISTED
-    with pytest.raises(ConfigError) as told:
+    with pytest.raises(ConfigError) as error:
         model.of({"zzz": 1}, "model")
-    shown = ", ".join(known[:MOST_LISTED])
+    listed = ", ".join(known[:MOST_LISTED])
     more = f"and {len(known) - MOST_LISTED} more, which `ensue settings` lists"
-    assert str(told.value) == f"model.zzz: unknown key. Known: {shown} {more}"
+    assert str(error.value) == f"model.zzz: unknown key. Known: {listed} {more}"
 
 
 # --- settings next to their tables --------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("settings", "message"),
     [
         ({"epochs": 3}, "epochs is a setting of train; say Classifier(train={'epochs': 3})"),
         ({"lr": 0.1}, "lr is a setting of train; say Classifier(train={'rate': 0.1})"),
@@ -298,15 +301,15 @@ def test_a_long_list_of_known_keys_is_shortened() -> None:
     ],
 )
 def test_a_setting_beside_its_table_is_told_where_it_belongs(
-    given: dict[str, Any], told: str
+    settings: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(OptionError) as caught:
-        Classifier(**given)
-    assert told in str(caught.value)
+        Classifier(**settings)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("value", "message"),
     [
         ("600,6000", "expected a list of whole numbers ≥ 1, got '600,6000'; write [600,6000]"),
         ("", "expected a list of whole numbers ≥ 1, got ''; write []"),
@@ -315,10 +318,10 @@ def test_a_setting_beside_its_table_is_told_where_it_belongs(
         ("[30,", "expected a list of whole numbers ≥ 1, got '[30,'"),
     ],
 )
-def test_a_list_without_brackets_is_told_how_to_write_it(given: str, told: str) -> None:
+def test_a_list_without_brackets_is_told_how_to_write_it(value: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        LanguageSettings.of({"softmax_cuts": given}, "model")
-    assert str(caught.value) == f"model.softmax_cuts: {told}"
+        LanguageSettings.of({"softmax_cuts": value}, "model")
+    assert str(caught.value) == f"model.softmax_cuts: {message}"
 
 
 def test_other_lists_are_told_in_their_own_words() -> None:

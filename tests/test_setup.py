@@ -95,11 +95,11 @@ def test_the_demo_installs_what_it_needs_and_no_more(clone: Clone) -> None:
 def test_tests_complete_the_environment_of_the_demo(clone: Clone) -> None:
     clone.make("demo")
     clone.installed()
-    kept = clone.venv / "kept"
-    kept.touch()
+    marker = clone.venv / "kept"
+    marker.touch()
     assert clone.make("test").returncode == 0
     assert clone.installed() == [TOOLS]
-    assert kept.exists()
+    assert marker.exists()
     for word in ("test", "demo", "check"):
         clone.make(word)
     assert clone.installed() == []
@@ -179,10 +179,10 @@ def test_a_failure_of_pip_is_a_failure(clone: Clone) -> None:
 
 def test_the_set_up_says_how_far_it_is_without_a_terminal(clone: Clone) -> None:
     """One line for each package; nothing of where they come from."""
-    said = clone.make("test").stderr
+    errors = clone.make("test").stderr
     packages = "  1. torch-2.13.0 (190.5 MB)\n  2. numpy-2.4.0 (16 MB)\n  3. sympy-1.14.0\n"
     packages += "  writing 4 packages to .venv\n"
-    assert said == (
+    assert errors == (
         f"Making .venv with {clone.python}\n"
         "Installing Ensue; torch is the large part (about 200 MB, once)\n"
         f"{packages}"
@@ -203,10 +203,10 @@ def test_a_package_is_shown_while_others_are_still_awaited(clone: Clone) -> None
         env=environment(),
     ) as setting_up:
         assert setting_up.stderr is not None
-        said = [setting_up.stderr.readline() for _ in range(6)]
+        lines = [setting_up.stderr.readline() for _ in range(6)]
         assert setting_up.poll() is None
         clone.hold.unlink()
-    assert said[-1] == "  writing 4 packages to .venv\n"
+    assert lines[-1] == "  writing 4 packages to .venv\n"
 
 
 def test_a_terminal_sees_the_progress_of_pip_itself(clone: Clone) -> None:
@@ -221,7 +221,7 @@ def test_a_terminal_sees_the_progress_of_pip_itself(clone: Clone) -> None:
         env=environment(),
     )
     os.close(theirs)
-    said = os.read(ours, 1 << 16).decode()
+    text = os.read(ours, 1 << 16).decode()
     os.close(ours)
-    assert "Collecting torch" in said
+    assert "Collecting torch" in text
     assert "--progress-bar" not in clone.log.read_text()

@@ -23,11 +23,11 @@ def test_reliability_is_that_of_every_label_there_or_not() -> None:
     part = Part(Ragged.of([[0]] * 4, np.int32), labels, names, numbers, tokenisers)
     p = np.array([[0.9, 0.65], [0.8, 0.3], [0.6, 0.05], [0.45, 0.15]])  # of a and of b
     z = torch.from_numpy(np.log(p / (1 - p)))
-    given = TargetOutputs([z], {"none": torch.zeros(4, 2)}, part, lambda row: ("", ""), seed=0)
-    found = SeveralTarget.learn(part, NumberSettings()).evaluate(given)
+    outputs = TargetOutputs([z], {"none": torch.zeros(4, 2)}, part, lambda row: ("", ""), seed=0)
+    evaluation = SeveralTarget.learn(part, NumberSettings()).evaluate(outputs)
 
     says = [(True, 0.9), (True, 0.65), (True, 0.8), (True, 0.7)]
     says += [(False, 0.6), (True, 0.95), (True, 0.55), (False, 0.85)]
     right, sure = (np.array(column) for column in zip(*says, strict=True))
-    assert found.notes == reliability_lines(reliability(right, sure))
-    assert found.scores["accuracy"].value == pytest.approx(2 / 4)
+    assert evaluation.notes == reliability_lines(reliability(right, sure))
+    assert evaluation.scores["accuracy"].value == pytest.approx(2 / 4)

@@ -42,7 +42,7 @@ def spots(scene: Scene) -> list[tuple[str, np.ndarray]]:
     # the ground is what most pixels look like
     far = np.abs(pixels - np.median(pixels.reshape(-1, 3), 0)).max(-1)
     away = far > 45
-    found = []
+    spots_found = []
     left = {(int(i), int(j)) for i, j in np.argwhere(away)}
     while left:
         area, waiting = [], [left.pop()]
@@ -56,9 +56,9 @@ def spots(scene: Scene) -> list[tuple[str, np.ndarray]]:
         mask[tuple(np.transpose(area))] = True
         away_most = pixels[mask][np.argsort(-far[mask])[: max(1, len(area) // 2)]]  # no edge
         colour = np.median(away_most, 0)
-        distances = [np.abs(colour - own).sum() for own in COLOURS.values()]
-        found.append((list(COLOURS)[int(np.argmin(distances))], mask))
-    return found
+        distances = [np.abs(colour - other).sum() for other in COLOURS.values()]
+        spots_found.append((list(COLOURS)[int(np.argmin(distances))], mask))
+    return spots_found
 
 
 def middle(mask: np.ndarray) -> tuple[float, float]:
@@ -67,14 +67,14 @@ def middle(mask: np.ndarray) -> tuple[float, float]:
 
 
 def test_the_colours_and_places_of_a_caption_are_those_of_the_picture() -> None:
-    for scene in (own for part in SAMPLES.values() for own in part[:40]):
-        seen = spots(scene)
-        colours = sorted(own.colour for own in scene.shapes)
-        assert sorted(name for name, _ in seen) == colours, scene.caption
+    for scene in (scene for part in SAMPLES.values() for scene in part[:40]):
+        scene_spots = spots(scene)
+        colours = sorted(shape.colour for shape in scene.shapes)
+        assert sorted(name for name, _ in scene_spots) == colours, scene.caption
         if len(scene.shapes) == 1:
             continue
         # of two spots of one colour the boxes tell which is which
-        first, second = sorted(seen, key=lambda own: not _inside(own[1], scene.shapes[0]))
+        first, second = sorted(scene_spots, key=lambda spot: not _inside(spot[1], scene.shapes[0]))
         (x, y), (other_x, other_y) = middle(first[1]), middle(second[1])
         side = ("left of" if x < other_x else "right of", "above" if y < other_y else "below")
         assert scene.relation == side[abs(y - other_y) > abs(x - other_x)], scene.caption
@@ -107,8 +107,8 @@ def test_turning_moves_no_area() -> None:
     turned = np.linspace(0, 1, 5)
     for number in range(len(KINDS)):
         same = np.full(5, 24.0)
-        own = Placed(np.full(5, number), same / 2, same, same, turned)
-        areas = coverage(own).sum((1, 2))
+        shapes_drawn = Placed(np.full(5, number), same / 2, same, same, turned)
+        areas = coverage(shapes_drawn).sum((1, 2))
         assert areas == pytest.approx(areas[0], rel=0.03)
 
 
@@ -119,7 +119,7 @@ def test_the_smaller_shape_is_named_first_and_of_equals_the_left_or_upper_one() 
     order = list(SIZES)
     for scene in ALL:
         if scene.relation:
-            first, second = (order.index(own.size) for own in scene.shapes)
+            first, second = (order.index(shape.size) for shape in scene.shapes)
             assert first <= second
             assert first < second or scene.relation in ("left of", "above")
     assert {scene.relation for scene in ALL} == {"", "left of", "right of", "above", "below"}
@@ -133,19 +133,19 @@ def test_captions_say_what_they_should() -> None:
     both = Scene(picture, (circle, square), "left of")
     assert both.caption == "a small red circle left of a blue square"
     words = {word for scene in ALL for word in scene.caption.split()}
-    assert words == {"a", "of", *(own for group in ATTRIBUTES.values() for own in group)}
+    assert words == {"a", "of", *(word for group in ATTRIBUTES.values() for word in group)}
 
 
 def test_shapes_lie_apart_and_within_the_picture() -> None:
     for scene in ALL:
-        for own in scene.shapes:
-            left, top, right, bottom = own.box
+        for shape in scene.shapes:
+            left, top, right, bottom = shape.box
             assert 0 <= left < right <= SIDE
             assert 0 <= top < bottom <= SIDE
         if len(scene.shapes) == 2:
-            (l1, t1, r1, b1), (l2, t2, r2, b2) = (own.box for own in scene.shapes)
+            (l1, t1, r1, b1), (l2, t2, r2, b2) = (shape.box for shape in scene.shapes)
             assert r1 <= l2 or r2 <= l1 or b1 <= t2 or b2 <= t1
-            assert len({own[:2] for own in scene.shapes}) == 2  # they can be told apart
+            assert len({box[:2] for box in scene.shapes}) == 2  # they can be told apart
 
 
 # --- parts and numbers -------------------------------------------------------------------------
@@ -153,36 +153,38 @@ def test_shapes_lie_apart_and_within_the_picture() -> None:
 
 def test_held_combinations_are_in_one_part_only() -> None:
     for part, scenes in SAMPLES.items():
-        pairs = [{(own.colour, own.kind) for own in scene.shapes} for scene in scenes]
-        elsewhere = {own for other in PARTS if other != part for own in HELD[other]}
+        pairs = [{(shape.colour, shape.kind) for shape in scene.shapes} for scene in scenes]
+        elsewhere = {pair for other in PARTS if other != part for pair in HELD[other]}
         assert not set().union(*pairs) & elsewhere
         if HELD[part]:
-            assert all(own & set(HELD[part]) for own in pairs)
+            assert all(pair & set(HELD[part]) for pair in pairs)
             assert set().union(*pairs) >= set(HELD[part])
 
 
 def test_every_colour_and_kind_of_a_held_combination_is_trained_with_others() -> None:
-    trained = {(own.colour, own.kind) for scene in shapes(1, "train", 400) for own in scene.shapes}
+    trained = {
+        (shape.colour, shape.kind) for scene in shapes(1, "train", 400) for shape in scene.shapes
+    }
     assert len(trained) == len(COLOURS) * len(KINDS) - sum(map(len, HELD.values()))
     for colour in COLOURS:
-        assert sum(own == colour for own, _ in trained) == len(KINDS) - 1
+        assert sum(pair == colour for pair, _ in trained) == len(KINDS) - 1
 
 
 @pytest.mark.parametrize("part", PARTS)
 def test_a_scene_follows_from_seed_part_and_number(part: str) -> None:
     whole = SAMPLES[part]
     for first, count in ((0, 3), (7, 1), (147, 3)):
-        for own, other in zip(shapes(3, part, count, first=first), whole[first:], strict=False):
-            assert (own.picture == other.picture).all()
-            assert (own.shapes, own.relation) == (other.shapes, other.relation)
+        for scene, other in zip(shapes(3, part, count, first=first), whole[first:], strict=False):
+            assert (scene.picture == other.picture).all()
+            assert (scene.shapes, scene.relation) == (other.shapes, other.relation)
     other = shapes(4, part, 20)
-    assert [own.caption for own in other] != [own.caption for own in whole[:20]]
+    assert [scene.caption for scene in other] != [scene.caption for scene in whole[:20]]
 
 
 def test_pieces_drawn_together_are_those_drawn_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules[Scene.__module__], "AT_ONCE", 7)
-    pictures = np.stack([own.picture for own in shapes(3, "train", 30)])
-    assert (pictures == np.stack([own.picture for own in SAMPLES["train"][:30]])).all()
+    pictures = np.stack([scene.picture for scene in shapes(3, "train", 30)])
+    assert (pictures == np.stack([scene.picture for scene in SAMPLES["train"][:30]])).all()
 
 
 # --- files and mistakes ------------------------------------------------------------------------
@@ -202,26 +204,26 @@ def test_files_hold_what_was_drawn(tmp_path: Path) -> None:
 
 
 def test_mistakes(tmp_path: Path) -> None:
-    with pytest.raises(OptionError) as told:
+    with pytest.raises(OptionError) as error:
         shapes(1, "tests", 1)
-    assert str(told.value) == (
+    assert str(error.value) == (
         "unknown part 'tests': did you mean 'test'? Known: test, train, validation"
     )
-    with pytest.raises(OptionError) as told:
+    with pytest.raises(OptionError) as error:
         shapes(1, "test", 0)
-    assert str(told.value) == "expected first ≥ 0 and count ≥ 1, got 0 and 0"
-    with pytest.raises(OptionError) as told:
+    assert str(error.value) == "expected first ≥ 0 and count ≥ 1, got 0 and 0"
+    with pytest.raises(OptionError) as error:
         write_task("shapes", tmp_path / "s.tsv", rows=1)
-    assert str(told.value).endswith("s.tsv: expected the name of a folder, which has no ending")
+    assert str(error.value).endswith("s.tsv: expected the name of a folder, which has no ending")
     (tmp_path / "file").write_text("")
-    with pytest.raises(OptionError) as told:
+    with pytest.raises(OptionError) as error:
         write_task("shapes", tmp_path / "file", rows=1)
-    assert str(told.value) == f"{tmp_path / 'file'} cannot be written: File exists"
+    assert str(error.value) == f"{tmp_path / 'file'} cannot be written: File exists"
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.png").write_text("")
-    with pytest.raises(OptionError) as told:
+    with pytest.raises(OptionError) as error:
         write_task("shapes", tmp_path / "full", rows=1)
-    assert str(told.value) == (
+    assert str(error.value) == (
         f"{tmp_path / 'full'}: expected a new folder or an empty one, in which nothing can be "
         "taken for one of these pictures"
     )

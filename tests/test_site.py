@@ -28,27 +28,27 @@ HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
 
 def anchors(text: str) -> set[str]:
     """What headings can be linked by, as code hosts and the site have it."""
-    found: set[str] = set()
+    names: set[str] = set()
     for heading in HEADING.findall(FENCE.sub("", text)):
         plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading)
         words = re.sub(r"[^\w\- ]", "", plain.lower()).replace(" ", "-")
         known, count = words, 1
-        while known in found:  # the second of the same name
+        while known in names:  # the second of the same name
             known, count = f"{words}-{count}", count + 1
-        found.add(known)
-    return found
+        names.add(known)
+    return names
 
 
 def broken_links(page: Path) -> Iterator[str]:
     """Links of a page to files or headings that are not there, and all that lead elsewhere."""
     text = CODE.sub("", FENCE.sub("", page.read_text(encoding="utf-8")))
-    for target in ("".join(found) for found in LINK.findall(text)):
+    for target in ("".join(link) for link in LINK.findall(text)):
         path, _, anchor = target.partition("#")
         file = (page.parent / path) if path else page
-        there = ":" not in target and file.exists()
-        if there and anchor:
-            there = anchor in anchors(file.read_text(encoding="utf-8"))
-        if not there:
+        is_file = ":" not in target and file.exists()
+        if is_file and anchor:
+            is_file = anchor in anchors(file.read_text(encoding="utf-8"))
+        if not is_file:
             yield target
 
 
@@ -126,9 +126,9 @@ def outside_hosts(folder: Path) -> list[str]:
     """What a browser would load from other hosts when it shows the pages of a folder."""
     files = [file for file in sorted(folder.rglob("*")) if file.suffix in {".html", ".css", ".js"}]
     return [
-        f"{file.relative_to(folder)}: {found}"
+        f"{file.relative_to(folder)}: {host}"
         for file in files
-        for found in OUTSIDE.findall(file.read_text(encoding="utf-8"))
+        for host in OUTSIDE.findall(file.read_text(encoding="utf-8"))
     ]
 
 

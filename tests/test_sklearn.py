@@ -116,7 +116,7 @@ BY_COST = {"model": SETTINGS["model"], "train": {**SETTINGS["train"], "watch": "
 
 
 def coins(count: int = 60) -> list[str]:
-    return [str(own) for own in np.random.RandomState(5).choice(["heads", "tails"], count)]
+    return [str(label) for label in np.random.RandomState(5).choice(["heads", "tails"], count)]
 
 
 def rows_of(X: Any, y: Any, rows: Any) -> list[tuple[Any, Any]]:
@@ -125,59 +125,61 @@ def rows_of(X: Any, y: Any, rows: Any) -> list[tuple[Any, Any]]:
 
 def test_a_classifier_is_the_task_s_own() -> None:
     X, y = texts(), coins()
-    own = SequenceClassifier(**FAST).fit(X, y)
-    train, held = hold_out([{label} for label in y], 0.1, 3)
-    assert len(held) == 6
-    direct = Classifier(**BY_COST).fit(rows_of(X, y, train), rows_of(X, y, held))
-    found = own.predict_proba(X)
+    estimator = SequenceClassifier(**FAST).fit(X, y)
+    train, validation = hold_out([{label} for label in y], 0.1, 3)
+    assert len(validation) == 6
+    direct = Classifier(**BY_COST).fit(rows_of(X, y, train), rows_of(X, y, validation))
+    probabilities = estimator.predict_proba(X)
     for row, answer in enumerate(direct.predict(X)):
-        assert {name: answer.probabilities[name] for name in own.classes_} == dict(
-            zip(own.classes_, found[row], strict=True)
+        assert {name: answer.probabilities[name] for name in estimator.classes_} == dict(
+            zip(estimator.classes_, probabilities[row], strict=True)
         )
-    assert own.predict(X).tolist() == [answer.label for answer in direct.predict(X)]
+    assert estimator.predict(X).tolist() == [answer.label for answer in direct.predict(X)]
 
 
 def test_a_regressor_is_the_task_s_own() -> None:
     X, y = vectors(), np.random.RandomState(5).randn(60).tolist()
-    own = SequenceRegressor(**FAST).fit(X, y)
-    train, held = hold_out([set() for _ in y], 0.1, 3)
-    direct = Regressor(**SETTINGS).fit(rows_of(X, y, train), rows_of(X, y, held))
-    assert own.predict(X).tolist() == [answer.value for answer in direct.predict(X)]
+    estimator = SequenceRegressor(**FAST).fit(X, y)
+    train, validation = hold_out([set() for _ in y], 0.1, 3)
+    direct = Regressor(**SETTINGS).fit(rows_of(X, y, train), rows_of(X, y, validation))
+    assert estimator.predict(X).tolist() == [answer.value for answer in direct.predict(X)]
 
 
 def test_a_labeller_is_the_task_s_own() -> None:
     X = sentences()
     y = [coins(99)[k : k + len(tokens)] for k, tokens in enumerate(X)]
-    own = SequenceLabeller(**FAST).fit(X, y)
-    train, held = hold_out([set(labels) for labels in y], 0.1, 3)
-    direct = Labeller(**BY_COST).fit(rows_of(X, y, train), rows_of(X, y, held))
-    found = own.predict(X)
-    assert found == [list(answer.labels) for answer in direct.predict(X)]
-    steps = list(zip(chain(*found), chain(*y), strict=True))
-    assert own.score(X, y) == sum(guess == gold for guess, gold in steps) / len(steps)
+    estimator = SequenceLabeller(**FAST).fit(X, y)
+    train, validation = hold_out([set(labels) for labels in y], 0.1, 3)
+    direct = Labeller(**BY_COST).fit(rows_of(X, y, train), rows_of(X, y, validation))
+    predictions = estimator.predict(X)
+    assert predictions == [list(answer.labels) for answer in direct.predict(X)]
+    steps = list(zip(chain(*predictions), chain(*y), strict=True))
+    assert estimator.score(X, y) == sum(guess == gold for guess, gold in steps) / len(steps)
 
 
 def test_an_estimator_of_tables_is_the_task_s_own() -> None:
     X = frame()
     y = prices(X).tolist()
-    own = TableRegressor(**TABLE).fit(X, y)
-    train, held = hold_out([set() for _ in y], 0.1, 3)
+    estimator = TableRegressor(**TABLE).fit(X, y)
+    train, validation = hold_out([set() for _ in y], 0.1, 3)
     rows = [{**row, "target": value} for row, value in zip(X.to_dict("records"), y, strict=True)]
     direct = TableModel(
         model={"hidden": [8], "target": "number", "batch_rows": 64},
         train={"epochs": 3, "rate": 1e-2, "l2": 0.03, "seed": 3},
-    ).fit([rows[k] for k in train], [rows[k] for k in held], target="target")
-    assert own.predict(X).tolist() == [own.value for own in direct.predict(rows)]
+    ).fit([rows[k] for k in train], [rows[k] for k in validation], target="target")
+    assert estimator.predict(X).tolist() == [answer.value for answer in direct.predict(rows)]
 
 
 def test_few_rows_are_all_learned_from_in_every_epoch() -> None:
     X, y = texts(20), coins(20)
-    own = SequenceClassifier(**FAST).fit(X, y)
+    estimator = SequenceClassifier(**FAST).fit(X, y)
     unstopped = {**BY_COST["train"], "patience": "off", "check_every": 1000}
     rows = list(zip(X, y, strict=True))
     direct = Classifier(model=SETTINGS["model"], train=unstopped).fit(rows, rows)
-    found = [[answer.probabilities[name] for name in own.classes_] for answer in direct.predict(X)]
-    assert own.predict_proba(X).tolist() == found
+    probabilities = [
+        [answer.probabilities[name] for name in estimator.classes_] for answer in direct.predict(X)
+    ]
+    assert estimator.predict_proba(X).tolist() == probabilities
 
 
 # --- held-out rows -------------------------------------------------------------------------------
@@ -187,29 +189,31 @@ def test_few_rows_are_all_learned_from_in_every_epoch() -> None:
 @pytest.mark.parametrize("seed", [0, 7])
 def test_every_class_gives_its_share_and_keeps_a_row(fraction: float, seed: int) -> None:
     labels = [{"a"}] * 80 + [{"b"}] * 40 + [{"c"}]
-    train, held = hold_out(labels, fraction, seed)
-    assert sorted([*train, *held]) == list(range(len(labels)))
+    train, validation = hold_out(labels, fraction, seed)
+    assert sorted([*train, *validation]) == list(range(len(labels)))
     for name, count in (("a", 80), ("b", 40)):
-        assert sum(labels[row] == {name} for row in held) == pytest.approx(fraction * count, abs=1)
+        assert sum(labels[row] == {name} for row in validation) == pytest.approx(
+            fraction * count, abs=1
+        )
     assert labels[-1] == {"c"}
     assert len(labels) - 1 in train
     again = hold_out(labels, fraction, seed)
-    assert [rows.tolist() for rows in again] == [train.tolist(), held.tolist()]
-    assert hold_out(labels, fraction, seed + 1)[1].tolist() != held.tolist()
+    assert [rows.tolist() for rows in again] == [train.tolist(), validation.tolist()]
+    assert hold_out(labels, fraction, seed + 1)[1].tolist() != validation.tolist()
 
 
 def test_no_label_is_held_out_with_its_last_row() -> None:
     draw = np.random.RandomState(1)
     labels = [{f"{draw.randint(30)}", f"{draw.randint(30)}"} for _ in range(60)]
-    train, held = hold_out(labels, 0.5, 0)
-    assert len(held)
+    train, validation = hold_out(labels, 0.5, 0)
+    assert len(validation)
     assert set.union(*(labels[row] for row in train)) == set.union(*labels)
 
 
 def test_few_rows_are_not_held_out() -> None:
     for count in (2, 10 * LEAST_HELD - 6):
-        train, held = hold_out([set()] * count, 0.1, 0)
-        assert (len(train), len(held)) == (count, 0)
+        train, validation = hold_out([set()] * count, 0.1, 0)
+        assert (len(train), len(validation)) == (count, 0)
     assert len(hold_out([set()] * 10 * LEAST_HELD, 0.1, 0)[1]) == LEAST_HELD
     each_once = [{str(k)} for k in range(100)]
     assert not len(hold_out(each_once, 0.1, 0)[1])
@@ -218,12 +222,12 @@ def test_few_rows_are_not_held_out() -> None:
 @pytest.mark.parametrize("y", [list("aabbc"), [0, 0, 1, 1, 2], [True, True, False, False, True]])
 def test_five_rows_and_a_class_of_one(y: list[Any]) -> None:
     X = ["a red house", "a red boat", "blue", "blue water", "nothing"]
-    own = SequenceClassifier(**{**SEQUENCE, "epochs": 40, "rate": 0.02}).fit(X, y)
-    assert own.classes_.dtype == np.array(y).dtype
-    assert own.classes_.tolist() == sorted(set(y))
-    assert own.predict(X).tolist() == y
+    estimator = SequenceClassifier(**{**SEQUENCE, "epochs": 40, "rate": 0.02}).fit(X, y)
+    assert estimator.classes_.dtype == np.array(y).dtype
+    assert estimator.classes_.tolist() == sorted(set(y))
+    assert estimator.predict(X).tolist() == y
     table = TableClassifier(**TABLE).fit(np.arange(10.0).reshape(5, 2), y)
-    assert table.predict_proba([[0.0, 1.0]]).shape == (1, len(own.classes_))
+    assert table.predict_proba([[0.0, 1.0]]).shape == (1, len(estimator.classes_))
 
 
 # --- the contract --------------------------------------------------------------------------------
@@ -257,10 +261,10 @@ def test_pickled_and_cloned(case: str) -> None:
     with pytest.raises(NotFittedError):
         estimator.predict(X)
     assert estimator.fit(X, y) is estimator
-    found = estimator.predict(X)
+    predictions = estimator.predict(X)
     again = pickle.loads(pickle.dumps(estimator))
     assert b"torch" not in pickle.dumps(estimator)
-    assert same(again.predict(X), found)
+    assert same(again.predict(X), predictions)
     if is_classifier(estimator):
         assert same(again.predict_proba(X), estimator.predict_proba(X))
     assert again.get_params() == estimator.get_params()
@@ -268,7 +272,7 @@ def test_pickled_and_cloned(case: str) -> None:
     fresh = clone(again)
     with pytest.raises(NotFittedError):
         fresh.predict(X)
-    assert same(fresh.fit(X, y).predict(X), found)  # the same random_state
+    assert same(fresh.fit(X, y).predict(X), predictions)  # the same random_state
     other = clone(estimator).set_params(random_state=4).fit(X, y)
     assert other.model_.config()["train.seed"] == 4
 
@@ -277,8 +281,10 @@ def test_a_random_state_is_asked_for_a_seed() -> None:
     X, y = np.arange(20.0).reshape(10, 2), [0, 1] * 5
 
     def seed(random_state: Any) -> int:
-        own = TableClassifier(**{**TABLE, "random_state": random_state, "epochs": 1}).fit(X, y)
-        return int(own.model_.train.seed)
+        estimator = TableClassifier(**{**TABLE, "random_state": random_state, "epochs": 1}).fit(
+            X, y
+        )
+        return int(estimator.model_.train.seed)
 
     state = np.random.RandomState(0)
     assert seed(np.random.RandomState(0)) == seed(state) != seed(state)
@@ -299,9 +305,9 @@ def test_what_the_estimators_are() -> None:
 
 def test_every_setting_can_be_reached() -> None:
     settings = {"model.pooling": "mean", "text.lower": False, "train.clip": None}
-    own = SequenceClassifier(**SEQUENCE, settings=settings).fit(texts(10), classes(10))
-    found = own.model_.config()
-    assert {key: found[key] for key in settings} == {**settings, "train.clip": "off"}
+    estimator = SequenceClassifier(**SEQUENCE, settings=settings).fit(texts(10), classes(10))
+    config = estimator.model_.config()
+    assert {key: config[key] for key in settings} == {**settings, "train.clip": "off"}
     X = np.arange(20.0).reshape(10, 2)
     table = TableRegressor(**{**TABLE, "hidden": np.array([3, 2])}).fit(X, X[:, 0])
     assert table.model_.config()["model.hidden"] == [3, 2]
@@ -310,8 +316,8 @@ def test_every_setting_can_be_reached() -> None:
 @pytest.mark.parametrize("cell", [Leaky, Leaky(0.25)])
 def test_a_cell_of_one_s_own_is_pickled_by_its_class(cell: Any) -> None:
     X, y = vectors(10), [0, 1] * 5
-    own = SequenceClassifier(**{**SEQUENCE, "cell": cell}).fit(X, y)
-    assert same(pickle.loads(pickle.dumps(own)).predict_proba(X), own.predict_proba(X))
+    estimator = SequenceClassifier(**{**SEQUENCE, "cell": cell}).fit(X, y)
+    assert same(pickle.loads(pickle.dumps(estimator)).predict_proba(X), estimator.predict_proba(X))
 
 
 # --- X and y -------------------------------------------------------------------------------------
@@ -319,40 +325,41 @@ def test_a_cell_of_one_s_own_is_pickled_by_its_class(cell: Any) -> None:
 
 def test_texts_may_come_in_many_ways() -> None:
     X, y = texts(20), classes(20)
-    own = SequenceClassifier(**SEQUENCE, **NARROW, level="spaces").fit(X, y)
-    found = own.predict_proba(X)
+    estimator = SequenceClassifier(**SEQUENCE, **NARROW, level="spaces").fit(X, y)
+    probabilities = estimator.predict_proba(X)
     series = pd.Series(X, index=range(100, 120))
     ways = [tuple(X), np.array(X), np.array(X, object), series, series.to_frame("review")]
     for way in [*ways, np.array(X)[:, None], [text.split() for text in X]]:
-        assert same(own.predict_proba(way), found)
-        assert same(clone(own).fit(way, pd.Series(y)).predict_proba(X), found)
-    assert not hasattr(own, "n_features_in_")
+        assert same(estimator.predict_proba(way), probabilities)
+        assert same(clone(estimator).fit(way, pd.Series(y)).predict_proba(X), probabilities)
+    assert not hasattr(estimator, "n_features_in_")
 
 
 def test_vectors_may_come_in_many_ways() -> None:
     X = np.random.RandomState(0).randn(20, 4, 3)
-    own = SequenceClassifier(**SEQUENCE).fit(X, [0, 1] * 10)
-    found = own.predict_proba(X)
+    estimator = SequenceClassifier(**SEQUENCE).fit(X, [0, 1] * 10)
+    probabilities = estimator.predict_proba(X)
     for way in (list(X), X.tolist(), X.astype(np.float32)):
-        assert same(own.predict_proba(way), found)
-    assert own.n_features_in_ == 3
+        assert same(estimator.predict_proba(way), probabilities)
+    assert estimator.n_features_in_ == 3
     shorter = [row[: 1 + k % 4] for k, row in enumerate(X)]
-    together = own.predict_proba(shorter)
-    alone = np.concatenate([own.predict_proba([row]) for row in shorter])
+    together = estimator.predict_proba(shorter)
+    alone = np.concatenate([estimator.predict_proba([row]) for row in shorter])
     np.testing.assert_allclose(together, alone, atol=1e-6)
-    assert own.predict_proba([X[0], np.zeros((0, 3))]).shape == (2, 2)  # a sequence of no steps
-    assert not hasattr(own.fit(texts(20), [0, 1] * 10), "n_features_in_")
+    # a sequence of no steps
+    assert estimator.predict_proba([X[0], np.zeros((0, 3))]).shape == (2, 2)
+    assert not hasattr(estimator.fit(texts(20), [0, 1] * 10), "n_features_in_")
 
 
 def test_columns_of_frames_are_numbers_or_names() -> None:
     X = frame()
     X["rooms"] = X["rooms"].astype("category")
     X["new"] = X["area"] > 100
-    own = TableRegressor(**TABLE).fit(X, prices(X))
-    columns = own.model_.learned.input.columns
+    estimator = TableRegressor(**TABLE).fit(X, prices(X))
+    columns = estimator.model_.learned.input.columns
     assert [column.name for column in columns.numbers] == ["area", "new"]
     assert [column.name for column in columns.categories] == ["rooms", "town"]
-    assert own.feature_names_in_.tolist() == list(X.columns)
+    assert estimator.feature_names_in_.tolist() == list(X.columns)
     named = TableRegressor(**TABLE, settings={"model.categorical": ["new"]}).fit(X, prices(X))
     assert len(named.model_.learned.input.columns.categories) == 3
     X["area"] = X["area"].map(str)
@@ -362,7 +369,7 @@ def test_columns_of_frames_are_numbers_or_names() -> None:
     )
     assert len(as_text.model_.learned.input.columns.numbers) == 1
     assert len(as_number.model_.learned.input.columns.numbers) == 2
-    mixed = [[own.area, own.town] for own in frame().itertuples()]  # numpy makes texts of it all
+    mixed = [[row.area, row.town] for row in frame().itertuples()]  # numpy makes texts of it all
     columns = TableRegressor(**TABLE).fit(mixed, prices(frame())).model_.learned.input.columns
     assert [len(columns.numbers), len(columns.categories)] == [1, 1]
 
@@ -372,8 +379,8 @@ def test_gaps_are_learned_with_where_that_is_wanted() -> None:
     X.loc[3, "area"] = np.nan
     X["town"] = X["town"].astype(object)
     X.loc[4, "town"] = None
-    own = TableRegressor(**TABLE, missing="indicator").fit(X, np.arange(60))
-    assert np.isfinite(own.predict(X)).all()
+    estimator = TableRegressor(**TABLE, missing="indicator").fit(X, np.arange(60))
+    assert np.isfinite(estimator.predict(X)).all()
     with pytest.raises(ValueError, match=r"NaN: row 3, column 'area'.*missing='indicator'"):
         TableRegressor(**TABLE).fit(X, np.arange(60))
     for gap in (None, " "):
@@ -384,39 +391,43 @@ def test_gaps_are_learned_with_where_that_is_wanted() -> None:
 
 def test_a_column_may_be_called_as_y_is_inside() -> None:
     X = frame().rename(columns={"area": "target"})
-    own = TableRegressor(**TABLE).fit(X, prices(frame()))
+    estimator = TableRegressor(**TABLE).fit(X, prices(frame()))
     plain = TableRegressor(**TABLE).fit(frame(), prices(frame()))
-    assert same(own.predict(X), plain.predict(frame()))
+    assert same(estimator.predict(X), plain.predict(frame()))
 
 
 # --- in scikit-learn's tools ---------------------------------------------------------------------
 
 
 def test_cross_validation_and_pipelines_of_texts() -> None:
-    own = SequenceClassifier(**{**SEQUENCE, "epochs": 1}, **NARROW)
-    pipeline = make_pipeline(FunctionTransformer(lambda X: [text.upper() for text in X]), own)
+    classifier = SequenceClassifier(**{**SEQUENCE, "epochs": 1}, **NARROW)
+    pipeline = make_pipeline(
+        FunctionTransformer(lambda X: [text.upper() for text in X]), classifier
+    )
     assert cross_val_score(pipeline, texts(), classes(), cv=2).shape == (2,)
     X = pd.DataFrame({"text": texts(), "other": 1})
-    found = cross_val_predict(own, X["text"], classes(), cv=2, method="predict_proba")
-    np.testing.assert_allclose(found.sum(1), 1)
+    probabilities = cross_val_predict(
+        classifier, X["text"], classes(), cv=2, method="predict_proba"
+    )
+    np.testing.assert_allclose(probabilities.sum(1), 1)
     labels = [[len(word) for word in tokens] for tokens in sentences(20)]
     labeller = SequenceLabeller(**{**SEQUENCE, "epochs": 1}, **NARROW)
     assert all(0 <= score <= 1 for score in cross_val_score(labeller, sentences(20), labels, cv=2))
 
 
 def test_a_grid_over_the_cell() -> None:
-    own = SequenceRegressor(**{**SEQUENCE, "epochs": 1})
+    regressor = SequenceRegressor(**{**SEQUENCE, "epochs": 1})
     grid = {"cell": ["GRU", "LSTM"], "hidden_size": np.array([3])}
-    search = GridSearchCV(own, grid, cv=2).fit(vectors(20), np.arange(20.0))
+    search = GridSearchCV(regressor, grid, cv=2).fit(vectors(20), np.arange(20.0))
     assert search.best_params_["cell"] in ("GRU", "LSTM")
     assert search.best_estimator_.model_.config()["model.hidden_size"] == 3
 
 
 @pytest.mark.slow
 def test_a_grid_in_two_processes() -> None:
-    own, X, y = TableClassifier(**TABLE), frame()[["area", "rooms"]], frame()["town"]
+    classifier, X, y = TableClassifier(**TABLE), frame()[["area", "rooms"]], frame()["town"]
     grid = {"hidden": [(4,), (8, 4)]}
-    one, two = (GridSearchCV(own, grid, cv=2, n_jobs=jobs).fit(X, y) for jobs in (1, 2))
+    one, two = (GridSearchCV(classifier, grid, cv=2, n_jobs=jobs).fit(X, y) for jobs in (1, 2))
     scores = [search.cv_results_["mean_test_score"].tolist() for search in (one, two)]
     assert scores[0] == scores[1]
 
@@ -425,8 +436,8 @@ def test_a_column_transformer_before_a_table() -> None:
     X = frame()
     columns = make_column_transformer((StandardScaler(), ["area"]), ("passthrough", ["town"]))
     pipeline = make_pipeline(columns, TableRegressor(**TABLE)).fit(X, prices(X))
-    found = pipeline[-1].model_.learned.input.columns
-    assert [len(found.numbers), len(found.categories)] == [1, 1]
+    columns_learned = pipeline[-1].model_.learned.input.columns
+    assert [len(columns_learned.numbers), len(columns_learned.categories)] == [1, 1]
     assert pipeline.predict(X).shape == (60,)
 
 
@@ -452,9 +463,9 @@ WRONG_SEQUENCES = {
 @pytest.mark.parametrize("case", WRONG_SEQUENCES)
 def test_wrong_sequences_are_told(case: str) -> None:
     X, message = WRONG_SEQUENCES[case]
-    with pytest.raises(ValueError) as told:  # noqa: PT011
+    with pytest.raises(ValueError) as error:  # noqa: PT011
         SequenceClassifier().fit(X, [0, 1])
-    assert message in str(told.value)
+    assert message in str(error.value)
 
 
 WRONG_TARGETS: dict[str, tuple[Any, Any, Any, str]] = {
@@ -474,9 +485,9 @@ WRONG_TARGETS: dict[str, tuple[Any, Any, Any, str]] = {
 @pytest.mark.parametrize("case", WRONG_TARGETS)
 def test_wrong_targets_are_told(case: str) -> None:
     kind, X, y, message = WRONG_TARGETS[case]
-    with pytest.raises(ValueError) as told:  # noqa: PT011
+    with pytest.raises(ValueError) as error:  # noqa: PT011
         kind().fit(X, y)
-    assert message in str(told.value)
+    assert message in str(error.value)
 
 
 def test_wrong_cells_of_a_table_are_told() -> None:
@@ -495,18 +506,18 @@ def test_wrong_cells_of_a_table_are_told() -> None:
 
 
 def test_other_sequences_than_those_of_fit_are_told() -> None:
-    own = SequenceClassifier(**SEQUENCE).fit(vectors(10), [0, 1] * 5)
+    estimator = SequenceClassifier(**SEQUENCE).fit(vectors(10), [0, 1] * 5)
     with pytest.raises(ValueError, match="X has 3 features, but SequenceClassifier is expecting 2"):
-        own.predict(np.ones((1, 4, 3)))
+        estimator.predict(np.ones((1, 4, 3)))
     with pytest.raises(ValueError, match="expected vectors, as in fit, got texts or tokens"):
-        own.predict(["text"])
-    own = SequenceClassifier(**SEQUENCE, **NARROW).fit(texts(10), [0, 1] * 5)
+        estimator.predict(["text"])
+    estimator = SequenceClassifier(**SEQUENCE, **NARROW).fit(texts(10), [0, 1] * 5)
     with pytest.raises(ValueError, match="expected texts or tokens, as in fit, got vectors"):
-        own.predict(vectors(2))
+        estimator.predict(vectors(2))
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("options", "message"),
     [
         ({"rate": -1.0}, "train.rate: expected a number > 0, got -1.0"),
         ({"hidden": "wide"}, "model.hidden: "),
@@ -521,11 +532,11 @@ def test_other_sequences_than_those_of_fit_are_told() -> None:
         ({"members": 0}, "members: expected a number of networks ≥ 1, got 0"),
     ],
 )
-def test_wrong_parameters_are_told_by_fit(given: dict[str, Any], message: str) -> None:
-    own = TableRegressor(**given)
-    with pytest.raises(ValueError) as told:  # noqa: PT011
-        own.fit([[1.0], [2.0]], [1.0, 2.0])
-    assert message in str(told.value)
+def test_wrong_parameters_are_told_by_fit(options: dict[str, Any], message: str) -> None:
+    regressor = TableRegressor(**options)
+    with pytest.raises(ValueError) as error:  # noqa: PT011
+        regressor.fit([[1.0], [2.0]], [1.0, 2.0])
+    assert message in str(error.value)
 
 
 def test_without_scikit_learn_the_command_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -538,9 +549,9 @@ def test_without_scikit_learn_the_command_is_named(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("module", ["sequences", "tables"])
 def test_the_examples_of_docstrings_run(module: str) -> None:
-    found = doctest.testmod(importlib.import_module(f"ensue.sklearn.{module}"))
-    assert found.attempted > 5
-    assert found.failed == 0
+    results = doctest.testmod(importlib.import_module(f"ensue.sklearn.{module}"))
+    assert results.attempted > 5
+    assert results.failed == 0
 
 
 def test_the_extra_is_that_of_the_message() -> None:

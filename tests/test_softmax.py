@@ -50,14 +50,14 @@ def test_it_is_torch_s_cross_entropy(
     monkeypatch.setattr(compiled, "SCORES", 40 * classes)
     h, weight, bias, targets = drawn(rows, width, classes, dtype)
     cost = softmax_cost(h, weight, bias, targets, smoothing)
-    wanted = cross_entropy(
+    expected = cross_entropy(
         linear(h, weight, bias), targets, reduction="sum", label_smoothing=smoothing
     )
-    assert_close(cost, wanted, rtol=close, atol=close)
+    assert_close(cost, expected, rtol=close, atol=close)
     inputs = [h, weight, bias]
-    found = torch.autograd.grad(3 * cost, inputs, retain_graph=True)
-    assert_close(found, torch.autograd.grad(3 * cost, inputs), rtol=0, atol=0)  # a second time
-    assert_close(found, torch.autograd.grad(3 * wanted, inputs), rtol=close, atol=close)
+    gradients = torch.autograd.grad(3 * cost, inputs, retain_graph=True)
+    assert_close(gradients, torch.autograd.grad(3 * cost, inputs), rtol=0, atol=0)  # a second time
+    assert_close(gradients, torch.autograd.grad(3 * expected, inputs), rtol=close, atol=close)
     alone = softmax_costs(h, weight, bias, targets)
     assert_close(
         alone,
@@ -78,45 +78,45 @@ def test_inside_autocast_products_are_in_bfloat16() -> None:
     assert cost != exact
     assert_close(alone.sum(), exact.detach(), rtol=1e-2, atol=0)
     inputs = [h, weight, bias]
-    wanted = torch.autograd.grad(exact, inputs)
-    for own, other in zip(torch.autograd.grad(cost, inputs), wanted, strict=True):
-        assert own.dtype == torch.float32
-        assert_close(own, other, rtol=0.1, atol=0.1)
+    gradients = torch.autograd.grad(exact, inputs)
+    for gradient, other in zip(torch.autograd.grad(cost, inputs), gradients, strict=True):
+        assert gradient.dtype == torch.float32
+        assert_close(gradient, other, rtol=0.1, atol=0.1)
 
 
 def test_two_threads_do_not_meet_in_one_memory() -> None:
-    given = [drawn(64, 16, 1001, torch.float64) for _ in range(4)]
-    alone = [softmax_cost(*own) for own in given]
+    cases = [drawn(64, 16, 1001, torch.float64) for _ in range(4)]
+    alone = [softmax_cost(*case) for case in cases]
     with ThreadPoolExecutor(4) as pool:
         for _ in range(5):
-            assert_close(list(pool.map(lambda own: softmax_cost(*own), given)), alone)
+            assert_close(list(pool.map(lambda case: softmax_cost(*case), cases)), alone)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_threads_share_the_classes(threads: int) -> None:
-    given = drawn(100, 24, 2000, torch.float64)
+    inputs = drawn(100, 24, 2000, torch.float64)
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        cost = softmax_cost(*given)
-        found = torch.autograd.grad(cost, given[:3])
-        again = torch.autograd.grad(softmax_cost(*given), given[:3])
+        cost = softmax_cost(*inputs)
+        gradients = torch.autograd.grad(cost, inputs[:3])
+        again = torch.autograd.grad(softmax_cost(*inputs), inputs[:3])
     finally:
         torch.set_num_threads(before)
-    wanted = cross_entropy(linear(*given[:3]), given[3], reduction="sum")
-    assert_close(cost, wanted)
-    assert_close(found, torch.autograd.grad(wanted, given[:3]))
-    assert all(torch.equal(one, other) for one, other in zip(found, again, strict=True))
+    expected = cross_entropy(linear(*inputs[:3]), inputs[3], reduction="sum")
+    assert_close(cost, expected)
+    assert_close(gradients, torch.autograd.grad(expected, inputs[:3]))
+    assert all(torch.equal(one, other) for one, other in zip(gradients, again, strict=True))
 
 
 def test_memory_that_is_not_contiguous() -> None:
     h, weight, bias, targets = drawn(12, 9, 30, torch.float64)
-    turned = [own.detach().t().contiguous().t().requires_grad_() for own in (h, weight)]
+    turned = [tensor.detach().t().contiguous().t().requires_grad_() for tensor in (h, weight)]
     spread = bias.detach().repeat_interleave(2)[::2].requires_grad_()
     inputs = [*turned, spread]
-    found = torch.autograd.grad(softmax_cost(*inputs, targets), inputs)
+    gradients = torch.autograd.grad(softmax_cost(*inputs, targets), inputs)
     assert_close(
-        found, torch.autograd.grad(softmax_cost(h, weight, bias, targets), [h, weight, bias])
+        gradients, torch.autograd.grad(softmax_cost(h, weight, bias, targets), [h, weight, bias])
     )
 
 
@@ -129,14 +129,14 @@ def test_all_but_one_class_impossible(dtype: torch.dtype) -> None:
     targets = torch.full((20,), 399)
     cost = softmax_cost(h, weight, bias, targets)
     assert cost.item() == 0
-    assert all((own == 0).all() for own in torch.autograd.grad(cost, [h, weight]))
+    assert all((gradient == 0).all() for gradient in torch.autograd.grad(cost, [h, weight]))
 
 
 def test_only_what_is_asked_for() -> None:
     h, weight, _, targets = drawn(6, 4, 9, torch.float64)
     (d_h,) = torch.autograd.grad(softmax_cost(h, weight.detach(), None, targets), [h])
-    wanted = torch.autograd.grad(cross_entropy(h @ weight.t(), targets, reduction="sum"), [h])
-    assert_close((d_h,), wanted)
+    expected = torch.autograd.grad(cross_entropy(h @ weight.t(), targets, reduction="sum"), [h])
+    assert_close((d_h,), expected)
 
 
 def test_scores_of_any_size() -> None:
@@ -157,35 +157,37 @@ def test_scores_far_from_zero_keep_their_digits(far: float, smoothing: float) ->
     h, targets = torch.ones(1, 1), torch.tensor([1])
     cost = softmax_cost(h, weight, None, targets, smoothing)
     exact = (weight.detach().double() - far).t().requires_grad_()
-    wanted = cross_entropy(exact, targets, label_smoothing=smoothing)
-    assert cost.item() == pytest.approx(wanted.item(), rel=1e-5)
-    (found,), (true,) = torch.autograd.grad(cost, weight), torch.autograd.grad(wanted, exact)
-    assert_close(found[:, 0].double(), true[0], rtol=1e-5, atol=1e-6)
+    expected = cross_entropy(exact, targets, label_smoothing=smoothing)
+    assert cost.item() == pytest.approx(expected.item(), rel=1e-5)
+    (gradient,), (true,) = torch.autograd.grad(cost, weight), torch.autograd.grad(expected, exact)
+    assert_close(gradient[:, 0].double(), true[0], rtol=1e-5, atol=1e-6)
 
 
 def test_without_gradients_none_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Any] = []
+    requests: list[Any] = []
     whole = softmax._computed
     monkeypatch.setattr(
-        softmax, "_computed", lambda *given: asked.append(list(given[-1])) or whole(*given)
+        softmax,
+        "_computed",
+        lambda *arguments: requests.append(list(arguments[-1])) or whole(*arguments),
     )
     h, weight, bias, targets = drawn(6, 4, 9, torch.float32)
     with torch.no_grad():
         softmax_cost(h, weight, bias, targets)
     softmax_cost(h.detach(), weight, None, targets)
-    assert asked == [[False, False, False], [False, True, False]]
+    assert requests == [[False, False, False], [False, True, False]]
 
 
 @needs_native
 def test_a_default_device_is_not_ours() -> None:
     """Tensors that are made on the way stand where the given ones do."""
-    given = drawn(6, 4, 9, torch.float32)
+    inputs = drawn(6, 4, 9, torch.float32)
     torch.set_default_device("meta")
     try:
-        cost = softmax_cost(*given)
+        cost = softmax_cost(*inputs)
     finally:
         torch.set_default_device(None)
-    assert_close(cost, softmax_cost(*given))
+    assert_close(cost, softmax_cost(*inputs))
 
 
 def test_nan_comes_through() -> None:

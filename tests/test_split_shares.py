@@ -83,8 +83,8 @@ def test_blank_texts_are_in_every_part(tmp_path: Path) -> None:
     """By their content they would all fall into one, whose scores would tell of nothing else."""
     rows = [f"{'a film ' + str(k) if k % 2 else ' '},{'yn'[k % 3 == 0]}" for k in range(800)]
     (tmp_path / "r.csv").write_text("\n".join(["review,good", *rows]), "utf-8")
-    said = {"train": [str(tmp_path / "r.csv")], "text": "review", "label": "good"}
-    config, _ = infer(said, "classify", [])
+    data = {"train": [str(tmp_path / "r.csv")], "text": "review", "label": "good"}
+    config, _ = infer(data, "classify", [])
     model = config.new_model()
     files = model.reader.files(config.data)
     blanks = {}

@@ -35,14 +35,14 @@ class Rows:
     """Batches of 100 rows."""
 
     def __init__(self, rows: Tensor) -> None:
-        self.rows, self.asked = rows, 0
+        self.rows, self.rows_read = rows, 0
 
     def batches(self, epoch: int) -> Sequence[range]:
         assert epoch == 0
         return [range(k, min(k + 100, len(self.rows))) for k in range(0, len(self.rows), 100)]
 
     def batch(self, rows: range) -> Tensor:
-        self.asked += len(rows)
+        self.rows_read += len(rows)
         return self.rows[list(rows)]
 
 
@@ -52,9 +52,11 @@ def test_what_reaches_the_head_has_mean_0_and_spread_1() -> None:
     network = Noisy(3).train()
     settle_spreads(network, Rows(rows))
     assert network.training  # as it was
-    seen = network.standard(rows)
-    torch.testing.assert_close(seen.mean(0), torch.zeros(3), atol=2e-4, rtol=0)
-    torch.testing.assert_close(seen.std(0, correction=0), torch.ones(3), atol=1e-4, rtol=1e-4)
+    standardised = network.standard(rows)
+    torch.testing.assert_close(standardised.mean(0), torch.zeros(3), atol=2e-4, rtol=0)
+    torch.testing.assert_close(
+        standardised.std(0, correction=0), torch.ones(3), atol=1e-4, rtol=1e-4
+    )
 
 
 def test_a_feature_that_never_varies_is_not_blown_up() -> None:
@@ -67,10 +69,10 @@ def test_a_feature_that_never_varies_is_not_blown_up() -> None:
 def test_no_more_rows_are_read_than_are_needed() -> None:
     rows = Rows(torch.randn(5000, 2))
     settle_spreads(Noisy(2), rows)
-    assert ROWS <= rows.asked < ROWS + 100
+    assert ROWS <= rows.rows_read < ROWS + 100
     plain = Rows(torch.randn(10, 2))
     settle_spreads(nn.Linear(2, 1), plain)
-    assert plain.asked == 0
+    assert plain.rows_read == 0
 
 
 @pytest.fixture(scope="module")
@@ -82,16 +84,20 @@ def lm(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_head_on_a_base_reads_standardised_vectors(lm: Path, tmp_path: Path) -> None:
-    given = {"recipe": "frozen", "path": str(lm)}
-    told = {"linear": "alone", "batch_rows": 2}
-    model = Classifier(base=given, model=told, train={"epochs": 1}).fit(ROWS_OF_TEXT, ROWS_OF_TEXT)
+    base = {"recipe": "frozen", "path": str(lm)}
+    settings = {"linear": "alone", "batch_rows": 2}
+    model = Classifier(base=base, model=settings, train={"epochs": 1}).fit(
+        ROWS_OF_TEXT, ROWS_OF_TEXT
+    )
     (network,) = model.networks
-    seen: list[Tensor] = []
-    network.reader.standard.register_forward_hook(lambda module, before, after: seen.append(after))
+    outputs: list[Tensor] = []
+    network.reader.standard.register_forward_hook(
+        lambda module, before, after: outputs.append(after)
+    )
     model.predict([text for text, _ in ROWS_OF_TEXT])
-    found = torch.cat(seen)
-    torch.testing.assert_close(found.mean(0), torch.zeros(12), atol=1e-3, rtol=0)
-    assert found.std(0, correction=0).max() <= 1.001
+    values = torch.cat(outputs)
+    torch.testing.assert_close(values.mean(0), torch.zeros(12), atol=1e-3, rtol=0)
+    assert values.std(0, correction=0).max() <= 1.001
     model.save(tmp_path / "model")
     again = load(tmp_path / "model")
     assert again.settings.standardise
@@ -104,13 +110,15 @@ NUMBERS = [(text, float(len(text))) for text, _ in ROWS_OF_TEXT]
 
 @pytest.mark.parametrize(("kind", "rows"), [(Regressor, NUMBERS), (Matcher, PAIRS)])
 def test_so_do_the_other_tasks_that_pool(lm: Path, kind: Any, rows: Any) -> None:
-    given = {"recipe": "frozen", "path": str(lm)}
-    model = kind(base=given, model={"batch_rows": 2}, train={"epochs": 1}).fit(rows, rows)
+    base = {"recipe": "frozen", "path": str(lm)}
+    model = kind(base=base, model={"batch_rows": 2}, train={"epochs": 1}).fit(rows, rows)
     (network,) = model.networks
-    seen: list[Tensor] = []
-    network.reader.standard.register_forward_hook(lambda module, before, after: seen.append(after))
+    outputs: list[Tensor] = []
+    network.reader.standard.register_forward_hook(
+        lambda module, before, after: outputs.append(after)
+    )
     model.predict([text for text, _ in rows])
-    torch.testing.assert_close(torch.cat(seen).mean(0), torch.zeros(12), atol=1e-3, rtol=0)
+    torch.testing.assert_close(torch.cat(outputs).mean(0), torch.zeros(12), atol=1e-3, rtol=0)
 
 
 def test_a_network_without_a_base_reads_them_as_they_are() -> None:

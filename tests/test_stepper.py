@@ -90,11 +90,13 @@ def test_threads_share_a_stepper(way: str, threads: int) -> None:
 def test_threads_share_a_layer(engine: str) -> None:
     torch.manual_seed(4)
     layer = Recurrent(GRU(), 12, 40, engine=engine).eval()
-    given = [torch.randn(9, rows, 12) for rows in (1, 3, 8, 2) * 4]
+    inputs = [torch.randn(9, rows, 12) for rows in (1, 3, 8, 2) * 4]
     with torch.no_grad():
-        alone = [layer(x)[0] for x in given]
+        alone = [layer(x)[0] for x in inputs]
     with ThreadPoolExecutor(16) as pool:
-        for y, expected in zip(pool.map(lambda x: layer(x)[0].detach(), given), alone, strict=True):
+        for y, expected in zip(
+            pool.map(lambda x: layer(x)[0].detach(), inputs), alone, strict=True
+        ):
             torch.testing.assert_close(y, expected, rtol=1e-5, atol=1e-6)
 
 

@@ -37,8 +37,8 @@ def make_socket(place: Path) -> None:
     here = os.getcwd()
     os.chdir(place.parent)  # names of sockets are short
     try:
-        with socket.socket(socket.AF_UNIX) as own:
-            own.bind(place.name)
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(place.name)
     finally:
         os.chdir(here)
 
@@ -69,9 +69,9 @@ def test_a_run_folder_with_something_strange_in_it_is_refused(
     for hold in (run.locked, run.writing):
         with pytest.raises(RunError) as caught, hold():
             pass
-        told = str(caught.value)
-        assert told.startswith(f"{run.path / name}: expected {expected}, got {described}")
-        assert told.endswith("Remove it, or name another run folder")
+        message = str(caught.value)
+        assert message.startswith(f"{run.path / name}: expected {expected}, got {described}")
+        assert message.endswith("Remove it, or name another run folder")
     assert (run.path.parent / "precious").read_text() == "years of work"
 
 
@@ -143,9 +143,9 @@ def test_a_data_set_that_cannot_be_made_leaves_the_file_that_was_there(
 
 
 def test_what_a_message_quotes_cannot_drive_the_terminal() -> None:
-    told = str(RunError("a label \x1b[31m\x07\tred\r\nnext line " + "x" * 10_000))
-    assert told.startswith("a label \\x1b[31m\\x07\\tred\\r\nnext line xxx")
-    assert len(told) < 2000
+    message = str(RunError("a label \x1b[31m\x07\tred\r\nnext line " + "x" * 10_000))
+    assert message.startswith("a label \\x1b[31m\\x07\\tred\\r\nnext line xxx")
+    assert len(message) < 2000
 
 
 def test_a_pipe_is_no_data_file(tmp_path: Path) -> None:
@@ -177,9 +177,11 @@ def test_a_model_behind_a_link_is_not_read(
     (tmp_path / "run" / "model").rename(tmp_path / "elsewhere")
     (tmp_path / "run" / "model").symlink_to("../elsewhere")
     ensue = commands_in(tmp_path, capsys, monkeypatch)
-    told = "run/model: expected a folder, got a link to ../elsewhere; nothing was read or written"
-    assert told in ensue("runs")[2]
+    message = (
+        "run/model: expected a folder, got a link to ../elsewhere; nothing was read or written"
+    )
+    assert message in ensue("runs")[2]
     for words in (("evaluate", "run"), ("predict", "run")):
         code, out, err = ensue(*words)
         assert (code, out) == (2, "")
-        assert err.startswith(f"RunError: {told}")
+        assert err.startswith(f"RunError: {message}")

@@ -25,7 +25,7 @@ class Ended(NamedTuple):
     stream: str
     way: str
     code: int
-    said: str
+    errors: str
 
 
 @pytest.fixture(scope="module")
@@ -37,9 +37,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def ended(folder: Path, warm: Warm) -> list[Ended]:
     """Every command with every stream lost in every way."""
     command = [lost_streams.__file__, folder]
-    found = warm.run(command, folder, {"OMP_NUM_THREADS": "1"})
-    assert found.returncode == 0, found.stderr
-    return [Ended(*own) for own in json.loads(found.stdout)]
+    process = warm.run(command, folder, {"OMP_NUM_THREADS": "1"})
+    assert process.returncode == 0, process.stderr
+    return [Ended(*fields) for fields in json.loads(process.stdout)]
 
 
 def expected(verb: str, stream: str, way: str) -> int:
@@ -52,21 +52,21 @@ def expected(verb: str, stream: str, way: str) -> int:
 
 def test_the_exit_code_is_true_whatever_stream_is_lost(ended: list[Ended]) -> None:
     assert len(ended) > 80
-    wrong = [own for own in ended if own.code != expected(*own[:3])]
+    wrong = [end for end in ended if end.code != expected(*end[:3])]
     assert wrong == []
 
 
 def test_no_lost_stream_gives_a_traceback(ended: list[Ended]) -> None:
-    assert [own for own in ended if "Traceback" in own.said] == []
+    assert [end for end in ended if "Traceback" in end.errors] == []
 
 
 def test_a_lost_stream_is_told_where_it_matters(ended: list[Ended]) -> None:
     answering = {*lost_streams.ANSWERING, *lost_streams.TYPED}
-    for own in ended:
-        if own.verb in answering and own.stream == "stdout" and own.way != "left":
-            assert "standard output: cannot be written to (" in own.said
-        if own.verb in lost_streams.TYPED and own.stream == "stdin":
-            assert "DataError: standard input: cannot be read (" in own.said
+    for end in ended:
+        if end.verb in answering and end.stream == "stdout" and end.way != "left":
+            assert "standard output: cannot be written to (" in end.errors
+        if end.verb in lost_streams.TYPED and end.stream == "stdin":
+            assert "DataError: standard input: cannot be read (" in end.errors
 
 
 def test_training_goes_on_to_its_end(ended: list[Ended], folder: Path) -> None:
@@ -108,10 +108,10 @@ def test_a_pipe_that_does_not_wait_is_waited_for() -> None:
     child = os.fork()
     if not child:
         os.close(writer)
-        taken = 0
+        count = 0
         while piece := os.read(reader, 1 << 16):
-            taken += len(piece)
-        os._exit(0 if taken == len(data) else 1)
+            count += len(piece)
+        os._exit(0 if count == len(data) else 1)
     os.close(reader)
     written = 0
     while written < len(data):

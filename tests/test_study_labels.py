@@ -28,13 +28,13 @@ ROWS = reviews(60)
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A language model, reviews with labels, and a run on them that began from it."""
-    found = tmp_path_factory.mktemp("study")
+    folder = tmp_path_factory.mktemp("study")
     texts = [text for text, _ in ROWS]
     model = LanguageModel(text=TEXT, model=SMALL, train={"epochs": 1, "device": "cpu"})
-    model.fit(texts, texts).save(found / "lm")
+    model.fit(texts, texts).save(folder / "lm")
     lines = [f"{text} {number},{label}" for number, (text, label) in enumerate(ROWS)]
-    (found / "reviews.csv").write_text("\n".join(["review,mood", *lines]) + "\n")
-    return found
+    (folder / "reviews.csv").write_text("\n".join(["review,mood", *lines]) + "\n")
+    return folder
 
 
 @pytest.fixture
@@ -52,8 +52,8 @@ def test_a_study_is_a_table_of_runs_with_the_base_and_without(
     monkeypatch.setattr(curve, "Local", lambda workers: Here(workers, last_first=False))
     assert ensue(*TRAIN, *OWN)[0] == 0
     words = ("study", "labels", "run", "--labels", "10,20", "--picture", "curve.svg")
-    code, table, told = ensue(*words)
-    assert code == 0, told
+    code, table, errors = ensue(*words)
+    assert code == 0, errors
     lines = table.splitlines()
     assert lines[0].split()[:2] == ["labels", "with"]
     assert [line.split()[0] for line in lines[1:3]] == ["10", "20"]
@@ -67,17 +67,17 @@ def test_a_study_is_a_table_of_runs_with_the_base_and_without(
     assert "base" not in tables["10-without"]
     assert tables["10-with"]["model"]["hidden_size"] == SMALL["hidden_size"]
     assert tables["10-without"]["model"]["hidden_size"] == 64  # by default, not as the base
-    for own in tables.values():  # explicit settings hold for all
-        assert own["train"]["epochs"] == 2
-        assert own["model"]["linear"] == "alone"
+    for config in tables.values():  # explicit settings hold for all
+        assert config["train"]["epochs"] == 2
+        assert config["model"]["linear"] == "alone"
     assert tables["20-with"]["data"]["train_rows"] == 20
     timing = place / "run-labels/10-with/timing.jsonl"
     before = timing.read_bytes()
     code, again, _ = ensue("study", "labels", "run", "--labels", "10,20", "--json")
-    found = json.loads(again)
+    report = json.loads(again)
     assert code == 0
     assert timing.read_bytes() == before  # nothing was trained again
-    assert [(p["rows"], p["base"]) for p in found["points"]] == [
+    assert [(p["rows"], p["base"]) for p in report["points"]] == [
         (10, True), (10, False), (20, True), (20, False),
     ]  # fmt: skip
     assert not list(place.glob("run-labels/*/evaluation*"))  # no test part was opened
@@ -119,11 +119,11 @@ def test_the_usual_numbers_of_labels() -> None:
 def test_a_run_without_a_base_is_refused(place: Path, ensue: Any) -> None:
     words = ("train", "reviews.csv", "--run", "plain", "--epochs", "1", *OWN)
     assert ensue(*words, "--set", "model.hidden_size=4")[0] == 0
-    code, _, told = ensue("study", "labels", "plain")
+    code, _, errors = ensue("study", "labels", "plain")
     assert code == 2
-    assert "this run has no base to compare with; name one that was trained with --base" in told
-    code, _, told = ensue("study", "labels", "run", "--labels", "ten")
-    assert (code, "--labels: expected numbers such as 100,1000, got 'ten'" in told) == (2, True)
+    assert "this run has no base to compare with; name one that was trained with --base" in errors
+    code, _, errors = ensue("study", "labels", "run", "--labels", "ten")
+    assert (code, "--labels: expected numbers such as 100,1000, got 'ten'" in errors) == (2, True)
 
 
 def test_a_base_that_is_gone_is_named(place: Path, tmp_path: Path, ensue: Any) -> None:

@@ -99,12 +99,12 @@ def test_scores_are_those_of_all_rows_together() -> None:
         )
         assert [len(piece.targets) for piece in pieces] == [250, 250, 10]
         with torch.no_grad():
-            found, answers = MemoryScores(network, pieces)(), network.answers(whole)
+            scores, answers = MemoryScores(network, pieces)(), network.answers(whole)
         if measure == "error":
             expected = float((answers[:, 0] - whole.targets).square().mean())
         else:
             expected = float((answers.argmax(1) == whole.targets).float().mean())
-        assert found[measure] == pytest.approx(expected, rel=1e-4)
+        assert scores[measure] == pytest.approx(expected, rel=1e-4)
 
 
 # --- where gates begin ---------------------------------------------------------------------
@@ -123,18 +123,18 @@ def test_a_chrono_start_keeps_for_up_to_the_length(name: str) -> None:
     chrono(layer, 50)
     way = layer.ways[0]
     with torch.no_grad():
-        for matrix in (own for own in way.parameters() if own.dim() > 1):
+        for matrix in (parameter for parameter in way.parameters() if parameter.dim() > 1):
             matrix.zero_()
         ones = tuple(torch.ones(1, size) for size in way.state_sizes)
         _, state = layer(torch.zeros(1, 1, 2), [ones])
     parts = way.cell.parts
-    kept = state[0][parts.index("c") if "c" in parts else 0][0]
+    kept_state = state[0][parts.index("c") if "c" in parts else 0][0]
     if name == "LSTM1997":
-        assert torch.equal(kept, torch.ones(200))
+        assert torch.equal(kept_state, torch.ones(200))
         return
-    assert float(kept.min()) >= 0.5 - 1e-6
-    assert 0.97 < float(kept.max()) <= 0.98 + 1e-6  # 1 − 1/50
-    scale = 1 / (1 - kept) - 1
+    assert float(kept_state.min()) >= 0.5 - 1e-6
+    assert 0.97 < float(kept_state.max()) <= 0.98 + 1e-6  # 1 − 1/50
+    scale = 1 / (1 - kept_state) - 1
     assert float(scale.mean()) == pytest.approx(25, rel=0.15)
 
 
@@ -182,14 +182,14 @@ def test_the_same_seed_gives_the_same_whatever_came_before(small: MemoryReport) 
 
 def test_a_solved_task_ends_the_training_and_a_failed_one_is_said_to_fail() -> None:
     task, budget = TASKS["temporal order"](10), Budget(updates=150, hidden=16, every=10)
-    said: list[str] = []
-    solved = learn(GRU(), "GRU", task, 10, budget, said.append)
+    messages: list[str] = []
+    solved = learn(GRU(), "GRU", task, 10, budget, messages.append)
     assert solved.solved
     assert solved.score >= task.enough
     assert solved.updates == solved.curve[-1][0] < budget.updates
-    assert [met(task, score) for _, score in solved.curve] == [False] * (len(said) - 1) + [True]
-    assert said[0].startswith("temporal order, T 10, GRU: accuracy 0.")
-    assert ", update 10 of 150, at most 0:" in said[0]
+    assert [met(task, score) for _, score in solved.curve] == [False] * (len(messages) - 1) + [True]
+    assert messages[0].startswith("temporal order, T 10, GRU: accuracy 0.")
+    assert ", update 10 of 150, at most 0:" in messages[0]
     failed = learn(GRU(), "GRU", task, 10, replace(budget, updates=3, every=2), silent)
     assert not failed.solved
     assert [update for update, _ in failed.curve] == [2, 3]
@@ -216,13 +216,13 @@ def test_the_score_is_that_of_the_best_weights_on_the_test_part(
 
 
 def test_a_training_that_breaks_off_has_failed() -> None:
-    said: list[str] = []
+    messages: list[str] = []
     trial = learn(
-        SimpleRNN("relu"), "S", TASKS["adding"](12), 12, replace(SMALL, rate=1e20), said.append
+        SimpleRNN("relu"), "S", TASKS["adding"](12), 12, replace(SMALL, rate=1e20), messages.append
     )
     assert not trial.solved
     assert trial.failure.startswith("update 2: the cost is nan")
-    assert said == [f"adding, T 12, S: {trial.failure}"]
+    assert messages == [f"adding, T 12, S: {trial.failure}"]
     report = MemoryReport(SMALL, (12,), [trial], finished=True)
     assert trial.failure in as_text(document(report))
     assert " none " in as_text(document(report))
@@ -294,12 +294,12 @@ def test_ctrl_c_keeps_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
         yield made_up("adding", 12, "GRU", True)
         raise KeyboardInterrupt
 
-    trials, said = ends(), list[str]()
+    trials, messages = ends(), list[str]()
     monkeypatch.setattr(memory, "learn", lambda *_: next(trials))
-    report = study_memory(["adding"], {"GRU": GRU(), "S": GRU()}, [12], SMALL, said.append)
+    report = study_memory(["adding"], {"GRU": GRU(), "S": GRU()}, [12], SMALL, messages.append)
     assert not report.finished
     assert [trial.cell for trial in report.trials] == ["GRU"]
-    assert said == ["stopped: what follows is not complete"]
+    assert messages == ["stopped: the results are incomplete"]
 
 
 def test_a_length_that_a_task_cannot_have_is_refused_before_training() -> None:
@@ -394,9 +394,9 @@ def command(*words: str) -> int:
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found, picture = tmp_path / "m.json", tmp_path / "m.svg"
+    file, picture = tmp_path / "m.json", tmp_path / "m.svg"
     options = ["--steps=10", "--cells=GRU", "--updates=60", "--hidden=16"]
-    files = ["--json", str(found), "--picture", str(picture)]
+    files = ["--json", str(file), "--picture", str(picture)]
     assert command("temporal-order", *options, *files) == 0
     out, err = capsys.readouterr()
     rows = [line.split() for line in out.splitlines()[2:]]
@@ -404,8 +404,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert rows[1][:4] == ["temporal", "order", "10", "GRU"]
     assert rows[1][-5] in ("yes", "no")
     assert "temporal order, T 10, GRU: accuracy" in err
-    assert f"wrote {found}" in err
-    trial = json.loads(found.read_text())["trials"][0]
+    assert f"wrote {file}" in err
+    trial = json.loads(file.read_text())["trials"][0]
     assert f"{100 * trial['score']:.1f} %" in out
     assert "Temporal order" in drawn_words(picture.read_text())
 

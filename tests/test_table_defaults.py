@@ -15,7 +15,7 @@ from ensue.metrics.classes import class_counts, macro_f1
 from ensue.tasks.baselines.regression import Regression
 from ensue.tasks.supervised.task import FEWEST, cross_fitted_threshold, fitted_threshold
 from ensue.tasks.targets.classes import ClassTarget
-from ensue.training import Said
+from ensue.training import Notice
 
 Rows = list[dict[str, Any]]
 FAST = {"epochs": 3, "rate": 0.01}
@@ -42,10 +42,10 @@ def fitted(**model: Any) -> TableModel:
 
 def test_a_rare_class_is_answered() -> None:
     rows = churn(600, 3)
-    found, before = (own.evaluate(rows) for own in (fitted(), fitted(threshold="off")))
-    assert found.scores["macro_f1"].value > before.scores["macro_f1"].value + 0.05
-    assert any("from probability" in note for note in found.notes)
-    recall = {row.name: row.recall for row in found.classes}
+    evaluation, before = (model.evaluate(rows) for model in (fitted(), fitted(threshold="off")))
+    assert evaluation.scores["macro_f1"].value > before.scores["macro_f1"].value + 0.05
+    assert any("from probability" in note for note in evaluation.notes)
+    recall = {row.name: row.recall for row in evaluation.classes}
     assert recall["yes"] > 0.3
 
 
@@ -53,13 +53,13 @@ def test_a_rare_class_is_answered_by_a_small_table() -> None:
     """Its validation part has six rows of that class: too few to fit a threshold to."""
 
     def small(**model: Any) -> TableModel:
-        own = TableModel(model={**SMALL, **model}, train=FAST)
-        return own.fit(churn(480, 1), churn(60, 5), target="churn")
+        model_small = TableModel(model={**SMALL, **model}, train=FAST)
+        return model_small.fit(churn(480, 1), churn(60, 5), target="churn")
 
     rows = churn(600, 3)
-    found, before = (own.evaluate(rows) for own in (small(), small(threshold="off")))
-    assert found.scores["macro_f1"].value > before.scores["macro_f1"].value + 0.03
-    assert any("from probability" in note for note in found.notes)
+    evaluation, before = (model.evaluate(rows) for model in (small(), small(threshold="off")))
+    assert evaluation.scores["macro_f1"].value > before.scores["macro_f1"].value + 0.03
+    assert any("from probability" in note for note in evaluation.notes)
 
 
 def test_a_cross_fitted_threshold_holds_on_new_rows() -> None:
@@ -69,13 +69,13 @@ def test_a_cross_fitted_threshold_holds_on_new_rows() -> None:
         return x, torch.tensor([int(row["churn"] == "yes") for row in rows])
 
     x, y = drawn(480, 1)
-    found = cross_fitted_threshold(x, y, 1, 1e-3)
-    assert found is not None
+    threshold_found = cross_fitted_threshold(x, y, 1, 1e-3)
+    assert threshold_found is not None
     new, gold = drawn(4000, 2)
     p = Regression(3, 2, "softmax").double().solve(x, y, 1e-3).answers(new).detach().numpy()[:, 1]
     usual, fitted_one = (
         macro_f1(class_counts(gold.numpy(), (p >= threshold).astype(np.int64), 2))
-        for threshold in (0.5, found)
+        for threshold in (0.5, threshold_found)
     )
     assert fitted_one > usual + 0.02
     y[:] = 0
@@ -118,14 +118,14 @@ def test_the_threshold_is_that_of_the_best_macro_f1() -> None:
     draw = np.random.default_rng(2)
     p = draw.beta(1, 8, 4000)
     gold = (draw.random(4000) < p).astype(np.int64)
-    found = fitted_threshold(np.stack([1 - p, p], 1), gold, 1)
-    assert found is not None
+    threshold_found = fitted_threshold(np.stack([1 - p, p], 1), gold, 1)
+    assert threshold_found is not None
 
     def score(threshold: float) -> float:
         return float(macro_f1(class_counts(gold, (p >= threshold).astype(np.int64), 2)))
 
     best = max(score(k / 100) for k in range(2, 51))
-    assert score(found) > best - 0.01 > score(0.5)
+    assert score(threshold_found) > best - 0.01 > score(0.5)
 
 
 def test_the_linear_model_answers_with_the_network() -> None:
@@ -138,10 +138,10 @@ def test_the_linear_model_answers_with_the_network() -> None:
     ]
     slow = {"epochs": 1, "rate": 1e-5}
     model = TableModel(model=SMALL, train=slow).fit(rows[:500], rows[500:600], target="y")
-    found = model.evaluate(rows[600:])
-    assert found.scores["accuracy"].value > 0.93
-    assert found.baselines["network alone"] < 0.9
-    assert abs(found.baselines["linear model"] - found.scores["accuracy"].value) < 0.05
+    evaluation = model.evaluate(rows[600:])
+    assert evaluation.scores["accuracy"].value > 0.93
+    assert evaluation.baselines["network alone"] < 0.9
+    assert abs(evaluation.baselines["linear model"] - evaluation.scores["accuracy"].value) < 0.05
     alone = TableModel(model={**SMALL, "linear_share": 0.0}, train=slow)
     alone.fit(rows[:500], rows[500:600], target="y")
     assert "network alone" not in alone.evaluate(rows[600:]).baselines
@@ -151,11 +151,11 @@ def test_identifiers_are_not_read_unless_told() -> None:
     rows = [{"customer_id": 1000 + 7 * k % 997, **row} for k, row in enumerate(churn(200, 6))]
     model = TableModel(model=SMALL, train={"epochs": 1}).fit(rows, target="churn")
     assert model.settings.leave_out == ["customer_id"]
-    assert "customer_id" not in {own.name for own in model.learned.input.columns.numbers}
+    assert "customer_id" not in {number.name for number in model.learned.input.columns.numbers}
     assert model.predict([{k: v for k, v in rows[0].items() if k != "customer_id"}])
-    told = TableModel(model={**SMALL, "leave_out": []}, train={"epochs": 1})
-    told.fit(rows, target="churn")
-    assert "customer_id" in {own.name for own in told.learned.input.columns.numbers}
+    reading_all = TableModel(model={**SMALL, "leave_out": []}, train={"epochs": 1})
+    reading_all.fit(rows, target="churn")
+    assert "customer_id" in {number.name for number in reading_all.learned.input.columns.numbers}
     repeated = [{"customer_id": k % 20, **row} for k, row in enumerate(churn(200, 6))]
     again = TableModel(model=SMALL, train={"epochs": 1}).fit(repeated, target="churn")
     assert again.settings.leave_out == []
@@ -173,10 +173,13 @@ def test_empty_cells_are_learned_with_and_said() -> None:
         rows[:170],
         rows[170:],
         target="churn",
-        watchers=[lambda own: heard.append(own.text) if isinstance(own, Said) else None],
+        watchers=[lambda event: heard.append(event.text) if isinstance(event, Notice) else None],
     )
     assert "empty cells in a (19), b (19), plan (19): numbers as their" in "\n".join(heard)
-    assert {own.name for own in model.learned.input.columns.numbers if own.indicator} == {"a", "b"}
+    assert {number.name for number in model.learned.input.columns.numbers if number.indicator} == {
+        "a",
+        "b",
+    }
     assert "" in model.learned.input.columns.categories[0].categories
     refusing = TableModel(model={**SMALL, "missing": "error"}, train={"epochs": 1})
     heard.clear()
@@ -184,6 +187,8 @@ def test_empty_cells_are_learned_with_and_said() -> None:
         refusing.fit(
             rows,
             target="churn",
-            watchers=[lambda own: heard.append(own.text) if isinstance(own, Said) else None],
+            watchers=[
+                lambda event: heard.append(event.text) if isinstance(event, Notice) else None
+            ],
         )
-    assert not any("beside a mark" in own for own in heard)
+    assert not any("beside a mark" in text for text in heard)

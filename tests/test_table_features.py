@@ -85,7 +85,7 @@ def test_features_are_what_numpy_computes(fitted: TableModel) -> None:
     a, b = scaled["area"], scaled["living room"]
     ordinal = np.array([row["sold"].toordinal() for row in ROWS])
     months = np.array([day.month for day in days])
-    wanted = np.stack(
+    expected = np.stack(
         [
             np.ones(len(HELD)),
             a,
@@ -98,8 +98,8 @@ def test_features_are_what_numpy_computes(fitted: TableModel) -> None:
         1,
     )
     with torch.no_grad():
-        found = layer_of(fitted).double()(read(fitted, HELD)).numpy()
-    np.testing.assert_allclose(found, wanted, atol=2e-5)
+        values = layer_of(fitted).double()(read(fitted, HELD)).numpy()
+    np.testing.assert_allclose(values, expected, atol=2e-5)
     columns = fitted.learned.input.columns
     assert (columns.numbers, columns.categories) == ((), ())  # features read every column
 
@@ -139,8 +139,10 @@ def test_alpha_is_learned_and_kept(tmp_path: Path) -> None:
 
 def test_dates_are_features_unless_something_else_is_said() -> None:
     def chosen(rows: Rows, **model: Any) -> list[str]:
-        own = TableModel(model={"hidden": [], **model}, train=FAST).fit(rows, target="price")
-        return own.settings.features
+        fitted_model = TableModel(model={"hidden": [], **model}, train=FAST).fit(
+            rows, target="price"
+        )
+        return fitted_model.settings.features
 
     usual = ["column(sold)", "month(sold, alpha=1)", "month(sold, alpha=4)", "weekday(sold)"]
     assert chosen(ROWS) == usual
@@ -164,18 +166,22 @@ def test_two_months_a_quarter_apart_tell_all_apart() -> None:
 def test_empty_cells_are_marked_and_give_nothing() -> None:
     rows: Rows = [{**row, "sold": "" if k % 5 == 0 else row["sold"]} for k, row in enumerate(ROWS)]
     features = ["month(sold, learned=True)", "weekday(sold)"]
-    given = {"hidden": [4], "features": features}
+    settings = {"hidden": [4], "features": features}
     with pytest.raises(DataError, match=r"row:1: column 'sold': expected a value, got ''"):
-        TableModel(model={**given, "missing": "error"}, train=FAST).fit(rows, HELD, target="price")
-    model = TableModel(model=given, train=FAST).fit(rows, HELD, target="price")
+        TableModel(model={**settings, "missing": "error"}, train=FAST).fit(
+            rows, HELD, target="price"
+        )
+    model = TableModel(model=settings, train=FAST).fit(rows, HELD, target="price")
     assert model.settings.missing == "indicator"  # unless set otherwise
     with torch.no_grad():
-        found = layer_of(model).double()(read(model, rows[:2]))
-    assert found[0].tolist() == [0] * 8 + [1, 1]
-    assert found[1, -2:].tolist() == [0, 0]
-    assert float(found[1, 1:8].sum()) == 1
-    gradients = [own.grad for own in model.networks[0].parameters() if own.grad is not None]
-    assert all(bool(own.isfinite().all()) for own in gradients)
+        values = layer_of(model).double()(read(model, rows[:2]))
+    assert values[0].tolist() == [0] * 8 + [1, 1]
+    assert values[1, -2:].tolist() == [0, 0]
+    assert float(values[1, 1:8].sum()) == 1
+    gradients = [
+        parameter.grad for parameter in model.networks[0].parameters() if parameter.grad is not None
+    ]
+    assert all(bool(gradient.isfinite().all()) for gradient in gradients)
 
 
 def test_the_order_of_day_and_month_is_that_of_training() -> None:
@@ -183,8 +189,8 @@ def test_the_order_of_day_and_month_is_that_of_training() -> None:
     model = TableModel(model={"hidden": [], "features": ["month(day)"]}, train=FAST)
     model.fit(rows, rows[:20], target="price")
     assert read(model, [{"day": "02/03/2021"}]).tolist() == [[3.0]]
-    told = {"hidden": [], "features": ["month(day, order='month-first')"]}
-    swapped = TableModel(model=told, train=FAST)
+    settings = {"hidden": [], "features": ["month(day, order='month-first')"]}
+    swapped = TableModel(model=settings, train=FAST)
     american = [{"day": row["sold"].strftime("%m/%d/%Y"), "price": row["price"]} for row in ROWS]
     swapped.fit(american, american[:20], target="price")
     assert read(swapped, [{"day": "02/03/2021"}]).tolist() == [[2.0]]
@@ -193,8 +199,8 @@ def test_the_order_of_day_and_month_is_that_of_training() -> None:
 def test_dates_in_a_few_spellings_are_the_same_dates() -> None:
     ways = ("%Y-%m-%d", "%d %b %Y", "%d/%m/%Y")
     mixed = [{**row, "sold": row["sold"].strftime(ways[k % 3])} for k, row in enumerate(ROWS)]
-    given = {"hidden": [], "features": ["month(sold)", "weekday(sold)", "column(sold)"]}
-    model = TableModel(model=given, train=FAST).fit(mixed, HELD, target="price")
+    settings = {"hidden": [], "features": ["month(sold)", "weekday(sold)", "column(sold)"]}
+    model = TableModel(model=settings, train=FAST).fit(mixed, HELD, target="price")
     assert torch.equal(read(model, mixed), read(model, ROWS))
     months = [row["sold"].month for row in ROWS]
     assert read(model, mixed)[:, 0].tolist() == months
@@ -208,8 +214,8 @@ def test_numbers_may_be_months_and_days() -> None:
     model = TableModel(model={"hidden": [], "features": features}, train=FAST)
     model.fit(SMALL, SMALL[:9], target="price")
     with torch.no_grad():
-        found = layer_of(model).double()(read(model, [{"month": 12, "day": 6, "word": "a"}]))
-    assert found.tolist() == [[1, 0, 0, 0, 0, 0, 0, 1]]
+        values = layer_of(model).double()(read(model, [{"month": 12, "day": 6, "word": "a"}]))
+    assert values.tolist() == [[1, 0, 0, 0, 0, 0, 0, 1]]
 
 
 @pytest.mark.parametrize(
@@ -311,15 +317,15 @@ def test_from_the_command_line(
     lines = ["sold,area,price", *(f"{r['sold']},{r['area']},{r['price']}" for r in ROWS), ""]
     (tmp_path / "sales.csv").write_text("\n".join(lines))
     words = ["sales.csv", "--task", "table", "--target", "price", "--epochs", "1"]
-    told = json.dumps(["month(sold, alpha=5.5, learned=True)"])
-    assert ensue("train", *words, "--run", "own", "--set", f"model.features={told}")[0] == 0
+    features = json.dumps(["month(sold, alpha=5.5, learned=True)"])
+    assert ensue("train", *words, "--run", "own", "--set", f"model.features={features}")[0] == 0
     code, out, _ = ensue("predict", "own", "sales.csv", "--json")
     assert code == 0
     assert len(out.splitlines()) == len(ROWS)
-    named = f"model:hidden=[2,2],features={told},model:features=[]"
+    named = f"model:hidden=[2,2],features={features},model:features=[]"
     code, out, err = ensue("select", *words, "--models", named, "--run", "both", "--json")
     assert code == 0, err
-    assert {own["name"] for own in json.loads(out)["rows"]} == {
-        f"model:hidden=[2,2],features={told}",
+    assert {row["name"] for row in json.loads(out)["rows"]} == {
+        f"model:hidden=[2,2],features={features}",
         "model:features=[]",
     }

@@ -20,7 +20,7 @@ from ensue.data.settings import DataSettings
 from ensue.errors import ConfigError, DataError, OptionError
 from ensue.metrics.classes import calibration_error
 from ensue.tasks.codec import Packed, unpacked
-from ensue.tasks.columns.cells import Grid, ShownRow, cells_of
+from ensue.tasks.columns.cells import DisplayRow, Grid, cells_of
 from ensue.tasks.columns.learned import TableColumns
 from ensue.tasks.declarations import Unfit
 from ensue.tasks.evaluation.calibration import coverage_of, reliability
@@ -34,7 +34,7 @@ from ensue.tasks.supervised.network import LabelledBatch
 from ensue.tasks.table import TASK, TableModel, TableSettings
 from ensue.tasks.targets.kinds import TARGETS, look_like_numbers
 from ensue.tasks.targets.target import Classified, Estimated
-from ensue.training import Said, Stopped, Update
+from ensue.training import Notice, Stopped, Update
 
 Row = Mapping[str, Any]
 TOWNS = {"Delft": 50.0, "Leiden": 80.0, "Gouda": 0.0}
@@ -45,19 +45,19 @@ QUICK: dict[str, Any] = {"epochs": 12, "rate": 0.02, "patience": "off"}
 def houses(count: int, seed: int = 0) -> list[dict[str, Any]]:
     """Prices by area, town and, in waves, by age; noise that grows with the area."""
     draw = np.random.default_rng(seed)
-    found = []
+    rows = []
     for _ in range(count):
         town = str(draw.choice(list(TOWNS)))
         area, age = float(draw.uniform(40, 200)), int(draw.integers(0, 60))
         noise = draw.normal() * area / 10
         price = 100 + 2 * area + TOWNS[town] + 30 * math.sin(age / 8) + noise
-        found.append({"area": area, "age": age, "town": town, "price": price})
-    return found
+        rows.append({"area": area, "age": age, "town": town, "price": price})
+    return rows
 
 
 def with_target(kind: str, rows: list[dict[str, Any]]) -> list[Row]:
     """The same rows with a target of this kind instead of the price."""
-    found = []
+    rows_with_target = []
     for row in rows:
         plain = {name: v for name, v in row.items() if name != "price"}
         target: Any = row["price"]
@@ -66,10 +66,10 @@ def with_target(kind: str, rows: list[dict[str, Any]]) -> list[Row]:
         elif kind == "two":
             target = row["price"] > 350
         elif kind == "several":
-            there = {"big": row["area"] > 120, "old": row["age"] > 30}
-            target = [name for name, own in there.items() if own]
-        found.append({**plain, "target": target})
-    return found
+            is_present = {"big": row["area"] > 120, "old": row["age"] > 30}
+            target = [name for name, present in is_present.items() if present]
+        rows_with_target.append({**plain, "target": target})
+    return rows_with_target
 
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -88,14 +88,14 @@ def fitted(kind: str) -> TableModel:
 
 
 def values(answers: list[Any]) -> list[float]:
-    found: list[float] = []
-    for own in answers:
-        if isinstance(own, Estimated):
-            found += [own.value, own.low, own.high]
+    numbers: list[float] = []
+    for answer in answers:
+        if isinstance(answer, Estimated):
+            numbers += [answer.value, answer.low, answer.high]
         else:
-            assert isinstance(own, Classified)
-            found += [own.probabilities[name] for name in sorted(own.probabilities)]
-    return found
+            assert isinstance(answer, Classified)
+            numbers += [answer.probabilities[name] for name in sorted(answer.probabilities)]
+    return numbers
 
 
 # --- laws of every kind ----------------------------------------------------------------------
@@ -103,17 +103,17 @@ def values(answers: list[Any]) -> list[float]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_learns_and_says_what_it_must_beat(kind: str) -> None:
-    found = fitted(kind).evaluate(with_target(kind, houses(150, 1)))
-    plain, linear, *_ = found.baselines.values()
-    score = found.scores[found.main].value
-    sign = 1 if found.higher_is_better else -1
+    evaluation = fitted(kind).evaluate(with_target(kind, houses(150, 1)))
+    plain, linear, *_ = evaluation.baselines.values()
+    score = evaluation.scores[evaluation.main].value
+    sign = 1 if evaluation.higher_is_better else -1
     assert sign * score > sign * plain
     assert sign * linear > sign * plain
-    text = found.as_text()
+    text = evaluation.as_text()
     assert "linear model" in text
     assert ("intervals  should hold" in text) == (kind in ("number", "mixture"))
     assert ("reliability" in text) == (kind not in ("number", "mixture"))
-    assert found.as_json()["rows"] == 150
+    assert evaluation.as_json()["rows"] == 150
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -158,11 +158,11 @@ def test_the_cost_gradchecks(kind: str) -> None:
     network = model.fresh(1).double().eval()
     part = model.reader.labelled(with_target(kind, houses(6, 3)))
     batch = moved_to_float64(TASK.labelled_rows(part, model).batch(range(len(part))))
-    own = tuple(network.reader.layers.parameters())
+    parameters = tuple(network.reader.layers.parameters())
     default = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
-        assert torch.autograd.gradcheck(lambda *_: network(batch, {})[0], own)
+        assert torch.autograd.gradcheck(lambda *_: network(batch, {})[0], parameters)
     finally:
         torch.set_default_dtype(default)
 
@@ -195,9 +195,9 @@ def test_members_answer_with_their_mean() -> None:
         alone = TableModel(**made)
         alone._learned, alone.networks = both.learned, [network]
         answers.append(alone.predict(rows[:3]))
-    for own, one, other in zip(both.predict(rows[:3]), *answers, strict=True):
-        assert own.value == pytest.approx((one.value + other.value) / 2)
-        assert own.low == pytest.approx((one.low + other.low) / 2)
+    for answer, one, other in zip(both.predict(rows[:3]), *answers, strict=True):
+        assert answer.value == pytest.approx((one.value + other.value) / 2)
+        assert answer.low == pytest.approx((one.low + other.low) / 2)
 
 
 # --- numbers ---------------------------------------------------------------------------------
@@ -207,25 +207,29 @@ def test_scores_of_numbers_are_their_definitions() -> None:
     model, rows = fitted("number"), with_target("number", houses(90, 4))
     gold = np.array([row["target"] for row in rows])
     answers = model.predict(rows)
-    wrong = np.array([own.value for own in answers]) - gold
-    found = model.evaluate(rows)
-    assert found.scores["rmse"].value == pytest.approx(np.sqrt((wrong**2).mean()))
-    assert found.scores["mae"].value == pytest.approx(np.abs(wrong).mean())
-    assert found.others["r2"] == pytest.approx(1 - (wrong**2).mean() / gold.var())
-    inside = [own.low <= y <= own.high for own, y in zip(answers, gold, strict=True)]
-    assert f"{100 * np.mean(inside):9.1f} %" in "\n".join(found.notes)
-    assert found.scores["rmse"].low < found.scores["rmse"].value < found.scores["rmse"].high
+    wrong = np.array([answer.value for answer in answers]) - gold
+    evaluation = model.evaluate(rows)
+    assert evaluation.scores["rmse"].value == pytest.approx(np.sqrt((wrong**2).mean()))
+    assert evaluation.scores["mae"].value == pytest.approx(np.abs(wrong).mean())
+    assert evaluation.others["r2"] == pytest.approx(1 - (wrong**2).mean() / gold.var())
+    inside = [answer.low <= y <= answer.high for answer, y in zip(answers, gold, strict=True)]
+    assert f"{100 * np.mean(inside):9.1f} %" in "\n".join(evaluation.notes)
+    assert (
+        evaluation.scores["rmse"].low
+        < evaluation.scores["rmse"].value
+        < evaluation.scores["rmse"].high
+    )
 
 
 def test_the_log_loss_is_in_the_units_of_the_target() -> None:
     """−log of the density of the prices themselves, whatever they were scaled by."""
     model, rows = fitted("number"), with_target("number", houses(50, 5))
     total = 0.0
-    for own, row in zip(model.predict(rows), rows, strict=True):
-        spread = (own.high - own.low) / (2 * 1.6448536)
-        total += ((row["target"] - own.value) / spread) ** 2 / 2 + math.log(spread)
-    wanted = total / len(rows) + 0.5 * math.log(2 * math.pi)
-    assert model.evaluate(rows).others["log loss"] == pytest.approx(wanted, abs=1e-3)
+    for answer, row in zip(model.predict(rows), rows, strict=True):
+        spread = (answer.high - answer.low) / (2 * 1.6448536)
+        total += ((row["target"] - answer.value) / spread) ** 2 / 2 + math.log(spread)
+    expected = total / len(rows) + 0.5 * math.log(2 * math.pi)
+    assert model.evaluate(rows).others["log loss"] == pytest.approx(expected, abs=1e-3)
 
 
 def test_wide_noise_gets_wide_intervals() -> None:
@@ -242,11 +246,11 @@ def encoded(rows: list[Row], settings: TableSettings, others: list[Row]) -> dict
     numbers = Numbers()
     train, part = (
         collect(
-            (Example(cells_of(row, "row"), None, Place("row", k)) for k, row in enumerate(own, 1)),
+            (Example(cells_of(row, "row"), None, Place("row", k)) for k, row in enumerate(part, 1)),
             CELLS,
             numbers,
         )
-        for own in (rows, others)
+        for part in (rows, others)
     )
     columns = TableColumns.learn(Grid.of(train), settings)
     return columns.encode(Grid.of(part), settings)
@@ -254,10 +258,12 @@ def encoded(rows: list[Row], settings: TableSettings, others: list[Row]) -> dict
 
 def test_scales_and_categories_are_those_of_the_training_part() -> None:
     rows: list[Row] = [{"a": 1.0, "b": "x"}, {"a": 3.0, "b": "x"}, {"a": 5.0, "b": "y"}]
-    found = encoded(rows, TableSettings(min_count=1), [{"a": 3.0, "b": "y"}, {"a": 99.0, "b": "z"}])
+    arrays = encoded(
+        rows, TableSettings(min_count=1), [{"a": 3.0, "b": "y"}, {"a": 99.0, "b": "z"}]
+    )
     spread = np.std([1, 3, 5])
-    np.testing.assert_allclose(found["numbers"][:, 0], [0, 96 / spread], rtol=1e-6)
-    assert found["categories"].tolist() == [[2], [0]]  # x is 1, y is 2, z is not known
+    np.testing.assert_allclose(arrays["numbers"][:, 0], [0, 96 / spread], rtol=1e-6)
+    assert arrays["categories"].tolist() == [[2], [0]]  # x is 1, y is 2, z is not known
     rare = encoded(rows, TableSettings(min_count=2), rows)
     assert rare["categories"].ravel().tolist() == [1, 1, 0]
 
@@ -272,16 +278,16 @@ def test_gaps_are_refused_or_marked() -> None:
     assert "row:3: column 'b': expected a value" in text
     with pytest.raises(DataError, match=r"row:2: column 'a'.*\(empty in 3 of 5 rows\)"):
         encoded([rows[0], *[rows[1]] * 3, rows[0]], TableSettings(), rows)
-    found = encoded(rows, TableSettings(missing="indicator", min_count=1), rows)
-    np.testing.assert_allclose(found["numbers"], [[-1, 0], [0, 1], [1, 0]], atol=1e-6)
-    assert found["categories"].ravel().tolist() == [1, 1, 2]
+    arrays = encoded(rows, TableSettings(missing="indicator", min_count=1), rows)
+    np.testing.assert_allclose(arrays["numbers"], [[-1, 0], [0, 1], [1, 0]], atol=1e-6)
+    assert arrays["categories"].ravel().tolist() == [1, 1, 2]
 
 
 def test_numbers_may_be_names_and_columns_left_out() -> None:
     rows: list[Row] = [{"a": 1, "b": 2}, {"a": 2, "b": 2}, {"a": 1, "b": 3}]
-    found = encoded(rows, TableSettings(categorical=["a"], leave_out=["b"], min_count=1), rows)
-    assert found["numbers"].shape == (3, 0)
-    assert found["categories"].ravel().tolist() == [1, 2, 1]
+    arrays = encoded(rows, TableSettings(categorical=["a"], leave_out=["b"], min_count=1), rows)
+    assert arrays["numbers"].shape == (3, 0)
+    assert arrays["categories"].ravel().tolist() == [1, 2, 1]
 
 
 def test_no_row_of_another_part_changes_an_encoding() -> None:
@@ -303,11 +309,11 @@ def test_remarks_are_made() -> None:
     TableModel(model=SMALL, train={**QUICK, "epochs": 1}).fit(
         rows,
         target="target",
-        watchers=[lambda r: heard.append(r.text) if isinstance(r, Said) else None],
+        watchers=[lambda r: heard.append(r.text) if isinstance(r, Notice) else None],
     )
-    told = "\n".join(heard)
-    assert "column 'name' has a different value in almost every row" in told
-    assert "column 'twice' tells the target almost exactly" in told
+    text = "\n".join(heard)
+    assert "column 'name' has a different value in almost every row" in text
+    assert "column 'twice' tells the target almost exactly" in text
 
 
 @pytest.mark.parametrize("cell", ["dear", "1,5"])
@@ -319,10 +325,12 @@ def test_a_column_of_numbers_with_a_cell_that_is_none_is_told(cell: str) -> None
         rows,
         rows,
         target="target",
-        watchers=[lambda r: heard.append(r.text) if isinstance(r, Said) else None],
+        watchers=[lambda r: heard.append(r.text) if isinstance(r, Notice) else None],
     )
-    told = next(line for line in heard if line.startswith("column 'price' is read as categories"))
-    assert f"most of its cells are numbers, but not all (row:8: {cell!r})" in told
+    message = next(
+        line for line in heard if line.startswith("column 'price' is read as categories")
+    )
+    assert f"most of its cells are numbers, but not all (row:8: {cell!r})" in message
 
 
 def test_what_targets_look_like() -> None:
@@ -334,8 +342,8 @@ def test_what_targets_look_like() -> None:
     train = {**QUICK, "epochs": 1}
     guessed = TableModel(model=SMALL, train=train).fit(rows, target="target")
     assert guessed.learned.target.kind == "class"
-    told = TableModel(model={**SMALL, "target": "number"}, train=train).fit(rows, target="target")
-    assert told.learned.target.kind == "number"
+    model = TableModel(model={**SMALL, "target": "number"}, train=train).fit(rows, target="target")
+    assert model.learned.target.kind == "number"
 
 
 # --- calibration -----------------------------------------------------------------------------
@@ -347,15 +355,15 @@ def test_reliability_is_its_definition_and_sums_to_the_calibration_error() -> No
     gold = draw.integers(3, size=500)
     right, sure = p.argmax(1) == gold, p.max(1)
     bins = reliability(right, sure, 15)
-    assert sum(own.rows for own in bins) == 500
-    error = sum(own.rows * abs(own.accuracy - own.confidence) for own in bins) / 500
+    assert sum(group.rows for group in bins) == 500
+    error = sum(group.rows * abs(group.accuracy - group.confidence) for group in bins) / 500
     assert error == pytest.approx(calibration_error(gold, p))
     assert reliability(np.array([True]), np.array([0.5]), 10)[0].high == 0.5
 
 
 def test_held_counts_what_lies_inside() -> None:
-    found = coverage_of(np.array([0.0, 1.0, 5.0]), np.zeros(3), np.array([1.0, 1.0, 2.0]), 0.9)
-    assert found == (0.9, pytest.approx(2 / 3), pytest.approx(4 / 3))
+    coverage = coverage_of(np.array([0.0, 1.0, 5.0]), np.zeros(3), np.array([1.0, 1.0, 2.0]), 0.9)
+    assert coverage == (0.9, pytest.approx(2 / 3), pytest.approx(4 / 3))
 
 
 # --- messages --------------------------------------------------------------------------------
@@ -434,9 +442,9 @@ def test_wrong_settings_are_told(settings: dict[str, Any], message: str) -> None
 
 def test_settings_draw_nothing_and_read_their_own_table() -> None:
     before = torch.get_rng_state()
-    own = TableSettings(skips=[(0, 2)], hidden=[4], activations=["prelu"], embedding_size=None)
+    settings = TableSettings(skips=[(0, 2)], hidden=[4], activations=["prelu"], embedding_size=None)
     assert torch.equal(before, torch.get_rng_state())
-    assert TableSettings.of(own.table(), "model") == own
+    assert TableSettings.of(settings.table(), "model") == settings
 
 
 def test_the_target_must_be_named() -> None:
@@ -455,15 +463,15 @@ def test_a_score_of_another_kind_of_target_cannot_be_watched() -> None:
     with pytest.raises(OptionError, match=r"train\.watch: expected one of cost, mae, rmse, r2"):
         TableModel(train={"watch": "bleu"})
     assert TASK.metrics[0].name == "cost"
-    assert len({own.name for own in TASK.metrics}) == len(TASK.metrics)
+    assert len({metric.name for metric in TASK.metrics}) == len(TASK.metrics)
 
 
 def test_an_unknown_kind_of_target_is_told() -> None:
-    kept = Packed({"target": {"kind": "numbers"}})
-    told = r"^target\.kind: expected one of 'number', 'class', 'several', got 'numbers'$"
-    with pytest.raises(Unfit, match=told):
-        unpacked(Learned, kept, input=None, targets=TARGETS, linear_of=lambda target: None)
-    assert list(TARGETS) == [own.kind for own in TARGETS.values()]
+    facts = Packed({"target": {"kind": "numbers"}})
+    message = r"^target\.kind: expected one of 'number', 'class', 'several', got 'numbers'$"
+    with pytest.raises(Unfit, match=message):
+        unpacked(Learned, facts, input=None, targets=TARGETS, linear_of=lambda target: None)
+    assert list(TARGETS) == [target.kind for target in TARGETS.values()]
 
 
 def test_lines_are_rows_as_json() -> None:
@@ -480,14 +488,14 @@ def test_lines_are_rows_as_json() -> None:
 
 def test_unknown_classes_of_a_test_part_are_mistakes() -> None:
     rows = with_target("class", houses(30, 7))
-    found = fitted("class").evaluate([*rows, {**rows[0], "target": "priceless"}])
-    assert found.unknown == 1
-    assert found.scores["accuracy"].value < 1
-    assert "1 row has labels that the training part does not have" in found.as_text()
+    evaluation = fitted("class").evaluate([*rows, {**rows[0], "target": "priceless"}])
+    assert evaluation.unknown == 1
+    assert evaluation.scores["accuracy"].value < 1
+    assert "1 row has labels that the training part does not have" in evaluation.as_text()
 
 
 def test_answers_are_lines() -> None:
-    cells = ShownRow.of(cells_of({"area": 93.0, "town": "The  Hague"}, "row:1"))
+    cells = DisplayRow.of(cells_of({"area": 93.0, "town": "The  Hague"}, "row:1"))
     line = Estimated(348.123456, 320.0, 370.5, 0.9).as_line(cells)
     assert line == "348.123\t320\t370.5\tarea=93.0 town=The Hague"
     line = Classified("dear", ("dear",), {"dear": 0.75, "fair": 0.25}).as_line(cells)
@@ -518,11 +526,11 @@ def test_tables_are_recognised(tmp_path: Path) -> None:
     assert guess.tables == {"model": {"target": "number"}}
     assert TASK.infer(sample(label="price", group="town")).why == "price from 2 columns"
     assert TASK.recognise(sample(label="town")) is not None, "all others are numbers"
-    asked = TASK.recognise(sample())
-    assert asked is not None
-    assert asked.others, "nobody said what to predict"
-    assert [own.data["label"] for own in TASK.infer(sample()).readings] == [
-        own.data["label"] for own in asked.readings
+    recognised = TASK.recognise(sample())
+    assert recognised is not None
+    assert recognised.others, "no target was named"
+    assert [reading.data["label"] for reading in TASK.infer(sample()).readings] == [
+        reading.data["label"] for reading in recognised.readings
     ]
     assert TASK.recognise(sample(label="price", text="town")) is None, "it is a text"
     assert TASK.infer(sample(label="town", separator=";")).tables["model"]["target"] == "several"
@@ -568,7 +576,7 @@ def test_a_table_of_numbers_is_trained_tested_and_used(
     assert code == 0, err
     assert "task: table (price from 3 columns)" in err
     assert "model.target: number" in err
-    assert "best on validation: cost" in out
+    assert "further scores: cost" in out
     assert ensue(capsys, *command)[0] == 0  # the same command finds the run at its end
     code, out, _ = ensue(capsys, "evaluate", "r1")
     assert code == 0
@@ -623,13 +631,13 @@ def test_a_class_that_training_has_not_is_left_out_of_validation() -> None:
     held_out = [*rows[50:], {**rows[0], "target": "priceless"}]
     heard: list[str] = []
     made = TableModel(model=SMALL, train={**QUICK, "epochs": 1})
-    watchers = [lambda row: heard.append(row.text) if isinstance(row, Said) else None]
+    watchers = [lambda row: heard.append(row.text) if isinstance(row, Notice) else None]
     made.fit(rows[:50], held_out, target="target", watchers=watchers)
-    told = (
+    message = (
         "1 row of the validation part left out, with labels that the training part does not have: "
         "row:11"
     )
-    assert told in heard
+    assert message in heard
     with pytest.raises(DataError, match="; no row is left: is this the right column"):
         made.fit(rows[:50], held_out[-1:], target="target")
 
@@ -637,9 +645,9 @@ def test_a_class_that_training_has_not_is_left_out_of_validation() -> None:
 def test_one_row_alone_with_a_gap_is_answered_as_among_others() -> None:
     rows = [{"a": k / 30 if k % 5 else None, "c": "xy"[k % 2], "y": k} for k in range(40)]
     model = TableModel(model={"missing": "indicator"}, train={"epochs": 1}).fit(rows, target="y")
-    asked = [{"a": None, "c": "x"}, {"a": 0.5, "c": "y"}]
-    alone = [model.predict([row])[0].value for row in asked]
-    assert alone == pytest.approx([own.value for own in model.predict(asked)], abs=1e-5)
+    questions = [{"a": None, "c": "x"}, {"a": 0.5, "c": "y"}]
+    alone = [model.predict([row])[0].value for row in questions]
+    assert alone == pytest.approx([answer.value for answer in model.predict(questions)], abs=1e-5)
 
 
 def test_a_row_in_place_of_rows_is_told() -> None:

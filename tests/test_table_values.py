@@ -46,8 +46,8 @@ def part(labels: list[list[str]]) -> Part:
     numbers, count = Numbers(), len(labels)
     numbered = [[numbers.labels[text] for text in row] for row in labels]
     names = Names(("houses.csv",), np.zeros(count, np.int32), np.arange(1, count + 1))
-    inputs, given = Ragged.of([[0]] * count, np.int32), Ragged.of(numbered, np.int32)
-    return Part(inputs, given, names, numbers, Tokenisers(Tokeniser("spaces")))
+    inputs, targets = Ragged.of([[0]] * count, np.int32), Ragged.of(numbered, np.int32)
+    return Part(inputs, targets, names, numbers, Tokenisers(Tokeniser("spaces")))
 
 
 def test_labels_are_numbers_row_by_row() -> None:
@@ -61,7 +61,7 @@ def test_labels_are_numbers_row_by_row() -> None:
         ([["1"], [], ["2", "3"]], "houses.csv:2: expected one number, got 0"),
         (
             [["1"], ["2"], ["dear"], ["inf"]],
-            "houses.csv:3: what is to be predicted: expected a finite number, got 'dear'",
+            "houses.csv:3: the target: expected a finite number, got 'dear'",
         ),
     ],
 )
@@ -94,18 +94,28 @@ def test_numbers_with_a_decimal_comma_are_no_classes(
     ensue: Ensue, tmp_path: Path, task: list[str]
 ) -> None:
     german(tmp_path / "de.csv")
-    asked = ["train", "de.csv", "--target", "preis", "--delimiter", ";", *task, "--dry-run"]
-    code, _, told = ensue(*asked)
+    command = ["train", "de.csv", "--target", "preis", "--delimiter", ";", *task, "--dry-run"]
+    code, _, errors = ensue(*command)
     assert code == 2
-    assert "preis ('0,25'), fläche ('0,5'): these look like numbers with a decimal comma" in told
-    assert "--decimal ," in told
-    assert ensue(*asked, "--decimal", ".")[0] == 0  # declared as texts
+    assert "preis ('0,25'), fläche ('0,5'): these look like numbers with a decimal comma" in errors
+    assert "--decimal ," in errors
+    assert ensue(*command, "--decimal", ".")[0] == 0  # declared as texts
 
 
 def test_a_decimal_comma_is_read_as_a_point(ensue: Ensue, tmp_path: Path) -> None:
     german(tmp_path / "de.csv")
-    asked = ["train", "de.csv", "--target", "preis", "--delimiter", ";", "--decimal", ",", "--run"]
-    assert ensue(*asked, "run", "--epochs", "1")[0] == 0
+    command = [
+        "train",
+        "de.csv",
+        "--target",
+        "preis",
+        "--delimiter",
+        ";",
+        "--decimal",
+        ",",
+        "--run",
+    ]
+    assert ensue(*command, "run", "--epochs", "1")[0] == 0
     code, out, _ = ensue("predict", "run", "de.csv", "--json")
     assert code == 0
     first = json.loads(out.splitlines()[0])
@@ -113,8 +123,8 @@ def test_a_decimal_comma_is_read_as_a_point(ensue: Ensue, tmp_path: Path) -> Non
     assert first["low"] < first["value"] < first["high"]
     (tmp_path / "odd.csv").write_text("a;b\n1.234,5;1.234\n-0,5;x,y\n")
     options = ReadOptions(delimiter=";", decimal=",")
-    found = [row.fields for row in gather([tmp_path / "odd.csv"], options)]
-    assert found == [{"a": "1234.5", "b": "1234"}, {"a": "-0.5", "b": "x,y"}]
+    rows = [row.fields for row in gather([tmp_path / "odd.csv"], options)]
+    assert rows == [{"a": "1234.5", "b": "1234"}, {"a": "-0.5", "b": "x,y"}]
 
 
 def test_commas_that_may_stand_between_thousands_are_told() -> None:

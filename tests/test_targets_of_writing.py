@@ -58,9 +58,9 @@ def test_other_names_and_other_folders_are_free(run: Path, tmp_path: Path) -> No
 
 def test_every_file_of_a_run_is_known(tmp_path: Path) -> None:
     """Except for its folders."""
-    own = {path.name for path in vars(RunFolder(tmp_path)).values() if isinstance(path, Path)}
-    own -= {tmp_path.name, "base", "checkpoints", "learned", "model", "evaluation-rows"}
-    assert own <= RUN_FILES
+    files = {path.name for path in vars(RunFolder(tmp_path)).values() if isinstance(path, Path)}
+    files -= {tmp_path.name, "base", "checkpoints", "learned", "model", "evaluation-rows"}
+    assert files <= RUN_FILES
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="no /proc")

@@ -105,7 +105,7 @@ def test_a_test_file_is_never_opened_by_training(row: Row, trained: Trained) -> 
         place.write_bytes(b"\xff\x00 no table")
     words = ["train.csv", "--validation", "validation.csv", "--test", "test.csv"]
     files = [word.removesuffix(".csv") + row.data.suffix * (word[0] != "-") for word in words]
-    done(folder, "train", *files, *row.said(), "--run", "again")
+    done(folder, "train", *files, *row.train_options(), "--run", "again")
     assert_same_runs(folder, "run", "again")
     refused(folder, "evaluate", "again")
 
@@ -113,22 +113,22 @@ def test_a_test_file_is_never_opened_by_training(row: Row, trained: Trained) -> 
 def split_off(folder: Path, row: Row, rows: list[Any], run: str) -> RunConfig:
     """A run whose validation and test parts are split off its one file."""
     name = row.data.write(folder / f"all{row.data.suffix}", rows)
-    done(folder, "train", name, *row.said(), "--run", run)
+    done(folder, "train", name, *row.train_options(), "--run", run)
     return RunConfig.read(folder / run / "config.toml")
 
 
 @law(filed)
 def test_a_test_part_that_is_split_off_stays_sealed(row: Row, tmp_path: Path) -> None:
-    rows, altered = [own for part in row.parts() for own in part], row.data.altered
+    rows, altered = [example for part in row.parts() for example in part], row.data.altered
     assert altered is not None
     config = split_off(tmp_path, row, rows, "run")
     model = ensue.load(tmp_path / "run")
     files = model.reader.files(config.data)
-    lines = {name: [int(own.names[k].rpartition(":")[2]) - 2 for k in range(len(own))]
-             for name in ("train", "test") for own in [files.part(name)]}  # fmt: skip
+    lines = {name: [int(part.names[k].rpartition(":")[2]) - 2 for k in range(len(part))]
+             for name in ("train", "test") for part in [files.part(name)]}  # fmt: skip
     assert min(map(len, lines.values())) > 2
     for part, same in (("test", True), ("train", False)):
-        changed = [altered(own) if k in lines[part] else own for k, own in enumerate(rows)]
+        changed = [altered(row) if k in lines[part] else row for k, row in enumerate(rows)]
         assert changed != rows
         split_off(tmp_path, row, changed, part)
         if same:
@@ -143,16 +143,16 @@ def test_openings_of_the_test_part_are_counted(row: Row, trained: Trained) -> No
     folder = trained(row)
     for expected in (1, 2):
         done(folder, "evaluate", "run", "--validation", "--json")
-        found = json.loads(done(folder, "evaluate", "run", "--json"))
-        assert (found["opened"], found["opened_by_this_run"]) == (expected, expected)
+        facts = json.loads(done(folder, "evaluate", "run", "--json"))
+        assert (facts["opened"], facts["opened_by_this_run"]) == (expected, expected)
     lines = (folder / "test-openings.jsonl").read_text("utf-8").splitlines()
     assert len(lines) == 2
     assert ensue.Run(folder / "run").evaluate().opened == TimesOpened(3, 0)
     file = folder / f"test{row.data.suffix}"
     model = ensue.load(folder / "run")
-    found = model.evaluate(file)
-    assert found.opened == TimesOpened(4, 0)
-    assert "These rows have been evaluated 4 times." in found.as_text()
+    evaluation = model.evaluate(file)
+    assert evaluation.opened == TimesOpened(4, 0)
+    assert "These rows have been evaluated 4 times." in evaluation.as_text()
     assert model.evaluate(file.with_stem("validation")).opened == TimesOpened()
     assert ensue.Run(folder / "run").evaluate("validation").opened == TimesOpened()
     assert len((folder / "test-openings.jsonl").read_text("utf-8").splitlines()) == 4
@@ -172,9 +172,9 @@ def spoiled(folder: Path, row: Row, name: str) -> tuple[str, str]:
 @law(filed)
 def test_bad_rows_are_named(row: Row, trained: Trained) -> None:
     folder = trained(row)
-    held = ["--validation", f"validation{row.data.suffix}", *row.said(), "--run", "again"]
+    words = ["--validation", f"validation{row.data.suffix}", *row.train_options(), "--run", "again"]
     file, name = spoiled(folder, row, "train")
-    assert name in refused(folder, "train", file, *held)
+    assert name in refused(folder, "train", file, *words)
     file, name = spoiled(folder, row, "test")
     assert name in refused(folder, "evaluate", "run", "--test", file)
     file, name = spoiled(folder, row, "asked")
@@ -185,9 +185,9 @@ def test_bad_rows_are_named(row: Row, trained: Trained) -> None:
 @law(filed)
 def test_bad_rows_are_left_out_alike_by_every_command(row: Row, trained: Trained) -> None:
     folder = trained(row)
-    held = ["--validation", f"validation{row.data.suffix}", *row.said(), "--run", "again"]
+    words = ["--validation", f"validation{row.data.suffix}", *row.train_options(), "--run", "again"]
     file, _ = spoiled(folder, row, "train")
-    code, _, err = command(folder, "train", file, *held, "--skip-bad")
+    code, _, err = command(folder, "train", file, *words, "--skip-bad")
     assert code == 0, err
     assert "1 bad row left out" in err
     assert_same_runs(folder, "run", "again")
@@ -201,24 +201,24 @@ def test_bad_rows_are_left_out_alike_by_every_command(row: Row, trained: Trained
     assert code == 0, err
     assert "left out" in err
     assert name in err
-    asked = f"asked{row.data.suffix}"
-    assert out.replace("bad-", "") == done(folder, "predict", "run", asked)
+    questions = f"asked{row.data.suffix}"
+    assert out.replace("bad-", "") == done(folder, "predict", "run", questions)
 
 
 def table_rows(folder: Path, file: str, *words: str) -> list[dict[str, Any]]:
     """The table of answers to a file, without the lines that rows stand in."""
     done(folder, "predict", "run", file, *words, "--keep", "all", "--out", "answers.jsonl")
     rows = [json.loads(line) for line in (folder / "answers.jsonl").read_text().splitlines()]
-    return [{name: own for name, own in row.items() if name != "row"} for row in rows]
+    return [{name: cell for name, cell in row.items() if name != "row"} for row in rows]
 
 
 @law(filed)
 def test_a_table_of_answers_has_a_row_for_each(row: Row, trained: Trained) -> None:
-    folder, asked = trained(row), f"asked{row.data.suffix}"
-    printed = done(folder, "predict", "run", asked).splitlines()
-    rows = table_rows(folder, asked)
+    folder, questions = trained(row), f"asked{row.data.suffix}"
+    printed = done(folder, "predict", "run", questions).splitlines()
+    rows = table_rows(folder, questions)
     assert len(rows) == len(printed) > 0
-    assert len({tuple(own) for own in rows}) == 1, "one header"
+    assert len({tuple(cells) for cells in rows}) == 1, "one header"
     if TASKS[row.task].needs_input:  # a series cannot leave steps out
         file, _ = spoiled(folder, row, "asked")
         assert table_rows(folder, file, "--skip-bad") == rows
@@ -228,21 +228,21 @@ def test_a_table_of_answers_has_a_row_for_each(row: Row, trained: Trained) -> No
 def test_answers_of_other_processes_are_the_same(
     row: Row, trained: Trained, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder, asked = trained(row), f"asked{row.data.suffix}"
+    folder, questions = trained(row), f"asked{row.data.suffix}"
     monkeypatch.setitem(MACHINES, "local", lambda workers, threads: Here(workers, last_first=True))
     shared = ("--workers", "2")
     if TASKS[row.task].deals is None:
-        told = refused(folder, "predict", "run", asked, *shared)
-        assert f"--workers: a run to {row.task} answers in one process; leave it out" in told
+        message = refused(folder, "predict", "run", questions, *shared)
+        assert f"--workers: a run to {row.task} answers in one process; leave it out" in message
         return
     monkeypatch.setattr("ensue.tasks.rows.reader.AT_ONCE", 3)
     for words in ((), ("--json",)):
-        alone = done(folder, "predict", "run", asked, *words)
-        assert done(folder, "predict", "run", asked, *words, *shared) == alone
+        alone = done(folder, "predict", "run", questions, *words)
+        assert done(folder, "predict", "run", questions, *words, *shared) == alone
     for ending in ("jsonl", "csv", "parquet"):
         out = ("--keep", "all", "--out")
-        done(folder, "predict", "run", asked, *out, f"alone.{ending}")
-        done(folder, "predict", "run", asked, *out, f"shared.{ending}", *shared)
+        done(folder, "predict", "run", questions, *out, f"alone.{ending}")
+        done(folder, "predict", "run", questions, *out, f"shared.{ending}", *shared)
         written = [(folder / f"{name}.{ending}").read_bytes() for name in ("alone", "shared")]
         assert written[0] == written[1]
 
@@ -278,32 +278,32 @@ def test_reading_options_are_honoured_alike_by_every_command(row: Row, trained: 
     assert answers_of(done(beside, "predict", "again", f"test{suffix}", "--json")) == of_test
     # given for other files, they hold for these
     strange = STRANGE.options(names)
-    found = done(folder, "evaluate", "run", "--test", f"strange/test{suffix}", "--json", *strange)
-    assert scores(found) == tested
+    printed = done(folder, "evaluate", "run", "--test", f"strange/test{suffix}", "--json", *strange)
+    assert scores(printed) == tested
     strange = STRANGE.options(row.data.asked_names())
-    asked = f"strange/asked{suffix}"
-    assert answers_of(done(folder, "predict", "run", asked, "--json", *strange)) == answers
-    code, out, _ = command(folder, "predict", "run", asked, "--json")
+    questions = f"strange/asked{suffix}"
+    assert answers_of(done(folder, "predict", "run", questions, "--json", *strange)) == answers
+    code, out, _ = command(folder, "predict", "run", questions, "--json")
     assert code == 2 or answers_of(out) != answers
 
 
 def answers_of(printed: str) -> list[dict[str, Any]]:
     """Answers as JSON, without what is shown of the inputs: names of lines differ."""
-    found = [json.loads(line) for line in printed.splitlines()]
-    return [{key: own for key, own in answer.items() if key != "input"} for answer in found]
+    answers = [json.loads(line) for line in printed.splitlines()]
+    return [{key: entry for key, entry in answer.items() if key != "input"} for answer in answers]
 
 
 @law(filed)
 def test_a_run_moves_with_its_files(row: Row, tmp_path: Path) -> None:
     """Nothing is left where it was trained."""
-    folder, asked = tmp_path / "here", f"asked{row.data.suffix}"
+    folder, questions = tmp_path / "here", f"asked{row.data.suffix}"
     folder.mkdir()
     done(folder, "train", *row.write(folder), "--run", "run")
-    answers = done(folder, "predict", "run", asked)
+    answers = done(folder, "predict", "run", questions)
     tested = scores(done(folder, "evaluate", "run", "--json"))
     (tmp_path / "far").mkdir()
     place = folder.rename(tmp_path / "far" / "away")
-    assert done(place, "predict", "run", asked) == answers
+    assert done(place, "predict", "run", questions) == answers
     assert scores(done(place, "evaluate", "run", "--json")) == tested
     before = {path: path.read_bytes() for path in (place / "run" / "model").iterdir()}
     done(place, "train", "--run", "run")
@@ -316,11 +316,11 @@ def test_a_run_moves_with_its_files(row: Row, tmp_path: Path) -> None:
 @law(filed)
 def test_a_configuration_is_complete_and_reads_back(row: Row, trained: Trained) -> None:
     path = trained(row) / "run" / "config.toml"
-    found, config = tomllib.loads(path.read_text("utf-8")), RunConfig.read(path)
+    tables, config = tomllib.loads(path.read_text("utf-8")), RunConfig.read(path)
     names = [name for name in TABLES if name != "base"]  # which only a run that has one writes
-    assert found.keys() == {"task", "members", *names}
+    assert tables.keys() == {"task", "members", *names}
     for name in names:
-        assert found[name].keys() == type(getattr(config, name)).model_fields.keys()
+        assert tables[name].keys() == type(getattr(config, name)).model_fields.keys()
     assert config.text_of(path.parent) == path.read_text("utf-8")
     assert RunConfig.of(config.tables()) == config
     model = ensue.load(path.parent)
@@ -331,9 +331,9 @@ def test_a_configuration_is_complete_and_reads_back(row: Row, trained: Trained) 
 def test_a_command_with_a_setting_that_there_is_not(row: Row, trained: Trained) -> None:
     folder, key = trained(row), max(TASKS[row.task].settings.model_fields, key=len)
     file = f"train{row.data.suffix}"
-    err = refused(folder, "train", file, *row.said(), "--set", f"model.{key[1:]}=1")
+    err = refused(folder, "train", file, *row.train_options(), "--set", f"model.{key[1:]}=1")
     assert f"model.{key[1:]}: unknown key, did you mean {key}?" in err
-    err = refused(folder, "train", file, *row.said(), "--set", "train.watch=nonsense")
+    err = refused(folder, "train", file, *row.train_options(), "--set", "train.watch=nonsense")
     names = ", ".join(metric.name for metric in TASKS[row.task].metrics)
     assert f"train.watch: expected one of {names}, got 'nonsense'" in err
     assert not (folder / "again").exists()
@@ -342,17 +342,21 @@ def test_a_command_with_a_setting_that_there_is_not(row: Row, trained: Trained) 
 # --- the tasks' own options ----------------------------------------------------------------------
 
 
-def given(option: Option, row: Row) -> list[str]:
+def option_words(option: Option, row: Row) -> list[str]:
     """As a command says it."""
-    return [option.flag] if option.kind == "switch" else [option.flag, row.data.said[option.flag]]
+    return (
+        [option.flag]
+        if option.kind == "switch"
+        else [option.flag, row.data.option_values[option.flag]]
+    )
 
 
 def value(option: Option, row: Row) -> Any:
     """As it must arrive."""
-    said = row.data.said[option.flag]
+    value_given = row.data.option_values[option.flag]
     kinds = {"number": int, "switch": lambda _: True, "names": lambda text: text.split(",")}
     kinds |= {"text": str, "files": lambda text: [text], "fraction": float}
-    return kinds[option.kind](said)
+    return kinds[option.kind](value_given)
 
 
 def options(row: Row, verb: str) -> list[Option]:
@@ -363,17 +367,17 @@ def options(row: Row, verb: str) -> list[Option]:
 def test_options_of_a_task_are_honoured_by_each_command(
     row: Row, trained: Trained, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder, asked = trained(row), list[dict[str, Any]]()
+    folder, calls = trained(row), list[dict[str, Any]]()
     for option in options(row, TRAIN):
         columns = [word for word in row.data.words if word not in ("--horizon", "2")]
-        words = [*columns, *given(option, row), "--task", row.task, "--dry-run"]
+        words = [*columns, *option_words(option, row), "--task", row.task, "--dry-run"]
         printed = done(folder, "train", f"train{row.data.suffix}", *words)
         table, key = option.key.split(".")
-        found = tomllib.loads(printed)[table][key]
+        paths = tomllib.loads(printed)[table][key]
         if option.kind == "files":
-            assert all(Path(path).is_absolute() for path in found)
-            found = [Path(path).name for path in found]
-        assert found == value(option, row)
+            assert all(Path(path).is_absolute() for path in paths)
+            paths = [Path(path).name for path in paths]
+        assert paths == value(option, row)
     task = TASKS[row.task]
     for verb, method, words in (
         (EVALUATE, "evaluate", ["--validation"]),
@@ -381,16 +385,16 @@ def test_options_of_a_task_are_honoured_by_each_command(
     ):
         for option in options(row, verb):
             with monkeypatch.context() as patch:
-                patch.setattr(type(task), method, spied(getattr(type(task), method), asked))
+                patch.setattr(type(task), method, spied(getattr(type(task), method), calls))
                 # files of the steps ahead follow those that are read
                 read = [f"validation{row.data.suffix}"] if option.kind == "files" else words
-                command(folder, verb, "run", *read, *given(option, row))
-            assert asked.pop() == {option.word: value(option, row)}
+                command(folder, verb, "run", *read, *option_words(option, row))
+            assert calls.pop() == {option.word: value(option, row)}
 
 
-def spied(method: Callable[..., Any], asked: list[dict[str, Any]]) -> Callable[..., Any]:
+def spied(method: Callable[..., Any], calls: list[dict[str, Any]]) -> Callable[..., Any]:
     def spy(self: Any, part: Any, model: Any, words: Any) -> Any:
-        asked.append(dict(words))
+        calls.append(dict(words))
         return method(self, part, model, words)
 
     return spy
@@ -409,7 +413,7 @@ def test_options_of_other_tasks_are_refused(row: Row, trained: Trained) -> None:
             for option in options(other, verb):
                 if option in TASKS.options(row.task):
                     continue
-                err = refused(folder, verb, *words, *given(option, other))
+                err = refused(folder, verb, *words, *option_words(option, other))
                 assert f"{option.flag}: expected a run to " in err
                 assert other.task in err
                 got = f"--task {row.task}" if verb == TRAIN else f"one to {row.task}"
@@ -441,11 +445,11 @@ from ensue import cli
 from ensue.tasks import TASKS
 TASKS.register(toy_task.TASK)
 try:
-    cli.main(["predict", "run", {asked!r}])
+    cli.main(["predict", "run", {questions!r}])
 except SystemExit as ending:
     assert ending.code == 2, ending.code
 assert not Path("canary").exists()
-cli.main(["predict", "run", {asked!r}, "--trust-cell"])
+cli.main(["predict", "run", {questions!r}, "--trust-cell"])
 """
 
 
@@ -456,10 +460,10 @@ def stopped_after(saves: int) -> Iterator[None]:
 
     def save_and_stop(*args: Any, **named: Any) -> Path:
         nonlocal count
-        found, count = save(*args, **named), count + 1
+        saved, count = save(*args, **named), count + 1
         if count == saves:
             signal.raise_signal(signal.SIGTERM)
-        return found
+        return saved
 
     checkpoint.save = save_and_stop
     try:
@@ -474,7 +478,7 @@ def stopped_after(saves: int) -> Iterator[None]:
      for row in FILED if has_cell(row)],
 )  # fmt: skip
 def test_the_file_of_a_cell_never_runs_unasked(row: Row, tmp_path: Path, warm: Warm) -> None:
-    canary, mine, asked = tmp_path / "canary", tmp_path / "mine.py", f"asked{row.data.suffix}"
+    canary, mine, questions = tmp_path / "canary", tmp_path / "mine.py", f"asked{row.data.suffix}"
     mine.write_text(f"open({str(canary)!r}, 'a').close()\n{SOURCE}", "utf-8")
     words = [*row.write(tmp_path), "--set", "model.cell=mine.py:MyCell"]
     done(tmp_path, "train", *words, "--run", "run")
@@ -487,21 +491,21 @@ def test_the_file_of_a_cell_never_runs_unasked(row: Row, tmp_path: Path, warm: W
         (["train", "--run", "stopped"], "mine.py"),
         (["train", "--run", "stopped", "--trust-cell"], "keeps no copy of its own"),
         (["evaluate", "run"], "run/model/cell.py"),
-        (["predict", "run", asked], "run/model/cell.py"),
+        (["predict", "run", questions], "run/model/cell.py"),
     ):
         err = refused(tmp_path, *arguments)
-        assert all(told in err for told in (file, digest, "--trust-cell", "Nothing was run"))
+        assert all(text in err for text in (file, digest, "--trust-cell", "Nothing was run"))
         assert not canary.exists()
     done(tmp_path, "train", "--run", "stopped", f"--trust-cell={digest}")
     assert canary.exists()
     one, other = (ensue.load(tmp_path / name, trust=True) for name in ("run", "stopped"))
     assert_same(one, other)
     done(tmp_path, "evaluate", "run", "--trust-cell")
-    answers = done(tmp_path, "predict", "run", asked, "--trust-cell")
+    answers = done(tmp_path, "predict", "run", questions, "--trust-cell")
     canary.unlink()
     script = tmp_path / "elsewhere" / "asks.py"
     script.parent.mkdir()
-    script.write_text(CHILD.format(tests=str(Path(__file__).parent), asked=asked), "utf-8")
+    script.write_text(CHILD.format(tests=str(Path(__file__).parent), questions=questions), "utf-8")
     child = warm.run([str(script)], tmp_path, {})
     assert child.returncode == 0, child.stderr
     assert child.stdout == answers
@@ -513,15 +517,17 @@ def test_the_file_of_a_cell_never_runs_unasked(row: Row, tmp_path: Path, warm: W
 
 def test_a_task_from_outside_is_recognised_trained_continued_selected(tmp_path: Path) -> None:
     (row,) = [row for row in FILED if row.task == "tally"]
-    rows = [own for part in row.parts() for own in part]
+    rows = [example for part in row.parts() for example in part]
     row.data.write(tmp_path / "all.csv", rows, PLAIN)
     code, _, err = command(tmp_path, "train", "all.csv", "--dry-run")
     assert code == 0
     assert "task: tally (letters and their vowels)" in err
     with stopped_after(2):
-        assert command(tmp_path, "train", "all.csv", *row.said(), "--run", "a")[0] == STOPPED
+        assert (
+            command(tmp_path, "train", "all.csv", *row.train_options(), "--run", "a")[0] == STOPPED
+        )
     done(tmp_path, "train", "--run", "a")
-    done(tmp_path, "train", "all.csv", *row.said(), "--run", "b")
+    done(tmp_path, "train", "all.csv", *row.train_options(), "--run", "b")
     assert_same_runs(tmp_path, "a", "b")
     # its option changes the answers, wherever it is given
     most = [done(tmp_path, "predict", "a", "all.csv", "--json"), ""]
@@ -535,21 +541,29 @@ def test_a_task_from_outside_is_recognised_trained_continued_selected(tmp_path: 
         for more in ([], ["--at-most", "1"])
     )
     assert usual != least
-    done(tmp_path, "train", "all.csv", *row.said(), "--run", "c", "--at-most", "1")
+    done(tmp_path, "train", "all.csv", *row.train_options(), "--run", "c", "--at-most", "1")
     assert done(tmp_path, "predict", "c", "all.csv", "--json") == most[1]
     # the calibration is of the validation part, and is kept
     assert ensue.load(tmp_path / "a").learned.scale != 1.0
     printed = done(
-        tmp_path, "select", "all.csv", *row.said(), "--models", "linear,gru", "--run", "s", "--json"
+        tmp_path,
+        "select",
+        "all.csv",
+        *row.train_options(),
+        "--models",
+        "linear,gru",
+        "--run",
+        "s",
+        "--json",
     )
-    found = json.loads(printed)
-    assert {own["name"] for own in found["rows"]} == {"linear", "gru"}
-    assert found["rows"][0]["name"] == "linear"
+    selection = json.loads(printed)
+    assert {row["name"] for row in selection["rows"]} == {"linear", "gru"}
+    assert selection["rows"][0]["name"] == "linear"
 
 
 def test_a_task_goes_as_it_came() -> None:
     task = TASKS["tally"]
-    with pytest.raises(OptionError, match="tally: there is one of this name already"):
+    with pytest.raises(OptionError, match="tally: this name is taken"):
         TASKS.register(task)
     other = type("Other", (type(task),), {"name": "other"})()
     other.options = (replace(task.options[0], help="Something else."),)

@@ -34,7 +34,7 @@ from ensue.tasks.blocks.encoders import ENCODERS
 from ensue.tasks.blocks.layer_settings import CellSettings
 from ensue.tasks.evaluation.report import TimesOpened
 from ensue.tasks.options import EVALUATE, EXPLAIN, PREDICT, TRAIN
-from ensue.training import RunFolder, Said, Stopped, Update
+from ensue.training import Notice, RunFolder, Stopped, Update
 
 pytestmark = pytest.mark.usefixtures("ninth_task")
 CLOSE = 1e-5
@@ -84,12 +84,12 @@ def assert_answers_alike(one: AnyModel, other: AnyModel, row: Row) -> None:
 def plain(answer: Any, drawn: Sequence[str] = ()) -> Any:
     """An answer as JSON has it; drawn: keys to leave out."""
 
-    def kept(value: Any) -> Any:
+    def as_plain(value: Any) -> Any:
         if not isinstance(value, dict):
             return value
-        return {key: kept(own) for key, own in value.items() if key not in drawn}
+        return {key: as_plain(entry) for key, entry in value.items() if key not in drawn}
 
-    return kept(asdict(answer))
+    return as_plain(asdict(answer))
 
 
 def assert_close(one: Any, other: Any) -> None:
@@ -138,22 +138,22 @@ def test_recurrent_layers_of_a_task_are_as_its_settings_say(row: Row, fitted: Fi
     the backward direction begins."""
     model, _ = fitted(row)
     layers = [
-        own
+        module
         for network in model.networks
-        for own in network.modules()
-        if isinstance(own, Recurrent) and own.num_layers == REACH["layers"]
+        for module in network.modules()
+        if isinstance(module, Recurrent) and module.num_layers == REACH["layers"]
     ]
     assert layers
-    for own in layers:
-        for way in own.ways:
+    for layer in layers:
+        for way in layer.ways:
             written = str(way.cell.equations())
             assert all(word in written for word in ("relu", "m_h*", "m*h"))  # zoneout and dropout
             assert way.learned_start
-        *below, top = own.ways[:: 1 + own.bidirectional]
+        *below, top = layer.ways[:: 1 + layer.bidirectional]
         assert all(isinstance(way.cell, OutputLayer) for way in below)
         assert not isinstance(top.cell, OutputLayer)
-        if own.bidirectional:
-            assert own.backward_start == row.model["backward_start"]
+        if layer.bidirectional:
+            assert layer.backward_start == row.model["backward_start"]
 
 
 def test_every_family_encoder_and_solved_kind_has_a_row() -> None:
@@ -226,7 +226,9 @@ def test_stopped_and_continued_is_never_stopped(row: Row, fitted: Fitted, tmp_pa
     best = load(place, best_so_far=True)
     assert len(best.networks) == row.members
     assert len(best.predict(row.questions())) == len(model.predict(row.questions()))
-    packed, expected = (own.task.pack(own.learned) for own in (best, model))
+    packed, expected = (
+        model_packed.task.pack(model_packed.learned) for model_packed in (best, model)
+    )
     assert packed.vocabularies == expected.vocabularies
     again = row.fitted(place)
     assert_same(again, model)
@@ -247,23 +249,24 @@ def test_the_best_weights_of_a_training_are_those_of_its_model(
 
 @law(lambda row: row.classes)
 def test_validation_rows_with_new_labels_are_left_out_and_named(row: Row, fitted: Fitted) -> None:
-    validation, said = row.parts()[1], list[str]()
+    validation, messages = row.parts()[1], list[str]()
 
-    def renamed(found: Any) -> Any:
-        if isinstance(found, dict):
+    def renamed(value: Any) -> Any:
+        if isinstance(value, dict):
             column = row.data.columns.get("target") or row.data.columns["label"]
-            return {**found, column: "unheard-of"}
-        one = "unheard-of" if isinstance(found[1], str) else ["unheard-of"] * len(found[1])
-        return found[0], one
+            return {**value, column: "unheard-of"}
+        one = "unheard-of" if isinstance(value[1], str) else ["unheard-of"] * len(value[1])
+        return value[0], one
 
-    held = [renamed(validation[0]), *validation, renamed(validation[1])]
+    validation_rows = [renamed(validation[0]), *validation, renamed(validation[1])]
     model = row.fitted(
-        watchers=[lambda own: said.append(own.text) if isinstance(own, Said) else None], held=held
+        watchers=[lambda event: messages.append(event.text) if isinstance(event, Notice) else None],
+        validation_rows=validation_rows,
     )
     assert_same(model, fitted(row)[0])
-    (line,) = [text for text in said if "left out" in text]
+    (line,) = [text for text in messages if "left out" in text]
     assert line.startswith("2 rows of the validation part left out")
-    assert line.endswith(f": row:1, row:{len(held)}")
+    assert line.endswith(f": row:1, row:{len(validation_rows)}")
 
 
 # --- answers ---------------------------------------------------------------------------------
@@ -281,16 +284,16 @@ def test_a_saved_model_answers_the_same(row: Row, fitted: Fitted, tmp_path: Path
 def test_a_model_is_a_base_or_says_why_not(row: Row, fitted: Fitted) -> None:
     model, _ = fitted(row)
     try:
-        found = TASKS[row.task].transfers.gives(model, "lm", "0" * 64)
+        encoder = TASKS[row.task].transfers.gives(model, "lm", "0" * 64)
     except OptionError as error:
-        told = str(error)
+        message = str(error)
     else:
-        told = ""
-        assert found.encoder in ENCODERS
-        assert found.weights or found.encoder == "plain"
-        assert (found.words is None) != (found.mean is None)
-    assert not told or "lm: " in told
-    assert not told or "cannot be a base" in told
+        message = ""
+        assert encoder.encoder in ENCODERS
+        assert encoder.weights or encoder.encoder == "plain"
+        assert (encoder.words is None) != (encoder.mean is None)
+    assert not message or "lm: " in message
+    assert not message or "cannot be a base" in message
 
 
 @law()
@@ -313,31 +316,33 @@ def framed(row: Row) -> bool:
 def frame_of(row: Row, rows: Rows, names: Sequence[str]) -> tuple[pd.DataFrame, dict[str, str]]:
     """The rows with these of their columns, and the roles of the columns."""
     task, count = TASKS[row.task], len(names)
-    frame = pd.DataFrame([tuple(row.data.cells(own))[:count] for own in rows], columns=names)
+    frame = pd.DataFrame(
+        [tuple(row.data.cells(example))[:count] for example in rows], columns=names
+    )
     roles = {key: role for role, key in reversed(task.columns.items())}
     reader = task.reader(row.new())
     keys = [f"data.{key}" for key in reader.question_keys(Origin(files=False))]
-    told = {roles[key]: name for key, name in zip(keys, names, strict=False)}
+    columns_of_roles = {roles[key]: name for key, name in zip(keys, names, strict=False)}
     if "data.label" in roles and count == len(row.data.names):
-        told[roles["data.label"]] = names[-1]
-    return frame, told
+        columns_of_roles[roles["data.label"]] = names[-1]
+    return frame, columns_of_roles
 
 
 @law(framed)
 def test_a_data_frame_is_answered_as_its_rows_are(row: Row, fitted: Fitted) -> None:
-    model, (_, _, tested, asked) = fitted(row)[0], row.parts()
-    frame, told = frame_of(row, asked, row.data.asked_names())
-    found = model.predict(frame, **told)
-    assert type(found) is type(frame)
+    model, (_, _, tested, questions) = fitted(row)[0], row.parts()
+    frame, columns = frame_of(row, questions, row.data.asked_names())
+    predictions = model.predict(frame, **columns)
+    assert type(predictions) is type(frame)
     for name, values in answer_columns(model.predict(row.questions())).items():
-        taken = name in frame and model.task.needs_input
-        column = f"predicted_{name}" if taken else name
+        is_taken = name in frame and model.task.needs_input
+        column = f"predicted_{name}" if is_taken else name
         if name != "time":
-            assert_close(found[column].tolist(), values)
+            assert_close(predictions[column].tolist(), values)
     if model.task.needs_input:
-        assert found[list(frame)].equals(frame)
-    frame, told = frame_of(row, tested, row.data.names)
-    assert model.evaluate(frame, **told).scores == (
+        assert predictions[list(frame)].equals(frame)
+    frame, columns = frame_of(row, tested, row.data.names)
+    assert model.evaluate(frame, **columns).scores == (
         model.evaluate(tested, **row.data.columns).scores
     )
 
@@ -347,7 +352,9 @@ def test_the_order_of_rows_changes_no_score(row: Row, fitted: Fitted) -> None:
     model = fitted(row)[0]
     part = model.reader.labelled(row.parts()[2], row.data.columns)
     order = np.random.default_rng(1).permutation(len(part))
-    one, other = (model.evaluate_part(own, {}) for own in (part, part.take(order)))
+    one, other = (
+        model.evaluate_part(part_ordered, {}) for part_ordered in (part, part.take(order))
+    )
     assert_close(
         {name: score.value for name, score in one.scores.items()},
         {name: score.value for name, score in other.scores.items()},
@@ -361,39 +368,41 @@ def test_an_evaluation_has_a_baseline_and_a_score_that_can_be_watched(
     row: Row, fitted: Fitted
 ) -> None:
     model = fitted(row)[0]
-    found = model.evaluate(row.parts()[2], **row.data.columns)
-    assert found.baselines
-    assert found.main in {metric.name for metric in model.task.metrics}
-    higher = next(own.higher_is_better for own in model.task.metrics if own.name == found.main)
-    assert found.higher_is_better == higher
-    assert all(score.low <= score.value <= score.high for score in found.scores.values())
-    assert all(name in found.as_text() for name in (*found.scores, *found.baselines))
+    evaluation = model.evaluate(row.parts()[2], **row.data.columns)
+    assert evaluation.baselines
+    assert evaluation.main in {metric.name for metric in model.task.metrics}
+    higher = next(
+        metric.higher_is_better for metric in model.task.metrics if metric.name == evaluation.main
+    )
+    assert evaluation.higher_is_better == higher
+    assert all(score.low <= score.value <= score.high for score in evaluation.scores.values())
+    assert all(name in evaluation.as_text() for name in (*evaluation.scores, *evaluation.baselines))
 
 
 @law()
 def test_what_rows_add_makes_the_scores(row: Row, fitted: Fitted) -> None:
     """So that two models can be compared row by row."""
     model = fitted(row)[0]
-    found = model.evaluate(row.parts()[2], **row.data.columns)
-    assert found.sums.keys() == found.scores.keys()
-    for name, own in found.sums.items():
-        assert own.score() == pytest.approx(found.scores[name].value)
-    assert len({len(own.values) for own in found.sums.values()}) == 1
-    rows = len(next(iter(found.sums.values())).values)
-    assert not found.names or found.names == tuple(f"row:{k}" for k in range(1, rows + 1))
+    evaluation = model.evaluate(row.parts()[2], **row.data.columns)
+    assert evaluation.sums.keys() == evaluation.scores.keys()
+    for name, sums in evaluation.sums.items():
+        assert sums.score() == pytest.approx(evaluation.scores[name].value)
+    assert len({len(sums.values) for sums in evaluation.sums.values()}) == 1
+    rows = len(next(iter(evaluation.sums.values())).values)
+    assert not evaluation.names or evaluation.names == tuple(f"row:{k}" for k in range(1, rows + 1))
 
 
 @law()
 def test_an_evaluation_reads_back(row: Row, fitted: Fitted, tmp_path: Path) -> None:
     model = fitted(row)[0]
-    found = model.evaluate(row.parts()[2], **row.data.columns)
-    found = found.opened_as(TimesOpened())  # true of its moment only, and not kept
-    assert type(found) is model.task.evaluation_class
-    found.save(tmp_path / "evaluation.json")
-    again = type(found).read(tmp_path / "evaluation.json")
-    assert again.as_text() == found.as_text()
-    assert again.as_json() == json.loads(json.dumps(found.as_json()))
-    assert again.main == found.main
+    evaluation = model.evaluate(row.parts()[2], **row.data.columns)
+    evaluation = evaluation.opened_as(TimesOpened())  # true of its moment only, and not kept
+    assert type(evaluation) is model.task.evaluation_class
+    evaluation.save(tmp_path / "evaluation.json")
+    again = type(evaluation).read(tmp_path / "evaluation.json")
+    assert again.as_text() == evaluation.as_text()
+    assert again.as_json() == json.loads(json.dumps(evaluation.as_json()))
+    assert again.main == evaluation.main
 
 
 @law(lambda row: row.members > 1)
@@ -424,21 +433,21 @@ def test_sixteen_threads_share_a_model(row: Row, fitted: Fitted) -> None:
     alone = [model.predict(rows), model.predict(others)]
     with ThreadPoolExecutor(16) as pool:
         together = list(pool.map(lambda k: model.predict(others if k % 2 else rows), range(16)))
-    assert all(own == alone[k % 2] for k, own in enumerate(together))
+    assert all(answers == alone[k % 2] for k, answers in enumerate(together))
 
 
 @law()
 def test_no_number_that_is_not_finite_leaves(row: Row, fitted: Fitted, tmp_path: Path) -> None:
     fitted(row)[0].save(tmp_path / "model")
     model = load(tmp_path / "model")
-    for own in weights(model):
-        if own.is_floating_point():
-            own.fill_(3e38)
+    for tensor in weights(model):
+        if tensor.is_floating_point():
+            tensor.fill_(3e38)
     try:
         answers = model.predict(row.questions())
     except EnsueError:
         return  # refused: nothing has left
-    assert json.dumps([asdict(own) for own in answers], allow_nan=False)
+    assert json.dumps([asdict(answer) for answer in answers], allow_nan=False)
 
 
 # --- in a notebook ---------------------------------------------------------------------------
@@ -447,20 +456,20 @@ def test_no_number_that_is_not_finite_leaves(row: Row, fitted: Fitted, tmp_path:
 @law()
 def test_a_notebook_shows_a_model_its_answers_and_its_evaluation(row: Row, fitted: Fitted) -> None:
     model, _ = fitted(row)
-    shown = words(check_page(model._repr_html_()))
-    assert type(model).__name__ in shown
-    assert model.task.sentence in shown
-    assert model.task.describe(model) in shown
-    assert all(" ".join(line.split()) in shown for line in model.task.facts(model))
+    page_words = words(check_page(model._repr_html_()))
+    assert type(model).__name__ in page_words
+    assert model.task.sentence in page_words
+    assert model.task.describe(model) in page_words
+    assert all(" ".join(line.split()) in page_words for line in model.task.facts(model))
     answers = model.predict(row.questions())
     assert type(answers[:2]) is type(answers)
     check_page(answers._repr_html_())
     check_page(answers[:1]._repr_html_())
     evaluation = model.evaluate(row.parts()[2], **row.data.columns)
-    shown = words(check_page(evaluation._repr_html_()))
+    page_words = words(check_page(evaluation._repr_html_()))
     for name in (*evaluation.scores, *evaluation.others, *evaluation.baselines):
-        assert name in shown
-    assert all(" ".join(own.text.split()) in shown for own in evaluation.worst)
+        assert name in page_words
+    assert all(" ".join(mistake.text.split()) in page_words for mistake in evaluation.worst)
 
 
 # --- what a task says of itself --------------------------------------------------------------
@@ -469,9 +478,9 @@ def test_a_notebook_shows_a_model_its_answers_and_its_evaluation(row: Row, fitte
 @every_task
 def test_a_task_is_told_in_a_sentence_and_its_options_too(row: Row) -> None:
     task = TASKS[row.task]
-    told = [task.sentence, task.model_class.__doc__.partition("\n")[0]]  # type: ignore[union-attr]
-    told += [option.help for option in TASKS.options(row.task)]
-    for text in told:
+    texts = [task.sentence, task.model_class.__doc__.partition("\n")[0]]  # type: ignore[union-attr]
+    texts += [option.help for option in TASKS.options(row.task)]
+    for text in texts:
         assert text[0].isupper() or text.startswith("p("), text
         assert text.endswith("."), text
         assert len(text) > 10
@@ -491,10 +500,10 @@ def test_only_the_metrics_of_a_task_can_be_watched(row: Row) -> None:
         if name in names:
             assert row.new(watch=name).train.watch == name
         else:
-            with pytest.raises(OptionError) as told:
+            with pytest.raises(OptionError) as error:
                 row.new(watch=name)
             assert f"train.watch: expected one of {', '.join(names)}, got {name!r}" in str(
-                told.value
+                error.value
             )
 
 
@@ -502,27 +511,27 @@ def test_only_the_metrics_of_a_task_can_be_watched(row: Row) -> None:
 def test_a_setting_that_there_is_not_is_told_with_the_one_that_was_meant(row: Row) -> None:
     known = list(TASKS[row.task].settings.model_fields)
     key = max(known, key=len)
-    with pytest.raises(ConfigError) as told:
+    with pytest.raises(ConfigError) as error:
         row.new({f"{key[:-1]}": 1})
     expected = f"model.{key[:-1]}: unknown key, did you mean {key}? Known: {known[0]}, {known[1]}, "
-    assert str(told.value).startswith(expected)
-    assert all(f" {own}" in str(told.value) for own in known[:MOST_LISTED])
+    assert str(error.value).startswith(expected)
+    assert all(f" {key}" in str(error.value) for key in known[:MOST_LISTED])
     more = f"and {len(known) - MOST_LISTED} more, which `ensue settings` lists"
-    assert str(told.value).endswith(more if len(known) > MOST_LISTED else known[-1])
+    assert str(error.value).endswith(more if len(known) > MOST_LISTED else known[-1])
 
 
 @every_task
 def test_a_model_that_was_not_fitted_says_so(row: Row, tmp_path: Path) -> None:
     expected = f"this {row.task} model has not been fitted: call fit or load first"
     model = row.new()
-    for asked in (
+    for ask in (
         lambda: model.predict(row.questions()),
         lambda: model.evaluate(row.parts()[2], **row.data.columns),
         lambda: model.save(tmp_path / "model"),
     ):
-        with pytest.raises(OptionError) as told:
-            asked()
-        assert str(told.value) == expected
+        with pytest.raises(OptionError) as error:
+            ask()
+        assert str(error.value) == expected
     assert not (tmp_path / "model").exists()
     assert type(model).__name__ in model.summary()
 

@@ -79,13 +79,15 @@ def test_a_row_is_a_function_of_seed_part_and_number(name: str, part: str) -> No
 @pytest.mark.parametrize("name", TASKS)
 def test_no_row_is_in_two_parts(name: str) -> None:
     task = TASKS[name](12)  # few enough different rows that some would meet by chance
-    found = {
+    inputs_of_parts = {
         part: {row for seed in (0, 1) for row in rows_of(task.batch(seed, 0, 3000, part))}
         for part in PARTS
     }
-    for part in found:
-        others = set().union(*(found[other] for other in found if other != part))
-        assert not found[part] & others
+    for part in inputs_of_parts:
+        others = set().union(
+            *(inputs_of_parts[other] for other in inputs_of_parts if other != part)
+        )
+        assert not inputs_of_parts[part] & others
 
 
 def without_memory(task: BuiltInTask, batch: TaskBatch) -> float:
@@ -109,9 +111,9 @@ def without_memory(task: BuiltInTask, batch: TaskBatch) -> float:
 @pytest.mark.parametrize("name", TASKS)
 def test_chance_is_what_an_answer_without_memory_gets(name: str) -> None:
     task = TASKS[name](STEPS)
-    found = without_memory(task, task.batch(1, 0, 8000))
+    chance = without_memory(task, task.batch(1, 0, 8000))
     within = {"rel": 0.05} if task.kind == "regression" else {"abs": 0.015}
-    assert found == pytest.approx(task.chance, **within)
+    assert chance == pytest.approx(task.chance, **within)
     assert not task.solved(task.chance)
     assert task.solved(0.0 if task.kind == "regression" else 1.0)
 

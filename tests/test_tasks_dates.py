@@ -87,30 +87,30 @@ def day_of(words: str, language: str) -> int:
     return ten + max(fitting, default=(0, 0))[1]
 
 
-def text_with(tag: str, found: Date) -> str:
+def text_with(tag: str, sample: Date) -> str:
     """The stretch of text that has a tag, from its first character to its last."""
-    at = [k for k, name in enumerate(found.character_tags) if name == tag]
-    return found.text[at[0] : at[-1] + 1] if at else ""
+    at = [k for k, name in enumerate(sample.character_tags) if name == tag]
+    return sample.text[at[0] : at[-1] + 1] if at else ""
 
 
-def read(found: Date) -> date:
-    year = int(text_with("YEAR", found))
+def read(sample: Date) -> date:
+    year = int(text_with("YEAR", sample))
     if year < 100:
         year += 1900 if year >= 50 else 2000
-    month = text_with("MONTH", found)
+    month = text_with("MONTH", sample)
     fits = [
         k for k, names in enumerate(MONTHS, 1) if month.lower().startswith(tuple(names.split()))
     ]
     (number,) = [int(month)] if month.isdigit() else fits
-    return date(year, number, day_of(text_with("DAY", found), found.language))
+    return date(year, number, day_of(text_with("DAY", sample), sample.language))
 
 
 # --- laws --------------------------------------------------------------------------------
 
 
 def test_the_labelled_parts_say_the_date() -> None:
-    for found in SAMPLE:
-        assert read(found) == date.fromisoformat(found.iso), found.text
+    for sample in SAMPLE:
+        assert read(sample) == date.fromisoformat(sample.iso), sample.text
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -118,45 +118,45 @@ def test_every_day_of_a_month_and_every_month_can_be_read_back(form: str) -> Non
     days = [date(1964, 1, day) for day in range(1, 32)] + [date(2031, m, 9) for m in range(1, 13)]
     for day in days:
         for case in range(len(CASES)):
-            found = written(day, form, case)
-            assert read(found) == day, found.text
+            sample = written(day, form, case)
+            assert read(sample) == day, sample.text
 
 
 def test_the_weekday_is_that_of_the_date() -> None:
-    seen = 0
-    for found in SAMPLE:
-        weekday = text_with("WEEKDAY", found).lower()
+    count = 0
+    for sample in SAMPLE:
+        weekday = text_with("WEEKDAY", sample).lower()
         if weekday:
-            seen += 1
-            expected = WEEKDAYS[date.fromisoformat(found.iso).weekday()].split()
-            assert weekday[:4] in expected or weekday[:3] in expected, found.text
-    assert seen > 500
+            count += 1
+            expected = WEEKDAYS[date.fromisoformat(sample.iso).weekday()].split()
+            assert weekday[:4] in expected or weekday[:3] in expected, sample.text
+    assert count > 500
 
 
 def test_the_rule_for_figures() -> None:
     """Points: the day first; slashes: the month first; hyphens: the year first."""
-    seen = set()
-    for found in SAMPLE:
-        if FORMATS[found.format].language != "figures":
+    signs = set()
+    for sample in SAMPLE:
+        if FORMATS[sample.format].language != "figures":
             continue
-        sign = re.sub(r"\d", "", found.text)[0]
-        numbers = [int(n) for n in re.findall(r"\d+", found.text)]
+        sign = re.sub(r"\d", "", sample.text)[0]
+        numbers = [int(n) for n in re.findall(r"\d+", sample.text)]
         order = {".": (2, 1, 0), "/": (2, 0, 1), "-": (0, 1, 2)}[sign]
         year, month, day = (numbers[k] for k in order)
         year += 0 if year > 99 else 1900 if year >= 50 else 2000
-        assert date(year, month, day).isoformat() == found.iso
-        seen.add(sign)
-    assert seen == {".", "/", "-"}
+        assert date(year, month, day).isoformat() == sample.iso
+        signs.add(sign)
+    assert signs == {".", "/", "-"}
 
 
 def test_no_text_means_two_dates() -> None:
     meaning: dict[str, str] = {}
-    for found in [*SAMPLE, *dates(2, "test", 3000), *dates(3, "validation", 3000)]:
-        assert meaning.setdefault(found.text, found.iso) == found.iso
+    for sample in [*SAMPLE, *dates(2, "test", 3000), *dates(3, "validation", 3000)]:
+        assert meaning.setdefault(sample.text, sample.iso) == sample.iso
 
 
 def test_parts_share_no_day() -> None:
-    days = {part: {found.iso for found in dates(0, part, 4000)} for part in SHARES}
+    days = {part: {sample.iso for sample in dates(0, part, 4000)} for part in SHARES}
     assert not days["train"] & days["validation"]
     assert not days["train"] & days["test"]
     assert not days["validation"] & days["test"]
@@ -170,22 +170,22 @@ def test_a_date_is_a_function_of_seed_part_and_number() -> None:
 
 
 def test_tokens_and_tags_go_together() -> None:
-    for found in SAMPLE[:1000]:
-        assert len(found.tokens) == len(found.tags)
-        assert len(found.character_tags) == len(found.text)
-        assert set(found.tags) <= set(DATE_TAGS)
-        assert {"DAY", "MONTH", "YEAR"} <= set(found.tags)
+    for sample in SAMPLE[:1000]:
+        assert len(sample.tokens) == len(sample.tags)
+        assert len(sample.character_tags) == len(sample.text)
+        assert set(sample.tags) <= set(DATE_TAGS)
+        assert {"DAY", "MONTH", "YEAR"} <= set(sample.tags)
         at = 0
-        for token, tag in zip(found.tokens, found.tags, strict=True):
-            at = found.text.index(token, at)
-            assert set(found.character_tags[at : at + len(token)]) == {tag}, found.text
+        for token, tag in zip(sample.tokens, sample.tags, strict=True):
+            at = sample.text.index(token, at)
+            assert set(sample.character_tags[at : at + len(token)]) == {tag}, sample.text
             at += len(token)
 
 
 def test_every_format_has_a_name_of_its_own_and_all_are_drawn() -> None:
     assert len(FORMATS) == sum(map(len, TEMPLATES.values()))
-    assert {found.format for found in SAMPLE} == set(FORMATS)
-    assert {found.language for found in SAMPLE} == {*LANGUAGES, "figures"}
+    assert {sample.format for sample in SAMPLE} == set(FORMATS)
+    assert {sample.language for sample in SAMPLE} == {*LANGUAGES, "figures"}
     for language, words in LANGUAGES.items():
         assert len(set(words.days)) == 31, language
         assert len(set(words.months)) == len(set(words.short_months)) == 12
@@ -216,11 +216,11 @@ def test_formats(form: str, case: int, text: str) -> None:
 
 
 def test_one_date_in_full() -> None:
-    found = written(date(1997, 5, 3), "english: the 1st of October 1997")
-    assert found.text == "the 3rd of May 1997"
-    assert found.iso == "1997-05-03"
-    assert found.tokens == ("the", "3", "rd", "of", "May", "1997")
-    assert found.tags == ("OTHER", "DAY", "DAY", "OTHER", "MONTH", "YEAR")
+    sample = written(date(1997, 5, 3), "english: the 1st of October 1997")
+    assert sample.text == "the 3rd of May 1997"
+    assert sample.iso == "1997-05-03"
+    assert sample.tokens == ("the", "3", "rd", "of", "May", "1997")
+    assert sample.tags == ("OTHER", "DAY", "DAY", "OTHER", "MONTH", "YEAR")
 
 
 MESSAGES = [

@@ -42,10 +42,10 @@ def model() -> Classifier:
 
 def test_columns_tell_what_the_text_does_not(model: Classifier) -> None:
     test = films(200, seed=2)
-    found = model.evaluate(test)
-    assert found.scores["accuracy"].low > 0.85
+    evaluation = model.evaluate(test)
+    assert evaluation.scores["accuracy"].low > 0.85
     for alone in ("network alone", "linear n-grams"):  # both read the columns
-        assert found.baselines[alone] > 0.8
+        assert evaluation.baselines[alone] > 0.8
     text = Classifier(**SMALL).fit(films(200), text="review", label="stars").evaluate(test)
     assert text.scores["accuracy"].high < 0.75
     assert "price, country next to the text" in model.summary()
@@ -62,8 +62,8 @@ def test_frames_rows_and_files_are_answered_alike(model: Classifier, tmp_path: P
     assert any(row["price"] is None for row in objects)
     for inputs in (str(tmp_path / "new.csv"), str(tmp_path / "new.jsonl"), objects):
         answers = model.predict(inputs)
-        assert [own.label for own in answers] == framed["label"].tolist()
-        assert [own.probability for own in answers] == pytest.approx(framed["probability"])
+        assert [answer.label for answer in answers] == framed["label"].tolist()
+        assert [answer.probability for answer in answers] == pytest.approx(framed["probability"])
 
 
 def test_a_category_that_training_has_not_is_like_any_other_new_one(model: Classifier) -> None:
@@ -76,13 +76,13 @@ def test_explanations_leave_the_columns_as_they_are(model: Classifier) -> None:
     row = {"review": "the film was long", "price": 20.0, "country": "nl"}
 
     def odds(text: str) -> float:
-        (own,) = model.predict([{**row, "review": text}])
-        return float(np.log(own.probabilities["good"] / own.probabilities["bad"]))
+        (answer,) = model.predict([{**row, "review": text}])
+        return float(np.log(answer.probabilities["good"] / answer.probabilities["bad"]))
 
-    (found,) = model.explain(row, method="occlusion", label="good").answers
+    (explanation,) = model.explain(row, method="occlusion", label="good").answers
     left = ["film was long", "the was long", "the film long", "the film was"]
-    assert found.scores == pytest.approx(
-        [odds(row["review"]) - odds(own) for own in left], abs=1e-5
+    assert explanation.scores == pytest.approx(
+        [odds(row["review"]) - odds(text) for text in left], abs=1e-5
     )
     (linear,) = model.explain(row, method="gradient", label="good").linear
     part = model.reader.questions([row])
@@ -98,9 +98,9 @@ def test_numbers_can_be_predicted_from_both() -> None:
     frame = films(150)
     dear = frame["price"].fillna(20.0)
     frame["score"] = dear / 10 + np.random.default_rng(1).normal(0, 0.2, len(frame))
-    given = {"text": "review", "label": "score", "columns": ["price"]}
-    found = Regressor(**SMALL).fit(frame, **given).evaluate(frame)
-    assert found.scores["rmse"].value < 0.5 * found.baselines["mean"]
+    roles = {"text": "review", "label": "score", "columns": ["price"]}
+    evaluation = Regressor(**SMALL).fit(frame, **roles).evaluate(frame)
+    assert evaluation.scores["rmse"].value < 0.5 * evaluation.baselines["mean"]
 
 
 def test_a_sequence_of_vectors_can_have_columns_beside_it() -> None:
@@ -112,15 +112,15 @@ def test_a_sequence_of_vectors_can_have_columns_beside_it() -> None:
     roles = {"sequence": "patient", "features": ["pulse"], "label": "ill", "columns": ["sex"]}
     slow = {"model": {"hidden_size": 4}, "train": {"epochs": 20, "rate": 0.05}}
     frame = pd.DataFrame(steps)
-    found = Classifier(**slow).fit(frame, **roles).evaluate(frame)
-    assert found.scores["accuracy"].value == 1.0
+    evaluation = Classifier(**slow).fit(frame, **roles).evaluate(frame)
+    assert evaluation.scores["accuracy"].value == 1.0
 
 
 # --- what is refused -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("columns", "told"),
+    ("columns", "message"),
     [
         (["price", "review"], "columns=: 'review' is the text already; leave it out"),
         (["stars"], "columns=: 'stars' is the label already"),
@@ -131,7 +131,7 @@ def test_a_sequence_of_vectors_can_have_columns_beside_it() -> None:
         (["nick"], "columns: 'nick' has a different value in almost"),
     ],
 )
-def test_columns_that_cannot_be_read_beside_a_text(columns: list[str], told: str) -> None:
+def test_columns_that_cannot_be_read_beside_a_text(columns: list[str], message: str) -> None:
     frame = films(60)
     frame["note"] = [f"seen on day {k}" for k in range(60)]
     frame["day"] = pd.date_range("2024-01-01", periods=60).strftime("%Y-%m-%d")
@@ -139,7 +139,7 @@ def test_columns_that_cannot_be_read_beside_a_text(columns: list[str], told: str
     frame["nick"] = [name * (1 + k % 3) for k, name in enumerate(names)]
     with pytest.raises(EnsueError) as error:
         Classifier(**SMALL).fit(frame, **{**ROLES, "columns": columns})
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 def test_questions_without_the_columns_are_told_which(model: Classifier, tmp_path: Path) -> None:

@@ -42,9 +42,9 @@ def texts(rows: list[str]) -> Texts:
 
 
 def dense(x: SparseMatrix) -> NDArray[np.float64]:
-    found = np.zeros((len(x), x.width))
-    found[x.rows, x.columns.values] = x.values
-    return found
+    matrix = np.zeros((len(x), x.width))
+    matrix[x.rows, x.columns.values] = x.values
+    return matrix
 
 
 def drawn(seed: int, rows: int, width: int) -> SparseMatrix:
@@ -68,18 +68,21 @@ def by_hand(rows: list[str], kind: str) -> NDArray[np.float64]:
         return [w[k : k + n] for w in padded for n in range(2, 6) for k in range(len(w) - n + 1)]
 
     counts = [Counter(ngrams(row)) for row in rows]
-    known = sorted({own for row in counts for own in row})
+    known = sorted({feature for row in counts for feature in row})
     idf = {
-        own: 1 + math.log((1 + len(rows)) / (1 + sum(own in row for row in counts)))
-        for own in known
+        feature: 1 + math.log((1 + len(rows)) / (1 + sum(feature in row for row in counts)))
+        for feature in known
     }
-    found = np.array(
+    values = np.array(
         [
-            [(1 + math.log(row[own])) * idf[own] if row[own] else 0 for own in known]
+            [
+                (1 + math.log(row[feature])) * idf[feature] if row[feature] else 0
+                for feature in known
+            ]
             for row in counts
         ]
     )
-    return found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-30)
+    return values / np.maximum(np.linalg.norm(values, axis=1, keepdims=True), 1e-30)
 
 
 ROWS = ["a fine fine film", "dull", "", "a dull film a film", "naïve 東京 café"]
@@ -88,11 +91,11 @@ ROWS = ["a fine fine film", "dull", "", "a dull film a film", "naïve 東京 caf
 @pytest.mark.parametrize("kind", [WORDS, LETTERS])
 def test_features_are_tf_idf(kind: str) -> None:
     _, x = TextFeatures.learn(texts(ROWS), (kind,))
-    wanted = by_hand(ROWS, kind)
-    found = dense(x)
-    assert found.shape == wanted.shape
+    expected = by_hand(ROWS, kind)
+    matrix = dense(x)
+    assert matrix.shape == expected.shape
     # columns have another order: products of rows have none
-    np.testing.assert_allclose(found @ found.T, wanted @ wanted.T, atol=1e-6)
+    np.testing.assert_allclose(matrix @ matrix.T, expected @ expected.T, atol=1e-6)
 
 
 @pytest.mark.parametrize("kinds", [(WORDS,), (LETTERS,), (WORDS, LETTERS)])
@@ -139,20 +142,20 @@ def planted(count: int, seed: int = 1) -> tuple[list[str], NDArray[np.int64]]:
     noise = [f"n{k}" for k in range(60)]
     rows, classes = [], []
     for _ in range(count):
-        own = chance.randrange(3)
-        words = [chance.choice(noise) for _ in range(6)] + [f"tell{own}{chance.randrange(4)}"]
+        label = chance.randrange(3)
+        words = [chance.choice(noise) for _ in range(6)] + [f"tell{label}{chance.randrange(4)}"]
         chance.shuffle(words)
         rows.append(" ".join(words))
-        classes.append(own)
+        classes.append(label)
     return rows, np.array(classes)
 
 
-def planted_parts(train: int, held: int) -> tuple[Texts, Texts, NDArray[np.int64]]:
+def planted_parts(train: int, validation: int) -> tuple[Texts, Texts, NDArray[np.int64]]:
     """Rows to learn from and to validate on, and the classes of both."""
-    rows, classes = planted(train + held)
+    rows, classes = planted(train + validation)
     whole = texts(rows)
-    first, second = np.arange(train), np.arange(train, train + held)
-    cut = [Texts(whole.words, whole.rows.take(own)) for own in (first, second)]
+    first, second = np.arange(train), np.arange(train, train + validation)
+    cut = [Texts(whole.words, whole.rows.take(indices)) for indices in (first, second)]
     return cut[0], cut[1], classes
 
 
@@ -163,8 +166,10 @@ STRENGTHS = (0.1, 1.0, 3.0)
 
 
 def over_rows(x: SparseMatrix, signs: Tensor, strengths: tuple[float, ...]) -> Iterator[Margins]:
-    for found in row_weights_along(x.row_products, signs, strengths):
-        yield Margins(x.transposed_times(found.beta.float()), found.bias.float())
+    for weights_over_rows in row_weights_along(x.row_products, signs, strengths):
+        yield Margins(
+            x.transposed_times(weights_over_rows.beta.float()), weights_over_rows.bias.float()
+        )
 
 
 @pytest.mark.parametrize(("solve", "least"), [(along_strengths, 0.02), (over_rows, 5e-3)])
@@ -176,9 +181,9 @@ def test_margins_are_the_minimum_of_their_cost(
     x = drawn(3, rows, 12)
     signs = torch.from_numpy(np.random.default_rng(4).choice([-1.0, 1.0], (rows, 3))).float()
     path = solve(x, signs, STRENGTHS)
-    for strength, found in zip(STRENGTHS, path, strict=True):
-        w = found.weights.double().requires_grad_()
-        b = found.bias.double().requires_grad_()
+    for strength, margins in zip(STRENGTHS, path, strict=True):
+        w = margins.weights.double().requires_grad_()
+        b = margins.bias.double().requires_grad_()
         f = torch.from_numpy(dense(x)) @ w + b
         cost = 0.5 * (w * w).sum() + strength * (1 - signs * f).clamp(min=0).square().sum()
         for slope in torch.autograd.grad(cost, [w, b]):
@@ -196,11 +201,11 @@ def test_margins_over_rows_of_classes_that_hardly_differ(signs: list[float]) -> 
     """Where no row is inside of the margin, the shortest weights answer: none at all."""
     x = drawn(6, 6, 4)
     y = torch.tensor(signs)[:, None]
-    for found in over_rows(x, y, (0.1, 1e4)):
-        assert bool(found.weights.isfinite().all())
+    for margins in over_rows(x, y, (0.1, 1e4)):
+        assert bool(margins.weights.isfinite().all())
         if len(set(signs)) == 1:
-            assert_close(found.weights, torch.zeros(4, 1))
-            assert_close(found.bias, torch.ones(1))
+            assert_close(margins.weights, torch.zeros(4, 1))
+            assert_close(margins.bias, torch.ones(1))
 
 
 def test_a_step_over_rows_never_raises_the_cost() -> None:
@@ -216,19 +221,19 @@ def test_a_step_over_rows_never_raises_the_cost() -> None:
 
 def test_few_rows_are_solved_over_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """The quick way ran, and answers as the other one."""
-    train, held, classes = planted_parts(220, 40)
+    train, validation, classes = planted_parts(220, 40)
     ran: list[int] = []
 
-    def solved(products: Tensor, *given: Any) -> RowWeights:
+    def solved(products: Tensor, *arguments: Any) -> RowWeights:
         ran.append(len(products))
-        return solve_by_rows(products, *given)
+        return solve_by_rows(products, *arguments)
 
     monkeypatch.setattr(margin, "solve_by_rows", solved)
-    quick = fit_text_linear(train, held, classes, 3).out_of_sample
+    quick = fit_text_linear(train, validation, classes, 3).out_of_sample
     assert ran
     ran.clear()
     monkeypatch.setattr(text_linear, "BY_ROWS", 0)
-    slow = fit_text_linear(train, held, classes, 3).out_of_sample
+    slow = fit_text_linear(train, validation, classes, 3).out_of_sample
     assert not ran
     assert_close(quick.softmax(1), slow.softmax(1), atol=5e-3, rtol=0)
 
@@ -236,18 +241,20 @@ def test_few_rows_are_solved_over_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- the whole -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("train", "held"), [(150, 30), (400, 100), (3000, 300)])
-def test_planted_words_are_found_and_probabilities_keep_their_word(train: int, held: int) -> None:
-    *parts, classes = planted_parts(train, held)
+@pytest.mark.parametrize(("train", "validation"), [(150, 30), (400, 100), (3000, 300)])
+def test_planted_words_are_found_and_probabilities_keep_their_word(
+    train: int, validation: int
+) -> None:
+    *parts, classes = planted_parts(train, validation)
     fitted = fit_text_linear(*parts, classes, 3)
-    assert fitted.out_of_sample.shape == (held, 3)
+    assert fitted.out_of_sample.shape == (validation, 3)
     right = (fitted.out_of_sample.argmax(1).numpy() == classes[train:]).mean()
     assert right > 0.9
-    fresh, wanted = planted(300, seed=2)
+    fresh, labels = planted(300, seed=2)
     z = fitted.model.scores(texts(fresh))
-    assert (z.argmax(1).numpy() == wanted).mean() > 0.9
+    assert (z.argmax(1).numpy() == labels).mean() > 0.9
     sure = z.softmax(1).max(1).values.mean()
-    assert abs(float(sure) - (z.argmax(1).numpy() == wanted).mean()) < 0.1
+    assert abs(float(sure) - (z.argmax(1).numpy() == labels).mean()) < 0.1
     telling = most_telling(fitted.model, parts[0], ["a", "b", "c"])
     assert all(word.startswith("tell1") for word in telling["b"][:3])
 
@@ -268,28 +275,28 @@ QUICK = {"hidden_size": 8, "embedding_size": 8}
 def linear_only(count: int, seed: int = 1) -> list[tuple[str, str]]:
     """Many telling words, each seen a few times: a small network has no time to learn them."""
     rows, classes = planted(count, seed)
-    return [(row, "abc"[own]) for row, own in zip(rows, classes, strict=True)]
+    return [(row, "abc"[number]) for row, number in zip(rows, classes, strict=True)]
 
 
 def network_only(count: int, seed: int = 1) -> list[tuple[str, str]]:
     """Which of two words comes first, with words between: no n-gram of one or two words tells."""
     chance = random.Random(seed)
-    found = []
+    rows = []
     for k in range(count):
         first, last = ("up", "down") if k % 2 else ("down", "up")
         between = [chance.choice("xyz") for _ in range(3)]
-        found.append((" ".join([first, *between, last]), str(k % 2)))
-    return found
+        rows.append((" ".join([first, *between, last]), str(k % 2)))
+    return rows
 
 
 @pytest.mark.parametrize("rows", [linear_only, network_only])
 def test_the_answer_is_as_good_as_the_better_of_both(rows: object) -> None:
     train, test = rows(600), rows(400, 2)  # type: ignore[operator]
     model = Classifier(model=QUICK, train={"epochs": 6, "rate": 0.02, "seed": 3}).fit(train)
-    found = model.evaluate(test)
-    alone = [found.baselines[name] for name in ("linear n-grams", "network alone")]
+    evaluation = model.evaluate(test)
+    alone = [evaluation.baselines[name] for name in ("linear n-grams", "network alone")]
     assert model.learned.mixture is not None
-    assert found.scores["accuracy"].value >= max(alone) - 0.03
+    assert evaluation.scores["accuracy"].value >= max(alone) - 0.03
     assert max(alone) > 0.9
 
 
@@ -298,10 +305,10 @@ def test_saved_and_loaded_it_answers_the_same_row_by_row(tmp_path: Path) -> None
     model = Classifier(model=QUICK, train={"epochs": 1}).fit(rows)
     inputs = [text for text, _ in rows[:5]] + ["", "never seen"]
     together = model.predict(inputs)
-    for text, own in zip(inputs, together, strict=True):
+    for text, answer in zip(inputs, together, strict=True):
         (alone,) = model.predict([text])
-        assert alone.label == own.label
-        assert alone.probability == pytest.approx(own.probability, abs=1e-5)
+        assert alone.label == answer.label
+        assert alone.probability == pytest.approx(answer.probability, abs=1e-5)
     model.save(tmp_path / "model")
     again = load(tmp_path / "model")
     assert again.predict(inputs) == together
@@ -309,21 +316,22 @@ def test_saved_and_loaded_it_answers_the_same_row_by_row(tmp_path: Path) -> None
 
 
 def test_a_regressor_mixes_numbers(tmp_path: Path) -> None:
-    rows = [(text, {"a": 1.0, "b": 4.0, "c": 9.0}[own]) for text, own in linear_only(300)]
+    rows = [(text, {"a": 1.0, "b": 4.0, "c": 9.0}[label]) for text, label in linear_only(300)]
     model = Regressor(model=QUICK, train={"epochs": 2}).fit(rows)
     assert model.config()["model.linear"] == "mixed"
-    test = [(text, {"a": 1.0, "b": 4.0, "c": 9.0}[own]) for text, own in linear_only(200, 2)]
-    found = model.evaluate(test)
-    assert {"ridge on n-grams", "network alone"} <= {*found.baselines}
-    best = min(found.baselines["ridge on n-grams"], found.baselines["network alone"])
-    assert found.scores["rmse"].value <= 1.1 * best
+    test = [(text, {"a": 1.0, "b": 4.0, "c": 9.0}[label]) for text, label in linear_only(200, 2)]
+    evaluation = model.evaluate(test)
+    assert {"ridge on n-grams", "network alone"} <= {*evaluation.baselines}
+    best = min(evaluation.baselines["ridge on n-grams"], evaluation.baselines["network alone"])
+    assert evaluation.scores["rmse"].value <= 1.1 * best
     model.save(tmp_path / "model")
     assert load(tmp_path / "model").predict([test[0][0]]) == model.predict([test[0][0]])
 
 
 def test_several_labels_are_mixed_too() -> None:
     rows = [
-        (text, [own] if k % 2 else [own, "d"]) for k, (text, own) in enumerate(linear_only(300))
+        (text, [label] if k % 2 else [label, "d"])
+        for k, (text, label) in enumerate(linear_only(300))
     ]
     model = Classifier(model={**QUICK, "several": True}, train={"epochs": 2}).fit(rows)
     assert model.learned.mixture is not None
@@ -358,8 +366,8 @@ def test_names_are_read_by_letters_unless_told_otherwise() -> None:
     model = Classifier(model=QUICK, train={"epochs": 2}).fit(rows)
     assert model.config()["text.level"] == "characters"
     assert model.predict(["Zaxov"])[0].label == "x"
-    told = Classifier({"level": "words"}, model=QUICK, train={"epochs": 1}).fit(rows)
-    assert told.config()["text.level"] == "words"
+    by_words = Classifier({"level": "words"}, model=QUICK, train={"epochs": 1}).fit(rows)
+    assert by_words.config()["text.level"] == "words"
 
 
 def test_vectors_and_tokens_have_a_level_too() -> None:

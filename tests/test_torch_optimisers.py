@@ -20,19 +20,19 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-def updated(kind: type[torch.optim.Optimizer], given: dict[str, Any]) -> tuple[Tensor, Any]:
+def updated(kind: type[torch.optim.Optimizer], options: dict[str, Any]) -> tuple[Tensor, Any]:
     """Weights after four updates of a small regression, and the optimiser's state."""
     generator = torch.Generator().manual_seed(0)
     x, y = (torch.randn(20, n, generator=generator) for n in (3, 1))
     w = torch.zeros(3, 1, requires_grad=True)
-    search = kind([w], **given)
+    search = kind([w], **options)
 
     def cost() -> Tensor:
         search.zero_grad()
         with torch.enable_grad():
-            found = ((x @ w - y) ** 2).mean()
-        found.backward()
-        return found
+            error = ((x @ w - y) ** 2).mean()
+        error.backward()
+        return error
 
     for _ in range(4):
         search.step(cost)
@@ -41,11 +41,11 @@ def updated(kind: type[torch.optim.Optimizer], given: dict[str, Any]) -> tuple[T
 
 @pytest.mark.parametrize("name", KINDS)
 def test_updates_are_those_of_torch(name: str) -> None:
-    own, state = updated(getattr(optimiser, name), KINDS[name])
+    weights, state = updated(getattr(optimiser, name), KINDS[name])
     theirs, their_state = updated(getattr(torch.optim, name), KINDS[name])
-    assert torch.equal(own, theirs)
+    assert torch.equal(weights, theirs)
     assert str(state) == str(their_state)
-    assert own.abs().sum() > 0
+    assert weights.abs().sum() > 0
 
 
 TRAINING = """

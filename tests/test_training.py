@@ -222,15 +222,15 @@ def test_penalties_are_the_gradients_of_their_costs() -> None:
 
 def test_the_average_is_the_weighted_sum_of_all_weights() -> None:
     torch.manual_seed(0)
-    seen = [torch.randn(3) for _ in range(30)]
-    average = Average({"w": seen[0], "n": torch.tensor(0)}, 0.9)
+    weights_seen = [torch.randn(3) for _ in range(30)]
+    average = Average({"w": weights_seen[0], "n": torch.tensor(0)}, 0.9)
     shares = [1.0]
-    for n, weights in enumerate(seen[1:], 1):
+    for n, weights in enumerate(weights_seen[1:], 1):
         average.include({"w": weights, "n": torch.tensor(n)}, n)
         decay = min(0.9, (1 + n) / (10 + n))
         shares = [share * decay for share in shares] + [1 - decay]
     assert sum(shares) == pytest.approx(1)
-    expected = sum(share * weights for share, weights in zip(shares, seen, strict=True))
+    expected = sum(share * weights for share, weights in zip(shares, weights_seen, strict=True))
     assert_close(average.weights["w"], expected, rtol=1e-5, atol=1e-6)
     assert average.weights["n"] == 29
 
@@ -299,13 +299,13 @@ def test_a_parameter_without_use_only_decays() -> None:
 
 
 def test_dropout_does_not_depend_on_what_was_drawn_before() -> None:
-    found = []
+    weights_of_runs = []
     for seed in (1, 2):
         torch.manual_seed(seed)
-        found.append(weights_after(build("linear"), Rows(), settings()))
-    assert same(*found)
+        weights_of_runs.append(weights_after(build("linear"), Rows(), settings()))
+    assert same(*weights_of_runs)
     other = weights_after(build("linear"), Rows(), settings(seed=2))
-    assert not same(found[0], other)
+    assert not same(weights_of_runs[0], other)
 
 
 def test_the_callers_random_state_is_left_alone() -> None:
@@ -327,32 +327,32 @@ def test_bfloat16_is_used_and_the_weights_stay_float32() -> None:
 # --- stopping ------------------------------------------------------------------------------
 
 
-class Given:
+class FixedCosts:
     """A validation that returns these costs, one after another, and notes the weights it saw."""
 
     def __init__(self, model: nn.Module, costs: list[float]) -> None:
         self.model, self.costs = model, list(costs)
-        self.seen: list[dict[str, Tensor]] = []
+        self.weights: list[dict[str, Tensor]] = []
 
     def __call__(self) -> Mapping[str, float]:
-        self.seen.append(copy_of(self.model.state_dict()))
+        self.weights.append(copy_of(self.model.state_dict()))
         return {"cost": self.costs.pop(0)}
 
 
 @pytest.mark.parametrize("averaging", ["off", 0.9])
 def test_the_best_weights_are_restored_and_of_equals_the_earlier(averaging: Any) -> None:
     model = build("linear")
-    validation = Given(model, [0.0, 3.0, 2.0, 2.0, 4.0, 2.5, 9.0])
+    validation = FixedCosts(model, [0.0, 3.0, 2.0, 2.0, 4.0, 2.5, 9.0])
     s = settings(epochs=50, patience=3, averaging=averaging)
     validation.costs.pop(0)
-    rehearsed = Given(model, [5.0])  # what preflight asks for is no part of the law
+    rehearsed = FixedCosts(model, [5.0])  # what preflight asks for is no part of the law
     outcome = fit(model, Rows(), _first(rehearsed, validation), s)
     assert outcome.reason == "patience"
     assert outcome.best_update == 2 * PER_EPOCH
     assert outcome.updates == 5 * PER_EPOCH
     assert outcome.scores == {"cost": 2.0}
-    assert same(model.state_dict(), validation.seen[1])
-    assert not same(model.state_dict(), validation.seen[2])
+    assert same(model.state_dict(), validation.weights[1])
+    assert not same(model.state_dict(), validation.weights[2])
 
 
 def _first(once: Any, then: Any) -> Any:
@@ -372,8 +372,8 @@ def test_more_is_better_of_accuracy() -> None:
 def test_of_equal_scores_the_lower_cost_is_kept_and_patience_ends_all_the_same() -> None:
     """Few validation rows are all right after an epoch, when the network is not."""
     model = build("linear")
-    told = [(0.0, 9.0), (1.0, 3.0), (1.0, 2.0), (1.0, 2.5), (0.5, 0.1)]
-    scores = iter([{"accuracy": right, "cost": cost} for right, cost in told])
+    scores_and_costs = [(0.0, 9.0), (1.0, 3.0), (1.0, 2.0), (1.0, 2.5), (0.5, 0.1)]
+    scores = iter([{"accuracy": right, "cost": cost} for right, cost in scores_and_costs])
     outcome = fit(
         model, Rows(), lambda: next(scores), settings(epochs=9, watch="accuracy", patience=3)
     )
@@ -386,16 +386,16 @@ def test_of_equal_scores_the_lower_cost_is_kept_and_patience_ends_all_the_same()
 
 def test_averaged_weights_are_judged_and_the_own_ones_go_on() -> None:
     plain, averaged = build("linear"), build("linear")
-    validation = Given(averaged, [3.0, 2.0])
+    validation = FixedCosts(averaged, [3.0, 2.0])
     at = Progress.begin(averaged, settings(averaging=0.9))
     rows = train(averaged, Rows(), validation, settings(averaging=0.9), at)
     for _ in rows:
         pass
-    own = weights_after(plain, Rows(), settings())
-    assert same(own, averaged.state_dict())
+    weights = weights_after(plain, Rows(), settings())
+    assert same(weights, averaged.state_dict())
     assert at.average is not None
-    assert same(at.average.weights, validation.seen[-1])
-    assert not same(own, validation.seen[-1])
+    assert same(at.average.weights, validation.weights[-1])
+    assert not same(weights, validation.weights[-1])
 
 
 def test_a_score_that_is_not_there_is_named() -> None:
@@ -410,7 +410,7 @@ def test_a_score_that_is_not_there_is_named() -> None:
 def test_a_score_that_is_not_finite_ends_the_run() -> None:
     model = build("linear")
     with pytest.raises(TrainingError) as caught:
-        list(train(model, Rows(), Given(model, [math.nan]), settings()))
+        list(train(model, Rows(), FixedCosts(model, [math.nan]), settings()))
     assert str(caught.value) == (
         f"the evaluation after update {PER_EPOCH}: cost is nan. Next: lower the rate, or look at "
         "the rows of the validation part"

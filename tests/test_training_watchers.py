@@ -15,7 +15,7 @@ from ensue.training import (
     CheckpointSaved,
     Display,
     Finished,
-    Said,
+    Notice,
     Update,
     Validated,
     display,
@@ -37,7 +37,7 @@ def test_the_history_has_every_tenth_update_and_every_evaluation() -> None:
     for row in (
         Began(0, 9, "cost"),
         CheckpointSaved(3, Path("a")),
-        Said("a line"),
+        Notice("a line"),
         Finished(9, "epochs"),
     ):
         assert recorded(row) is None
@@ -47,10 +47,10 @@ def test_numbers_are_read_back_exactly(tmp_path: Path) -> None:
     history = History(tmp_path / "history.jsonl")
     history.add(update(10))
     history.close()
-    found = json.loads(history.path.read_bytes())
-    assert (found["cost"], found["norm"], found["rate"]) == (COST, 1 / 3, 1e-3)
-    assert found["row"] == "update"
-    assert not {"time", "seconds", "clock"} & found.keys()
+    row = json.loads(history.path.read_bytes())
+    assert (row["cost"], row["norm"], row["rate"]) == (COST, 1 / 3, 1e-3)
+    assert row["row"] == "update"
+    assert not {"time", "seconds", "clock"} & row.keys()
 
 
 def test_a_history_is_cut_back_to_its_mark(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_a_history_is_cut_back_to_its_mark(tmp_path: Path) -> None:
 
 def test_timing_has_the_clock(tmp_path: Path) -> None:
     timing = Timing(tmp_path / "timing.jsonl")
-    for row in (*map(update, range(1, 11)), CheckpointSaved(10, tmp_path), Said("nothing")):
+    for row in (*map(update, range(1, 11)), CheckpointSaved(10, tmp_path), Notice("nothing")):
         timing.add(row)
     timing.close()
     rows = [json.loads(line) for line in (tmp_path / "timing.jsonl").read_text().splitlines()]
@@ -103,12 +103,12 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    found = Clock()
-    monkeypatch.setattr(display, "time", found)
-    return found
+    clock_of_test = Clock()
+    monkeypatch.setattr(display, "time", clock_of_test)
+    return clock_of_test
 
 
-def shown(stream: Any, clock: Clock, quiet: bool = False) -> str:
+def display_text(stream: Any, clock: Clock, quiet: bool = False) -> str:
     """What the display writes of twenty updates, four seconds each, and an evaluation."""
     display = Display(stream, quiet)
     display(Began(0, 40, "accuracy"))
@@ -118,13 +118,13 @@ def shown(stream: Any, clock: Clock, quiet: bool = False) -> str:
         if number == 10:
             display(Validated(10, 1, {"cost": 0.25, "accuracy": 0.875}, True))
     display(CheckpointSaved(20, Path("a")))
-    display(Said("step-000003 is damaged"))
+    display(Notice("step-000003 is damaged"))
     display(Finished(20, "patience"))
     return str(stream.getvalue())
 
 
 def test_without_a_terminal_there_are_plain_lines(clock: Clock) -> None:
-    assert shown(io.StringIO(), clock).splitlines() == [
+    assert display_text(io.StringIO(), clock).splitlines() == [
         "update 3/40, cost 0.5, 100 tokens/s, 2:28 left",
         "update 6/40, cost 0.5, 100 tokens/s, 2:16 left",
         "update 9/40, cost 0.5, 100 tokens/s, 2:04 left",
@@ -141,7 +141,7 @@ def test_on_a_terminal_a_bar_is_drawn_over_itself(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "60")
-    text = shown(Screen(), clock)
+    text = display_text(Screen(), clock)
     drawn = [part for part in text.split("\r") if "█" in part or "·" in part]
     assert len(drawn) == 20
     assert all(len(part.rstrip("\n")) <= 59 for part in drawn)
@@ -164,11 +164,11 @@ def test_a_run_that_continues_counts_from_there(clock: Clock) -> None:
 
 @pytest.mark.parametrize("stream", [io.StringIO, Screen])
 def test_a_quiet_display_warns_and_is_silent_otherwise(clock: Clock, stream: Any) -> None:
-    assert shown(stream(), clock, quiet=True) == "step-000003 is damaged\n"
+    assert display_text(stream(), clock, quiet=True) == "step-000003 is damaged\n"
     for quiet, words in ((True, ""), (False, "continuing from step-000003\n")):
-        own = stream()
-        Display(own, quiet)(Said("continuing from step-000003", progress=True))
-        assert own.getvalue() == words
+        screen = stream()
+        Display(screen, quiet)(Notice("continuing from step-000003", progress=True))
+        assert screen.getvalue() == words
 
 
 # --- shown where a user looks --------------------------------------------------------------------
@@ -192,11 +192,11 @@ def test_python_shows_progress_in_terminals_and_notebooks(
     stream: type[io.StringIO], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = {"hidden_size": 2, "embedding_size": 2, "linear": "alone"}
-    for watchers, shown in ((None, True), ([], False)):
+    for watchers, is_shown in ((None, True), ([], False)):
         screen = stream()
         monkeypatch.setattr("sys.stderr", screen)
         Classifier(model=small, train={"epochs": 1}).fit(ROWS, ROWS, watchers=watchers)
-        assert ("epoch 1, update" in screen.getvalue()) == shown
+        assert ("epoch 1, update" in screen.getvalue()) == is_shown
 
 
 def test_python_writes_nothing_into_files_and_pipes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,12 +40,12 @@ HEAD_ONLY = {"model": {"linear": "alone", "batch_rows": 8}, "train": QUICK}
 
 def reviews(count: int, seed: int = 1) -> list[tuple[str, str]]:
     draw = random.Random(seed)
-    found = []
+    rows = []
     for number in range(count):
         mood = ("good", "bad")[number % 2]
         words = [f"the {draw.choice(MOODS[mood])} {draw.choice(['film', 'cast'])}" for _ in "ab"]
-        found.append((" ".join(words), mood))
-    return found
+        rows.append((" ".join(words), mood))
+    return rows
 
 
 ROWS, HELD = reviews(32), reviews(8, 2)
@@ -61,10 +61,10 @@ def lm(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def begun(lm: Path, **given: Any) -> Classifier:
+def begun(lm: Path, **options: Any) -> Classifier:
     """A classifier whose base was read and whose inputs were learned, not trained."""
-    base = {"path": str(lm), **given.pop("base", {})}
-    model = Classifier(base=base, **{**HEAD_ONLY, **given})
+    base = {"path": str(lm), **options.pop("base", {})}
+    model = Classifier(base=base, **{**HEAD_ONLY, **options})
     model.fit(ROWS, HELD)
     return model
 
@@ -74,15 +74,15 @@ def base_weights(lm: Path) -> Mapping[str, Tensor]:
 
 
 def weights_of(model: Any) -> Mapping[str, Tensor]:
-    found: Mapping[str, Tensor] = model.networks[0].state_dict()
-    return found
+    weights: Mapping[str, Tensor] = model.networks[0].state_dict()
+    return weights
 
 
 def layer(weights: Mapping[str, Tensor], number: int) -> dict[str, Tensor]:
     begin = f"recurrent.forwards.{number}."
-    found = {n.split(begin)[1]: t for n, t in weights.items() if begin in n}
-    assert found
-    return found
+    tensors = {n.split(begin)[1]: t for n, t in weights.items() if begin in n}
+    assert tensors
+    return tensors
 
 
 def same(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> bool:
@@ -94,11 +94,11 @@ def same(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> bool:
 
 def test_a_network_begins_with_the_words_and_layers_of_its_base(lm: Path) -> None:
     model = begun(lm)
-    fresh, own = model.fresh(7).state_dict(), base_weights(lm)
-    assert all(same(layer(fresh, k), layer(own, k)) for k in (0, 1))
+    fresh, state_of_base = model.fresh(7).state_dict(), base_weights(lm)
+    assert all(same(layer(fresh, k), layer(state_of_base, k)) for k in (0, 1))
     known = len(load(lm).learned.words)
     table = fresh["reader.embed.features.0.table.weight"]
-    assert torch.equal(table[1:known], own["table.weight"][1:])
+    assert torch.equal(table[1:known], state_of_base["table.weight"][1:])
     assert not table[0].any()  # padding
     assert (model.settings.layers, model.settings.hidden_size) == (2, 5)
     assert model.settings.bidirectional is False
@@ -106,15 +106,15 @@ def test_a_network_begins_with_the_words_and_layers_of_its_base(lm: Path) -> Non
 
 
 def test_top_layers_are_dropped_and_fresh_ones_added(lm: Path) -> None:
-    own = base_weights(lm)
+    state_of_base = base_weights(lm)
     fewer = begun(lm, base={"layers": 1})
     assert fewer.model.layers == 1
-    assert same(layer(fewer.fresh(7).state_dict(), 0), layer(own, 0))
+    assert same(layer(fewer.fresh(7).state_dict(), 0), layer(state_of_base, 0))
     replaced = begun(lm, base={"layers": 1, "added": 1})
     assert replaced.model.layers == 2
     weights = replaced.fresh(7).state_dict()
-    assert same(layer(weights, 0), layer(own, 0))
-    assert not same(layer(weights, 1), layer(own, 1))
+    assert same(layer(weights, 0), layer(state_of_base, 0))
+    assert not same(layer(weights, 1), layer(state_of_base, 1))
     rates = rates_of(replaced.fresh(7), replaced)
     assert rates.group_of("reader.encoder.recurrent.forwards.1.U") == "head"
     names = [group.name for group in rates.groups]
@@ -130,7 +130,7 @@ def test_more_layers_than_the_base_has_are_refused(lm: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "given", "told"),
+    ("table", "settings", "message"),
     [
         ("text", {"level": "characters"}, r"text\.level: the base has 'words', got 'characters'"),
         ("text", {"lower": False}, r"text\.lower: the base has True, got False"),
@@ -143,10 +143,10 @@ def test_more_layers_than_the_base_has_are_refused(lm: Path) -> None:
     ],
 )
 def test_a_setting_that_does_not_fit_the_base_is_refused(
-    lm: Path, table: str, given: dict[str, Any], told: str
+    lm: Path, table: str, settings: dict[str, Any], message: str
 ) -> None:
-    tables = {**HEAD_ONLY, table: {**HEAD_ONLY.get(table, {}), **given}}
-    with pytest.raises(OptionError, match=told):
+    tables = {**HEAD_ONLY, table: {**HEAD_ONLY.get(table, {}), **settings}}
+    with pytest.raises(OptionError, match=message):
         begun(lm, **tables)
 
 
@@ -159,27 +159,27 @@ def test_every_misfit_is_in_one_message(lm: Path) -> None:
 def test_the_words_of_the_base_are_known_and_new_ones_get_rows(lm: Path) -> None:
     more = [*ROWS, *[("the gorgeous greatest film", "good")] * 4]
     model = Classifier(base=lm, **HEAD_ONLY).fit(more, HELD)
-    words, own = model.learned.input.inputs.words, load(lm).learned.words
+    words, words_of_base = model.learned.input.inputs.words, load(lm).learned.words
     assert words is not None
-    assert words.tokens[: len(own)] == own.tokens
-    assert {"gorgeous", "greatest"} <= {*words.tokens[len(own) :]}
+    assert words.tokens[: len(words_of_base)] == words_of_base.tokens
+    assert {"gorgeous", "greatest"} <= {*words.tokens[len(words_of_base) :]}
     assert model.learned.tokenisers.input == load(lm).learned.tokeniser
 
 
 def test_new_words_begin_like_words_of_the_same_letters(lm: Path) -> None:
-    own = load(lm).learned.words
+    words_of_base = load(lm).learned.words
     table = base_weights(lm)["table.weight"]
-    wanted = type(own).build({"greatest": 2, "zzzz": 2, "film": 3})
-    every = extended(own, wanted)
-    assert every.tokens == (*own.tokens, "greatest", "zzzz")
+    words_to_add = type(words_of_base).build({"greatest": 2, "zzzz": 2, "film": 3})
+    every = extended(words_of_base, words_to_add)
+    assert every.tokens == (*words_of_base.tokens, "greatest", "zzzz")
     assert every.counts[every.numbers["film"]] == 3
     assert trigrams("cat") == ["<ca", "cat", "at>"]
-    mean = table[len(own.specials) :].mean(0)
-    rows = with_rows(table, own, every, "letters")
-    assert torch.equal(rows[: len(own)], table)
+    mean = table[len(words_of_base.specials) :].mean(0)
+    rows = with_rows(table, words_of_base, every, "letters")
+    assert torch.equal(rows[: len(words_of_base)], table)
     assert torch.allclose(rows[-1], mean)  # no letters of its own are known
-    assert torch.allclose(with_rows(table, own, every, "mean")[-2], mean)
-    sharing = own.numbers["great"]
+    assert torch.allclose(with_rows(table, words_of_base, every, "mean")[-2], mean)
+    sharing = words_of_base.numbers["great"]
     alike = torch.cosine_similarity(rows[-2], table[sharing], dim=0)
     assert alike > torch.cosine_similarity(mean, table[sharing], dim=0)
 
@@ -225,15 +225,15 @@ def updates_of(model: Classifier) -> list[tuple[Update, set[str], set[str]]]:
     source = model.task.source(model.reader.labelled(ROWS), model, 1)
     at = Progress.begin(network, model.train, rates)
     before = {n: p.detach().clone() for n, p in network.named_parameters()}
-    found = []
+    moves = []
     for row in train(network, source, None, model.train, at):
         if isinstance(row, Update):
             now = {n: p.detach().clone() for n, p in network.named_parameters()}
             moved = {g.name for g in rates.groups if moved_in(g, before, now)}
-            found.append((row, moved, {g.name for g in rates.groups} - moved))
+            moves.append((row, moved, {g.name for g in rates.groups} - moved))
             before = now
     assert all(p.requires_grad for p in network.parameters())
-    return found
+    return moves
 
 
 def moved_in(group: LayerGroup, before: Mapping[str, Tensor], now: Mapping[str, Tensor]) -> bool:
@@ -244,22 +244,25 @@ def test_frozen_layers_never_move(lm: Path) -> None:
     for row, moved, still in updates_of(begun(lm, base={"recipe": "frozen"})):
         assert moved == {"head"}
         assert still == {"words", "layer 1", "layer 2"}
-        assert {name for name, own in row.layers.items() if own} == {"head"}
-    trained, own = begun(lm, base={"recipe": "frozen"}).networks[0].state_dict(), base_weights(lm)
-    assert all(same(layer(trained, k), layer(own, k)) for k in (0, 1))
+        assert {name for name, rate in row.layers.items() if rate} == {"head"}
+    trained, state_of_base = (
+        begun(lm, base={"recipe": "frozen"}).networks[0].state_dict(),
+        base_weights(lm),
+    )
+    assert all(same(layer(trained, k), layer(state_of_base, k)) for k in (0, 1))
 
 
 def test_layers_are_unfrozen_one_after_another_from_the_top(lm: Path) -> None:
-    found = updates_of(begun(lm))
+    updates = updates_of(begun(lm))
     expected = [
         {"head"},
         {"head", "layer 2"},
         {"head", "layer 2", "layer 1"},
         {"head", "layer 2", "layer 1", "words"},
     ]
-    for row, moved, _ in found:
+    for row, moved, _ in updates:
         assert moved == expected[row.epoch - 1], row
-    assert {row.epoch for row, _, _ in found} == {1, 2, 3, 4}
+    assert {row.epoch for row, _, _ in updates} == {1, 2, 3, 4}
 
 
 def test_unfreezing_can_be_slower_and_faster_and_leave_out_the_lowest(lm: Path) -> None:
@@ -314,20 +317,20 @@ def test_a_layer_that_is_frozen_has_no_state_in_the_optimiser(lm: Path, tmp_path
     with pytest.raises(Stopped):
         fit_until(lm, place, 2)
     (checkpoint,) = sorted((place / "checkpoints").glob("step-*"))[-1:]
-    kept = {name.rpartition("/")[0] for name in load_file(checkpoint / "optimiser.safetensors")}
-    assert kept
-    assert not any("recurrent" in name or "table" in name for name in kept)
+    names = {name.rpartition("/")[0] for name in load_file(checkpoint / "optimiser.safetensors")}
+    assert names
+    assert not any("recurrent" in name or "table" in name for name in names)
 
 
 def test_the_slanted_triangle_rises_for_a_tenth_and_falls() -> None:
     settings = TrainSettings.of({"schedule": "slanted", "rate": 32.0})
-    found = [scheduled_rate(settings, update, 100) for update in range(101)]
-    assert found[0] == pytest.approx(1.0)
-    assert found[10] == pytest.approx(32.0)
-    assert found[100] == pytest.approx(1.0)
-    assert found[:11] == sorted(found[:11])
-    assert found[10:] == sorted(found[10:], reverse=True)
-    assert found[55] == pytest.approx(16.5)
+    rates = [scheduled_rate(settings, update, 100) for update in range(101)]
+    assert rates[0] == pytest.approx(1.0)
+    assert rates[10] == pytest.approx(32.0)
+    assert rates[100] == pytest.approx(1.0)
+    assert rates[:11] == sorted(rates[:11])
+    assert rates[10:] == sorted(rates[10:], reverse=True)
+    assert rates[55] == pytest.approx(16.5)
     assert "one-cycle" in SCHEDULES
     cycle = TrainSettings.of({"schedule": "one-cycle", "rate": 1.0})
     highest = max(range(101), key=lambda update: scheduled_rate(cycle, update, 100))
@@ -349,9 +352,9 @@ class StopAfter:
             signal.raise_signal(signal.SIGTERM)
 
 
-def fit_until(lm: Path, place: Path, updates: int | None, **given: Any) -> Classifier:
+def fit_until(lm: Path, place: Path, updates: int | None, **options: Any) -> Classifier:
     watchers = [] if updates is None else [StopAfter(updates)]
-    model = Classifier(base=lm, **{**HEAD_ONLY, **given})
+    model = Classifier(base=lm, **{**HEAD_ONLY, **options})
     return model.fit(ROWS, HELD, folder=place, watchers=watchers)
 
 
@@ -381,9 +384,9 @@ def test_history_says_what_each_layer_learned_at(whole: tuple[Classifier, Path])
     assert first["words"] == first["layer 1"] == first["layer 2"] == 0 < first["head"]
     assert last["head"] / last["layer 2"] == pytest.approx(2.6)
     plain = Classifier(**HEAD_ONLY)
-    told = list[Any]()
-    plain.fit(ROWS, HELD, watchers=[told.append])
-    assert all(not row.layers for row in told if isinstance(row, Update))
+    events = list[Any]()
+    plain.fit(ROWS, HELD, watchers=[events.append])
+    assert all(not row.layers for row in events if isinstance(row, Update))
 
 
 def test_a_base_that_has_changed_is_refused(lm: Path, tmp_path: Path) -> None:
@@ -434,8 +437,8 @@ def test_the_command_begins_from_a_run_and_goes_on_without_it(
     shutil.copytree(lm, tmp_path / "lm")
     write_reviews(tmp_path / "reviews.csv")
     words = ("train", "reviews.csv", "--base", "lm", "--run", "run", "--epochs", "3")
-    own = ("--set", "model.linear=alone", "--set", "base.unfreeze_every=0.5")
-    assert ensue(*words, *own)[0] == 0
+    settings = ("--set", "model.linear=alone", "--set", "base.unfreeze_every=0.5")
+    assert ensue(*words, *settings)[0] == 0
     config = tomllib.loads((tmp_path / "run/config.toml").read_text())
     assert config["base"]["path"] == ["../lm"]
     assert config["base"]["digest"] == read_copy(tmp_path / "run/base").digest
@@ -444,9 +447,9 @@ def test_the_command_begins_from_a_run_and_goes_on_without_it(
     shutil.rmtree(tmp_path / "lm")
     assert ensue("train", "--run", "run")[0] == 0
     assert ensue("evaluate", "run", "--validation")[0] == 0
-    code, _, told = ensue("train", "--run", "run", "--base", "lm")
+    code, _, errors = ensue("train", "--run", "run", "--base", "lm")
     assert code == 2
-    assert "without files the run continues" in told
+    assert "without files the run continues" in errors
 
 
 def test_a_run_without_a_base_says_nothing_of_one(
@@ -463,9 +466,9 @@ def test_pretraining_is_a_recipe_of_language_models(
     ensue = commands_in(tmp_path, capsys, monkeypatch)
     write_reviews(tmp_path / "reviews.csv")
     words = ("pretrain", "reviews.csv", "--text", "review", "--epochs", "7", "--dry-run")
-    code, shown, _ = ensue(*words)
+    code, printed, _ = ensue(*words)
     assert code == 0
-    config = tomllib.loads(shown)
+    config = tomllib.loads(printed)
     assert config["task"] == "language"
     assert config["train"]["epochs"] == 7
     model = LanguageModel(recipe="pretrain")
@@ -507,7 +510,7 @@ def test_vectors_of_another_width_are_refused(tmp_path: Path) -> None:
     first.save(tmp_path / "walks")
     same_width = Classifier(base=tmp_path / "walks", **HEAD_ONLY).fit(walks(2), walks(2))
     assert same(layer(same_width.fresh(1).state_dict(), 0), layer(weights_of(first), 0))
-    scales = [own.learned.input.inputs.scale for own in (same_width, first)]
+    scales = [model.learned.input.inputs.scale for model in (same_width, first)]
     assert scales[0] is not None
     assert scales[1] is not None
     assert np.array_equal(scales[0].mean, scales[1].mean)
@@ -563,7 +566,9 @@ def test_weights_of_torch_are_a_base_that_computes_the_same(
     theirs = getattr(torch.nn, kind)(3, 5, num_layers=2, bidirectional=both)
     words = ["<pad>", "<unk>", "fine", "dull", "the"]
     table = torch.nn.Embedding(len(words), 3)
-    weights = {f"encoder.rnn.{name}": own.detach() for name, own in theirs.state_dict().items()}
+    weights = {
+        f"encoder.rnn.{name}": tensor.detach() for name, tensor in theirs.state_dict().items()
+    }
     weights["embedding.weight"] = table.weight.detach()
     save_file(weights, tmp_path / "theirs.safetensors")
     (tmp_path / "theirs.words.txt").write_text("\n".join(words))
@@ -592,12 +597,12 @@ def test_weights_of_torch_without_their_words_say_what_is_missing(tmp_path: Path
 
 def test_a_labeller_begins_from_a_language_model(lm: Path) -> None:
     rows = [(text.split(), ["X" if len(w) > 4 else "Y" for w in text.split()]) for text, _ in ROWS]
-    own = {"model": {"batch_rows": 8, "linear_share": 0.0}, "train": QUICK}
-    model = Labeller(base=lm, **own).fit(rows, rows[:8])
+    options = {"model": {"batch_rows": 8, "linear_share": 0.0}, "train": QUICK}
+    model = Labeller(base=lm, **options).fit(rows, rows[:8])
     fresh = model.fresh(1).state_dict()
     assert all(same(layer(fresh, k), layer(base_weights(lm), k)) for k in (0, 1))
     with pytest.raises(OptionError, match=r"model\.affixes: the base has 0, got 2"):
-        Labeller(base=lm, **{**own, "model": {"affixes": 2}}).fit(rows, rows[:8])
+        Labeller(base=lm, **{**options, "model": {"affixes": 2}}).fit(rows, rows[:8])
 
 
 TAKES = ("classify", "label", "language", "match", "regress", "translate")
@@ -607,13 +612,13 @@ TAKES = ("classify", "label", "language", "match", "regress", "translate")
 def test_every_task_takes_a_base_or_says_why_not(lm: Path, name: str) -> None:
     model = TASKS[name].model_class(base=lm)
     model.read_base()
-    own = model.pretrained
-    assert own is not None
+    encoder = model.pretrained
+    assert encoder is not None
     if name in TAKES:
-        assert model.task.transfers.architecture(own, model)["hidden_size"] == 5
+        assert model.task.transfers.architecture(encoder, model)["hidden_size"] == 5
         return
     with pytest.raises(OptionError, match=f"{name} model cannot begin from .*lm"):
-        model.task.transfers.architecture(own, model)
+        model.task.transfers.architecture(encoder, model)
 
 
 def test_a_model_that_has_no_encoder_is_no_base(tmp_path: Path) -> None:
@@ -645,7 +650,9 @@ def test_a_base_with_a_cell_of_its_own_says_what_a_command_can_do(
     small = ("--epochs", "1", "--set", "model.hidden_size=4", "--set", "model.embedding_size=4")
     words = ("train", "reviews.csv", "--task", "language", "--text", "review", "--run", "mine")
     assert ensue(*words, *small, "--set", "model.cell=mine.py:Mine")[0] == 0
-    code, _, told = ensue("train", "reviews.csv", "--base", "mine", "--run", "run")
+    code, _, errors = ensue("train", "reviews.csv", "--base", "mine", "--run", "run")
     assert code == 2
-    assert told.rstrip().endswith("name the cell for this training too, --set model.cell=FILE:NAME")
-    assert "load(" not in told
+    assert errors.rstrip().endswith(
+        "name the cell for this training too, --set model.cell=FILE:NAME"
+    )
+    assert "load(" not in errors

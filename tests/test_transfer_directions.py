@@ -36,8 +36,10 @@ TEXTS = [text for text, _ in ROWS]
 
 
 def saved(place: Path, texts: list[str] = TEXTS, **model: Any) -> Path:
-    own = LanguageModel(text=TEXT, model={**SMALL, **model}, train={"epochs": 1, "device": "cpu"})
-    own.fit(texts, texts).save(place)
+    model_saved = LanguageModel(
+        text=TEXT, model={**SMALL, **model}, train={"epochs": 1, "device": "cpu"}
+    )
+    model_saved.fit(texts, texts).save(place)
     return place
 
 
@@ -124,7 +126,7 @@ def test_the_order_of_the_two_does_not_matter(ways: tuple[Path, Path], two_way: 
 
 def test_rows_of_any_length_are_read_from_their_own_end(two_way: Classifier) -> None:
     texts = ["the fine film", "dull", "the awful cast the poor film"]
-    together = [own.probabilities for own in two_way.predict(texts)]
+    together = [answer.probabilities for answer in two_way.predict(texts)]
     alone = [two_way.predict([text])[0].probabilities for text in texts]
     for one, other in zip(together, alone, strict=True):
         assert one == pytest.approx(other, abs=1e-6)
@@ -134,30 +136,32 @@ def test_both_directions_of_a_layer_are_frozen_together(ways: tuple[Path, Path])
     base = {"path": [str(way) for way in ways], "recipe": "frozen"}
     model = Classifier(base=base, **HEAD_ONLY).fit(ROWS, HELD)
     groups = rates_of(model.networks[0], model).groups
-    assert [own.name for own in groups] == ["words", "layer 1", "layer 2", "head"]
+    assert [group.name for group in groups] == ["words", "layer 1", "layer 2", "head"]
     fresh = dict(model.fresh(1).named_parameters())
     now = dict(model.networks[0].named_parameters())
-    assert [own.name for own in groups if moved_in(own, fresh, now)] == ["head"]
-    layer = next(own for own in groups if own.name == "layer 1").parameters
+    assert [group.name for group in groups if moved_in(group, fresh, now)] == ["head"]
+    layer = next(group for group in groups if group.name == "layer 1").parameters
     assert {name.split(".")[2] for name in layer} == {"recurrent", "from_right"}
 
 
 def test_a_model_of_both_sides_gives_both_directions(tmp_path: Path) -> None:
     base = saved(tmp_path / "both", family="both", layers=1)
     model = Classifier(base=base, **HEAD_ONLY).fit(ROWS, HELD)
-    fresh, own = model.fresh(1).state_dict(), base_weights(base)
-    for here, there in (("recurrent", "recurrent"), ("from_right", "right")):
+    fresh, state_of_base = model.fresh(1).state_dict(), base_weights(base)
+    for here, source in (("recurrent", "recurrent"), ("from_right", "right")):
         name = "forwards.0.U"
-        assert torch.equal(fresh[f"reader.encoder.{here}.{name}"], own[f"{there}.{name}"])
+        assert torch.equal(
+            fresh[f"reader.encoder.{here}.{name}"], state_of_base[f"{source}.{name}"]
+        )
     table = fresh["reader.embed.features.0.table.weight"]
     assert torch.equal(table[1:, :4], table[1:, 4:])
 
 
 def test_other_tasks_begin_from_two_directions(ways: tuple[Path, Path]) -> None:
     tagged = [(t.split(), ["X" if len(w) > 4 else "Y" for w in t.split()]) for t in TEXTS]
-    own = {"model": {"batch_rows": 8, "linear_share": 0.0}, "train": QUICK}
-    wanted = base_weights(ways[1])["recurrent.forwards.1.U"]
-    labeller = Labeller(base=ways, **own).fit(tagged, tagged[:8])
+    options = {"model": {"batch_rows": 8, "linear_share": 0.0}, "train": QUICK}
+    expected = base_weights(ways[1])["recurrent.forwards.1.U"]
+    labeller = Labeller(base=ways, **options).fit(tagged, tagged[:8])
     regressor = Regressor(base=ways, **HEAD_ONLY).fit([(t, len(t)) for t in TEXTS])
     matcher = Matcher(base=ways, train=QUICK).fit(
         [((t, t), "yesno"[:3]) for t in TEXTS[:4]] * 4
@@ -169,7 +173,7 @@ def test_other_tasks_begin_from_two_directions(ways: tuple[Path, Path]) -> None:
         (matcher, "reader.encoder"),
     ):
         weights = model.fresh(1).state_dict()
-        assert torch.equal(weights[f"{encoder}.from_right.forwards.1.U"], wanted)
+        assert torch.equal(weights[f"{encoder}.from_right.forwards.1.U"], expected)
 
 
 @pytest.mark.parametrize("after", [2, 7, 13])
@@ -200,12 +204,12 @@ def test_a_backward_model_alone_is_no_base(ways: tuple[Path, Path]) -> None:
 def test_two_bases_are_a_forward_and_a_backward_one(
     ways: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    for bases, told in (
+    for bases, message in (
         ((ways[0], ways[0]), r"expected one base, got 2: .*ahead \(forward\)"),
         ((*ways, ways[0]), r"expected one base, got 3"),
         ((ways[0], _vectors(tmp_path)), r"no layers of words in one direction"),
     ):
-        with pytest.raises(OptionError, match=told):
+        with pytest.raises(OptionError, match=message):
             Classifier(base=bases).fit(ROWS)
 
 
@@ -221,11 +225,11 @@ def test_two_bases_that_differ_are_refused_with_every_reason(
     other = saved(tmp_path / "other", more, direction="backward", hidden_size=7, cell="GRU")
     with pytest.raises(OptionError) as error:
         Classifier(base=[ways[0], other]).fit(ROWS)
-    told = str(error.value)
-    assert "do not fit each other" in told
-    assert "model.hidden_size: 5 and 7" in told
-    assert "model.cell: 'LSTM' and 'GRU'" in told
-    assert "not the same ones; train both on the same files" in told
+    message = str(error.value)
+    assert "do not fit each other" in message
+    assert "model.hidden_size: 5 and 7" in message
+    assert "model.cell: 'LSTM' and 'GRU'" in message
+    assert "not the same ones; train both on the same files" in message
 
 
 def test_directions_apart_need_an_even_number_of_inputs() -> None:
@@ -243,7 +247,7 @@ def test_the_command_names_two_bases(
     ensue = commands_in(tmp_path, capsys, monkeypatch)
     write_reviews(tmp_path / "reviews.csv")
     words = ("train", "reviews.csv", "--base", str(ways[0]), "--base", str(ways[1]))
-    code, shown, _ = ensue(*words, "--dry-run", "--set", "model.linear=alone")
+    code, printed, _ = ensue(*words, "--dry-run", "--set", "model.linear=alone")
     assert code == 0
-    assert 'directions = "apart"' in shown
-    assert "embedding_size = 8" in shown
+    assert 'directions = "apart"' in printed
+    assert "embedding_size = 8" in printed

@@ -38,16 +38,20 @@ PAIRED: dict[str, Any] = {"model": {"batch_rows": 8}, "train": {**QUICK, "epochs
 
 
 def saved(place: Path, **model: Any) -> Path:
-    own = LanguageModel(text=TEXT, model={**SMALL, **model}, train={"epochs": 1, "device": "cpu"})
-    own.fit(TEXTS, TEXTS).save(place)
+    model_saved = LanguageModel(
+        text=TEXT, model={**SMALL, **model}, train={"epochs": 1, "device": "cpu"}
+    )
+    model_saved.fit(TEXTS, TEXTS).save(place)
     return place
 
 
 @pytest.fixture(scope="module")
 def bases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     place = tmp_path_factory.mktemp("kinds")
-    found = {name: saved(place / name, family=name, **own) for name, own in KINDS.items()}
-    return {**found, "recurrent": saved(place / "recurrent")}
+    folders = {
+        name: saved(place / name, family=name, **settings) for name, settings in KINDS.items()
+    }
+    return {**folders, "recurrent": saved(place / "recurrent")}
 
 
 # --- encoders that see nothing of what comes next ------------------------------------------------
@@ -60,15 +64,15 @@ def test_the_encoder_computes_what_the_language_model_did(
     model = Classifier(base=bases[kind], **HEAD_ONLY).fit(ROWS, HELD)
     assert (model.settings.encoder, model.settings.causal) == (kind, True)
     assert "causal" in model.task.describe(model)
-    reader, own = model.fresh(1).eval().reader, load(bases[kind]).networks[0].eval()
+    reader, language_model = model.fresh(1).eval().reader, load(bases[kind]).networks[0].eval()
     tokens = torch.tensor([[4, 5], [6, 7], [5, 4], [7, 0], [4, 0], [6, 0], [5, 0]])
     x = reader.embed.features[0]({"words": tokens})
     y, final = reader.encoder(x, torch.tensor([7, 3]))
-    own.between = torch.nn.Identity()  # what is read off the states
+    language_model.between = torch.nn.Identity()  # what is read off the states
     with torch.no_grad():
-        wanted, _ = own.run(tokens, {})
-    assert torch.allclose(y[:, 0], wanted[:, 0], atol=1e-5)
-    assert torch.allclose(y[:3, 1], wanted[:3, 1], atol=1e-5)
+        expected, _ = language_model.run(tokens, {})
+    assert torch.allclose(y[:, 0], expected[:, 0], atol=1e-5)
+    assert torch.allclose(y[:3, 1], expected[:3, 1], atol=1e-5)
     assert not y[3:, 1].any()  # padding
     assert torch.equal(final, torch.stack([y[6, 0], y[2, 1]]))
     x = x.clone()
@@ -83,20 +87,20 @@ def test_its_lowest_layers_are_frozen_and_the_others_learn(
     base = {"path": [str(bases[kind])], "freeze": 2, "recipe": "whole"}
     model = Classifier(base=base, **HEAD_ONLY).fit(ROWS, HELD)
     groups = rates_of(model.networks[0], model).groups
-    assert [own.name for own in groups] == ["words", "layer 1", "layer 2", "head"]
+    assert [group.name for group in groups] == ["words", "layer 1", "layer 2", "head"]
     begun, now = (dict(n.named_parameters()) for n in (model.fresh(1), model.networks[0]))
-    moved = [own.name for own in groups if moved_in(own, begun, now)]
+    moved = [group.name for group in groups if moved_in(group, begun, now)]
     assert moved == ["layer 2", "head"]
-    head = next(own for own in groups if own.name == "head").parameters
+    head = next(group for group in groups if group.name == "head").parameters
     assert not any(name.startswith("reader.encoder.") for name in head)
 
 
 def test_fewer_layers_of_a_transformer_are_taken(bases: dict[str, Path]) -> None:
     base = {"path": [str(bases["transformer"])], "layers": 1}
     model = Classifier(base=base, **HEAD_ONLY).fit(ROWS, HELD)
-    fresh, own = model.fresh(1).state_dict(), base_weights(bases["transformer"])
+    fresh, state_of_base = model.fresh(1).state_dict(), base_weights(bases["transformer"])
     name = "blocks.layers.0.linear1.weight"
-    assert torch.equal(fresh[f"reader.encoder.{name}"], own[name])
+    assert torch.equal(fresh[f"reader.encoder.{name}"], state_of_base[name])
     assert not any("layers.1." in name for name in fresh)
 
 
@@ -104,20 +108,20 @@ def test_a_labeller_begins_from_convolutions_and_goes_on(
     bases: dict[str, Path], tmp_path: Path
 ) -> None:
     rows = [(t.split(), ["X" if len(w) > 4 else "Y" for w in t.split()]) for t in TEXTS]
-    own = {"model": {"batch_rows": 8, "linear_share": 0.0}, "train": {**QUICK, "epochs": 2}}
+    options = {"model": {"batch_rows": 8, "linear_share": 0.0}, "train": {**QUICK, "epochs": 2}}
     base = Path(shutil.copytree(bases["convolution"], tmp_path / "base"))
-    whole = Labeller(base=base, **own).fit(rows, rows[:8])
+    whole = Labeller(base=base, **options).fit(rows, rows[:8])
     with pytest.raises(Stopped):
-        Labeller(base=base, **own).fit(
+        Labeller(base=base, **options).fit(
             rows, rows[:8], folder=tmp_path / "run", watchers=[StopAfter(3)]
         )
     shutil.rmtree(base)
-    again = Labeller(base=base, **own).fit(rows, rows[:8], folder=tmp_path / "run")
+    again = Labeller(base=base, **options).fit(rows, rows[:8], folder=tmp_path / "run")
     assert same(weights_of(again), weights_of(whole))
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("settings", "message"),
     [
         ({"causal": False}, r"model\.causal: the base has True, got False"),
         ({"heads": 4}, r"model\.heads: the base has 2, got 4"),
@@ -125,11 +129,11 @@ def test_a_labeller_begins_from_convolutions_and_goes_on(
     ],
 )
 def test_what_does_not_fit_a_transformer_is_refused(
-    bases: dict[str, Path], given: dict[str, Any], told: str
+    bases: dict[str, Path], settings: dict[str, Any], message: str
 ) -> None:
-    own = {**HEAD_ONLY, "model": {**HEAD_ONLY["model"], **given}}
-    with pytest.raises(OptionError, match=told):
-        Classifier(base=bases["transformer"], **own).fit(ROWS, HELD)
+    options = {**HEAD_ONLY, "model": {**HEAD_ONLY["model"], **settings}}
+    with pytest.raises(OptionError, match=message):
+        Classifier(base=bases["transformer"], **options).fit(ROWS, HELD)
 
 
 def test_a_window_is_no_base(tmp_path: Path) -> None:
@@ -149,14 +153,16 @@ def translator(bases: dict[str, Path]) -> Translator:
 def test_a_translator_reads_its_sources_as_the_base_did(
     bases: dict[str, Path], translator: Translator
 ) -> None:
-    fresh, own = translator.fresh(1).state_dict(), base_weights(bases["recurrent"])
+    fresh, state_of_base = translator.fresh(1).state_dict(), base_weights(bases["recurrent"])
     for number in (0, 1):
-        wanted = layer(own, number)
+        expected = layer(state_of_base, number)
         begin = f"network.encoder.forwards.{number}."
-        found = {n.removeprefix(begin): t for n, t in fresh.items() if n.startswith(begin)}
-        assert same(found, wanted)
+        actual = {n.removeprefix(begin): t for n, t in fresh.items() if n.startswith(begin)}
+        assert same(actual, expected)
     known = load(bases["recurrent"]).learned
-    assert torch.equal(fresh["network.table.weight"][: len(known.words)], own["table.weight"])
+    assert torch.equal(
+        fresh["network.table.weight"][: len(known.words)], state_of_base["table.weight"]
+    )
     assert translator.learned.source.tokeniser == known.tokeniser
     assert translator.learned.target.tokeniser.lower is False
     assert (translator.settings.bidirectional, translator.settings.hidden_size) == (False, 5)
@@ -167,9 +173,9 @@ def test_the_source_encoder_of_a_translator_is_frozen(bases: dict[str, Path]) ->
     base = {"path": [str(bases["recurrent"])], "recipe": "frozen"}
     model = Translator(base=base, **PAIRED).fit(PAIRS, PAIRS[:8])
     groups = rates_of(model.networks[0], model).groups
-    assert [own.name for own in groups] == ["words", "layer 1", "layer 2", "head"]
+    assert [group.name for group in groups] == ["words", "layer 1", "layer 2", "head"]
     begun, now = (dict(n.named_parameters()) for n in (model.fresh(1), model.networks[0]))
-    assert [own.name for own in groups if moved_in(own, begun, now)] == ["head"]
+    assert [group.name for group in groups if moved_in(group, begun, now)] == ["head"]
 
 
 def test_a_translator_goes_on_without_its_base(
@@ -188,8 +194,8 @@ def test_a_translator_goes_on_without_its_base(
 
 
 def test_a_classifier_is_the_base_of_a_translator(tmp_path: Path) -> None:
-    own = {**HEAD_ONLY, "model": {"hidden_size": 4, "embedding_size": 4, "linear": "alone"}}
-    Classifier(**own).fit(ROWS, HELD).save(tmp_path / "moods")
+    options = {**HEAD_ONLY, "model": {"hidden_size": 4, "embedding_size": 4, "linear": "alone"}}
+    Classifier(**options).fit(ROWS, HELD).save(tmp_path / "moods")
     model = Translator(base=tmp_path / "moods", **PAIRED).fit(PAIRS, PAIRS[:8])
     assert model.settings.bidirectional
     model.save(tmp_path / "translator")
@@ -197,7 +203,7 @@ def test_a_classifier_is_the_base_of_a_translator(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "given", "told"),
+    ("kind", "settings", "message"),
     [
         ("transformer", {}, r"it has transformer layers; expected recurrent layers over words"),
         ("recurrent", {"family": "transformer"}, r"model\.family: expected recurrent, got tr"),
@@ -207,8 +213,8 @@ def test_a_classifier_is_the_base_of_a_translator(tmp_path: Path) -> None:
     ],
 )
 def test_what_does_not_fit_a_translator_is_refused(
-    bases: dict[str, Path], kind: str, given: dict[str, Any], told: str
+    bases: dict[str, Path], kind: str, settings: dict[str, Any], message: str
 ) -> None:
-    own = {**PAIRED, "model": {**PAIRED["model"], **given}}
-    with pytest.raises(OptionError, match=told):
-        Translator(base=bases[kind], **own).fit(PAIRS, PAIRS[:8])
+    options = {**PAIRED, "model": {**PAIRED["model"], **settings}}
+    with pytest.raises(OptionError, match=message):
+        Translator(base=bases[kind], **options).fit(PAIRS, PAIRS[:8])

@@ -55,8 +55,8 @@ def lm(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return language(tmp_path_factory.mktemp("general") / "lm")
 
 
-def going_on(lm: Path, texts: list[str] = NEW, **given: Any) -> LanguageModel:
-    how = {"model": {"columns": 4, "steps": 8}, "train": TRAIN, **given}
+def going_on(lm: Path, texts: list[str] = NEW, **options: Any) -> LanguageModel:
+    how = {"model": {"columns": 4, "steps": 8}, "train": TRAIN, **options}
     return LanguageModel(base={"path": [str(lm)], **how.pop("base", {})}, **how).fit(texts, texts)
 
 
@@ -69,16 +69,18 @@ def test_it_begins_as_the_base_was(name: str, tmp_path: Path) -> None:
     known, words = base.learned.words.tokens, model.learned.words.tokens
     assert words[: len(known)] == known
     assert {*words[len(known) :]} == {"was", "filmed", "finest", "story"}
-    fresh, own = model.fresh(3).eval(), base.networks[0].eval()
+    fresh, network_of_base = model.fresh(3).eval(), base.networks[0].eval()
     tokens = torch.tensor([[words.index(w)] for w in ("the", "fine", "film")])
     with torch.no_grad():
-        y, wanted = (network.run(tokens, network.begin(1))[0] for network in (fresh, own))
-        torch.testing.assert_close(y, wanted)
+        y, expected = (
+            network.run(tokens, network.begin(1))[0] for network in (fresh, network_of_base)
+        )
+        torch.testing.assert_close(y, expected)
         mine = fresh.output.log_probabilities(y)[..., : len(known)].softmax(-1)
-        theirs = own.output.log_probabilities(wanted).softmax(-1)
+        theirs = network_of_base.output.log_probabilities(expected).softmax(-1)
     if FAMILIES[name].get("softmax") != "adaptive":  # there new words share the last cluster alone
         torch.testing.assert_close(mine, theirs)
-    before, rows = own.state_dict(), fresh.state_dict()
+    before, rows = network_of_base.state_dict(), fresh.state_dict()
     assert before.keys() == rows.keys()
     for key, tensor in rows.items():
         torch.testing.assert_close(tensor[: len(before[key])], before[key], msg=key)
@@ -120,8 +122,8 @@ def test_rates_fall_from_the_top_where_asked(lm: Path) -> None:
 def test_it_learns_its_own_texts_sooner_than_a_fresh_one(tmp_path: Path) -> None:
     how: dict[str, Any] = {"dropout_input": 0.0, "dropout_layers": 0.0, "dropout_output": 0.0}
     sizes = {**SMALL, "hidden_size": 16, "embedding_size": 16, "layers": 1, **how}
-    own = LanguageModel(TEXT, sizes, {"epochs": 30, "rate": 0.01, "device": "cpu"})
-    own.fit(OLD, OLD).save(tmp_path / "lm")
+    model = LanguageModel(TEXT, sizes, {"epochs": 30, "rate": 0.01, "device": "cpu"})
+    model.fit(OLD, OLD).save(tmp_path / "lm")
     few: dict[str, Any] = {"epochs": 3, "rate": 0.01, "device": "cpu"}
     texts = [text.replace("poor", "finest") for text in OLD]
     other = [f"a {a} {b} of it" for a in ("red", "green", "blue") for b in ("day", "sea")] * 6
@@ -177,8 +179,8 @@ def test_pretrain_leaves_to_a_base_what_follows_from_it(
     ensue = commands_in(tmp_path, capsys, monkeypatch)
     write_reviews(tmp_path / "reviews.csv")
     words = ("pretrain", "reviews.csv", "--text", "review", "--base", str(lm), "--run", "adapted")
-    code, _, told = ensue(*words, "--epochs", "1", "--set", "model.columns=4")
-    assert code == 0, told
+    code, _, errors = ensue(*words, "--epochs", "1", "--set", "model.columns=4")
+    assert code == 0, errors
     config = tomllib.loads((tmp_path / "adapted" / "config.toml").read_text())
     assert config["model"]["softmax"] == "full"
     assert (config["model"]["steps"], config["train"]["averaging"]) == (70, 0.998)

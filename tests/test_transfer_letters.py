@@ -38,12 +38,12 @@ def letters(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A forward and a backward language model of letters."""
     place = tmp_path_factory.mktemp("letters")
     for way in ("forward", "backward"):
-        own = LanguageModel(
+        model = LanguageModel(
             text=LETTERS,
             model={**SMALL, "direction": way},
             train={"epochs": 1, "device": "cpu"},
         )
-        own.fit(TEXTS, TEXTS).save(place / way)
+        model.fit(TEXTS, TEXTS).save(place / way)
     return place / "forward", place / "backward"
 
 
@@ -53,14 +53,16 @@ def tagger(letters: tuple[Path, Path]) -> Labeller:
 
 
 def feature_of(network: Any) -> LetterStates:
-    (found,) = [own for own in network.embed.features if isinstance(own, LetterStates)]
-    return found
+    (feature,) = [
+        feature for feature in network.embed.features if isinstance(feature, LetterStates)
+    ]
+    return feature
 
 
 def test_sentences_are_spelled_with_spaces_between_words() -> None:
     spelling = Ragged(np.array([9, 5, 1, 2, 3, 4, 4]), np.array([0, 2, 5, 7]))  # 123 and 44
-    found, after = in_sentences(spelling, np.array([[1, 2], [2, 0]]))
-    assert found.T.tolist() == [[9, 1, 2, 3, 5, 4, 4, 9], [9, 4, 4, 9, 0, 0, 0, 0]]
+    sentences, after = in_sentences(spelling, np.array([[1, 2], [2, 0]]))
+    assert sentences.T.tolist() == [[9, 1, 2, 3, 5, 4, 4, 9], [9, 4, 4, 9, 0, 0, 0, 0]]
     assert after.tolist() == [[4, 3], [7, 3]]
     nothing, none = in_sentences(spelling, np.zeros((0, 2), np.int64))
     assert nothing.tolist() == [[9, 9]]
@@ -72,7 +74,7 @@ def test_a_word_has_the_states_of_the_language_models_around_it(
 ) -> None:
     part = tagger.reader.questions([["The", "Dull", "Film"]])
     batch = collate(columns_of(part, tagger), [0])
-    found = feature_of(tagger.networks[0])(batch.inputs)[:, 0]
+    states = feature_of(tagger.networks[0])(batch.inputs)[:, 0]
     ahead, back = (load(way) for way in letters)
     ids = ahead.learned.words.ids(list("The Dull Film"))
     border = ahead.first
@@ -81,8 +83,8 @@ def test_a_word_has_the_states_of_the_language_models_around_it(
         left, _ = ahead.networks[0].states(text, {})
         right, _ = back.networks[0].states(text.flip(0), {})
     right = right.flip(0)
-    wanted = [torch.cat([left[a, 0], right[b, 0]]) for a, b in ((4, 0), (9, 4), (14, 9))]
-    assert torch.allclose(found, torch.stack(wanted), atol=1e-6)
+    expected = [torch.cat([left[a, 0], right[b, 0]]) for a, b in ((4, 0), (9, 4), (14, 9))]
+    assert torch.allclose(states, torch.stack(expected), atol=1e-6)
 
 
 def test_the_other_features_of_words_are_still_read(tagger: Labeller) -> None:
@@ -97,14 +99,14 @@ def test_the_language_model_does_not_move_unless_it_is_told_to(
     letters: tuple[Path, Path], tagger: Labeller
 ) -> None:
     groups = rates_of(tagger.networks[0], tagger).groups
-    assert [own.name for own in groups] == ["words", "layer 1", "head"]
+    assert [group.name for group in groups] == ["words", "layer 1", "head"]
     begun = dict(tagger.fresh(1).named_parameters())
     now = dict(tagger.networks[0].named_parameters())
-    assert [own.name for own in groups if moved_in(own, begun, now)] == ["head"]
+    assert [group.name for group in groups if moved_in(group, begun, now)] == ["head"]
     base = {"path": [str(letters[0])], "recipe": "whole", "rate_decay": 2.0}
-    seen = list[Any]()
-    moving = Labeller(base=base, **OWN).fit(TAGGED, TAGGED[:8], watchers=[seen.append])
-    first = next(row for row in seen if isinstance(row, Update))
+    events = list[Any]()
+    moving = Labeller(base=base, **OWN).fit(TAGGED, TAGGED[:8], watchers=[events.append])
+    first = next(row for row in events if isinstance(row, Update))
     assert first.layers["layer 1"] == pytest.approx(first.layers["head"] / 2)
     assert first.layers["words"] == pytest.approx(first.layers["head"] / 4)
     moved = feature_of(moving.networks[0]).table.weight
@@ -122,8 +124,8 @@ def test_a_row_has_the_same_answer_alone_and_among_others(tagger: Labeller) -> N
 
 def test_an_answer_is_explained(tagger: Labeller) -> None:
     for method in ("occlusion", "integrated"):
-        found = tagger.explain(["The", "Dull", "Film"], method=method)
-        assert len(found.answers) == 3
+        explanation = tagger.explain(["The", "Dull", "Film"], method=method)
+        assert len(explanation.answers) == 3
 
 
 def test_a_saved_labeller_keeps_its_language_model(tagger: Labeller, tmp_path: Path) -> None:
@@ -162,21 +164,21 @@ def test_the_command_reads_words_beside_a_base_of_letters(
     assert 'recipe = "frozen"' in (tmp_path / "run/config.toml").read_text()
     assert ensue("train", "--run", "run")[0] == 0
     assert ensue("evaluate", "run", "--validation")[0] == 0
-    code, _, told = ensue("export", "run", "tagger.onnx")
+    code, _, errors = ensue("export", "run", "tagger.onnx")
     assert code != 0
-    assert "a character language model next to the words of a labeller cannot be exported" in told
+    assert "a character language model next to the words of a labeller cannot be exported" in errors
 
 
 def test_layers_of_letters_are_neither_dropped_nor_added(letters: tuple[Path, Path]) -> None:
-    for given in ({"layers": 1}, {"added": 1}):
+    for settings in ({"layers": 1}, {"added": 1}):
         with pytest.raises(OptionError, match=r"next to the words; .*leave these settings"):
-            Labeller(base={"path": [str(own) for own in letters], **given}, **OWN).fit(TAGGED)
+            Labeller(base={"path": [str(path) for path in letters], **settings}, **OWN).fit(TAGGED)
 
 
 def test_letters_are_labelled_by_the_layers_themselves(letters: tuple[Path, Path]) -> None:
     rows = [(list(t), ["XY"[k % 2] for k in range(len(t))]) for t in TEXTS[:8]]
-    own = {**OWN, "model": {"batch_rows": 8, "linear_share": 0.0}}
-    model = Labeller(base=letters[0], text={"level": "characters"}, **own).fit(rows, rows[:4])
+    options = {**OWN, "model": {"batch_rows": 8, "linear_share": 0.0}}
+    model = Labeller(base=letters[0], text={"level": "characters"}, **options).fit(rows, rows[:4])
     assert model.settings.hidden_size == SMALL["hidden_size"]
     assert model.learned.context is None
 

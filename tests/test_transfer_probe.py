@@ -21,7 +21,7 @@ from ensue.tasks.baselines import ridge
 from ensue.tasks.baselines.ridge import explained
 from ensue.tasks.transfer import rows
 from ensue.tasks.transfer.unfreezing import FROM_THE_TOP
-from ensue.training import Said, Stopped, Update
+from ensue.training import Notice, Stopped, Update
 
 WORDS = {mood: [f"{mood}{k}" for k in range(40)] for mood in ("up", "down", "so")}
 TEXT = {"level": "words", "min_count": 1}
@@ -35,13 +35,13 @@ KINDS: dict[str, Any] = {"classify": Classifier, "regress": Regressor}
 def texts_of(count: int, seed: int) -> list[tuple[str, int]]:
     """Texts of eight words, each with how many of them are up, less those that are down."""
     draw = random.Random(seed)
-    found = []
+    labelled = []
     for number in range(count):
         side = ("up", "down")[number % 2]
         moods = [draw.choice([side, side, "so"]) for _ in range(8)]
         mood = moods.count("up") - moods.count("down")
-        found.append((" ".join(draw.choice(WORDS[own]) for own in moods), mood))
-    return found
+        labelled.append((" ".join(draw.choice(WORDS[word_mood]) for word_mood in moods), mood))
+    return labelled
 
 
 def rows_of(task: str, count: int, seed: int) -> list[tuple[str, Any]]:
@@ -53,7 +53,7 @@ def rows_of(task: str, count: int, seed: int) -> list[tuple[str, Any]]:
 @pytest.fixture(scope="module")
 def bases(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Path]:
     """For each task a model that knows it, and one of the same layers whose weights are noise."""
-    found = {}
+    folders = {}
     for task, kind in KINDS.items():
         model = kind(
             text=TEXT,
@@ -61,13 +61,13 @@ def bases(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Pat
             train={**QUICK, "epochs": 12, "patience": 12},
         ).fit(rows_of(task, 400, 3), rows_of(task, 40, 4), watchers=[])
         for name in ("knows", "noise"):
-            found[task, name] = tmp_path_factory.mktemp("bases") / f"{task}-{name}"
-            model.save(found[task, name])
+            folders[task, name] = tmp_path_factory.mktemp("bases") / f"{task}-{name}"
+            model.save(folders[task, name])
             with torch.random.fork_rng(), torch.no_grad():
                 torch.manual_seed(1)
-                for own in model.networks[0].parameters():
-                    own.copy_(torch.randn_like(own))
-    return found
+                for parameter in model.networks[0].parameters():
+                    parameter.copy_(torch.randn_like(parameter))
+    return folders
 
 
 class StopAfter:
@@ -86,11 +86,11 @@ def fitted(base: Any, task: str = "classify", folder: Path | None = None, *heard
     return model.fit(*parts, folder=folder, watchers=list(heard))
 
 
-def lines_to(found: list[str]) -> Callable[[Any], None]:
-    return lambda row: found.append(row.text) if isinstance(row, Said) else None
+def lines_to(lines: list[str]) -> Callable[[Any], None]:
+    return lambda row: lines.append(row.text) if isinstance(row, Notice) else None
 
 
-def never(*given: Any) -> Any:
+def never(*arguments: Any) -> Any:
     raise AssertionError("the base was probed")
 
 
@@ -104,15 +104,15 @@ def never(*given: Any) -> Any:
 def test_layers_that_know_the_labels_learn_gradually_and_noise_learns_as_a_whole(
     bases: dict[tuple[str, str], Path], task: str, base: str, recipe: str, decay: float
 ) -> None:
-    said = list[str]()
-    model = fitted(bases[task, base], task, None, lines_to(said))
+    messages = list[str]()
+    model = fitted(bases[task, base], task, None, lines_to(messages))
     assert (model.base.recipe, model.base.rate_decay) == (recipe, decay)
-    (line,) = [own for own in said if own.startswith("base.recipe")]
+    (line,) = [message for message in messages if message.startswith("base.recipe")]
     assert line.startswith(f"base.recipe: {recipe}")
     assert ("base.rate_decay: 1.0" in line) == (recipe == "whole")
-    told = re.search(TOLD, line)
-    assert told is not None
-    layers, words = map(int, told.groups())
+    match = re.search(TOLD, line)
+    assert match is not None
+    layers, words = map(int, match.groups())
     assert 0 < words <= 100
     assert (layers >= words / 2) == (recipe == "gradual")
     again = list[str]()
@@ -136,12 +136,14 @@ def test_what_a_person_says_is_not_asked(
 def test_words_that_the_network_does_not_see_tell_nothing(
     bases: dict[tuple[str, str], Path],
 ) -> None:
-    said = list[str]()
+    messages = list[str]()
     far = [(f"so1 so2 so3 {text}", label) for text, label in rows_of("classify", 120, 1)]
-    seen = {"min_count": 1, "max_length": 3}
-    model = Classifier(base=bases["classify", "noise"], text=seen, model=SMALL, train=QUICK)
-    model.fit(far, far[:8], watchers=[lines_to(said)])
-    (line,) = [own for own in said if own.startswith("base.recipe: gradual")]
+    text_settings = {"min_count": 1, "max_length": 3}
+    model = Classifier(
+        base=bases["classify", "noise"], text=text_settings, model=SMALL, train=QUICK
+    )
+    model.fit(far, far[:8], watchers=[lines_to(messages)])
+    (line,) = [message for message in messages if message.startswith("base.recipe: gradual")]
     assert re.search(TOLD, line).groups() == ("0", "0")  # type: ignore[union-attr]
 
 
@@ -150,9 +152,9 @@ def test_few_rows_tell_nothing(
 ) -> None:
     monkeypatch.setattr(rows, "probe", never)
     model = Classifier(base=bases["classify", "noise"], model=SMALL, train=QUICK)
-    few, said = rows_of("classify", 60, 1), list[str]()
-    assert model.fit(few, few[:8], watchers=[lines_to(said)]).base.recipe == "gradual"
-    assert "base.recipe: gradual" in said
+    few, messages = rows_of("classify", 60, 1), list[str]()
+    assert model.fit(few, few[:8], watchers=[lines_to(messages)]).base.recipe == "gradual"
+    assert "base.recipe: gradual" in messages
 
 
 @pytest.mark.parametrize("name", [name for name in TASKS if name not in KINDS])
@@ -174,7 +176,7 @@ def test_a_run_goes_on_as_it_was_settled_without_base_and_probe(
     monkeypatch.setattr(rows, "probe", never)
     again = fitted(base, "classify", tmp_path / "run")
     assert again.base.recipe == "whole"
-    mine, other = (own.networks[0].state_dict() for own in (again, expected))
+    mine, other = (model.networks[0].state_dict() for model in (again, expected))
     assert all(torch.equal(mine[name], other[name]) for name in other)
     assert load(tmp_path / "run").base.recipe == "whole"
 
@@ -183,9 +185,9 @@ def test_a_run_that_was_not_asked_for_auto_stays_gradual(
     bases: dict[tuple[str, str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     noise = str(bases["classify", "noise"])
-    told = {"path": noise, "recipe": "gradual"}
+    base_settings = {"path": noise, "recipe": "gradual"}
     with pytest.raises(Stopped):
-        fitted(told, "classify", tmp_path / "run", StopAfter(10))
+        fitted(base_settings, "classify", tmp_path / "run", StopAfter(10))
     monkeypatch.setattr(rows, "probe", never)
     assert fitted(noise, "classify", tmp_path / "run").base.recipe == "gradual"
 
@@ -201,14 +203,14 @@ def test_the_configuration_of_a_run_has_what_was_settled(
     lines = [f"{text},{label}" for text, label in rows_of("classify", 160, 1)]
     (tmp_path / "rows.csv").write_text("\n".join(["text,label", *lines]) + "\n")
     words = ("train", "rows.csv", "--base", "noise", "--run", "run", "--set", "model.linear=alone")
-    code, shown, said = ensue(*words, "--dry-run")
-    assert code == 0, said
-    code, _, said = ensue(*words, "--epochs", "2")
-    assert code == 0, said
-    assert re.search(rf"base\.recipe: whole, base\.rate_decay: 1\.0 \({TOLD}\)", said)
+    code, printed, errors = ensue(*words, "--dry-run")
+    assert code == 0, errors
+    code, _, errors = ensue(*words, "--epochs", "2")
+    assert code == 0, errors
+    assert re.search(rf"base\.recipe: whole, base\.rate_decay: 1\.0 \({TOLD}\)", errors)
     config = tomllib.loads((tmp_path / "run/config.toml").read_text())["base"]
     assert (config["recipe"], config["rate_decay"]) == ("whole", 1.0)
-    assert tomllib.loads(shown)["base"]["recipe"] == "whole"
+    assert tomllib.loads(printed)["base"]["recipe"] == "whole"
     monkeypatch.setattr(rows, "probe", never)
     shutil.rmtree(tmp_path / "noise")
     assert ensue("train", "--run", "run")[0] == 0
@@ -245,8 +247,11 @@ def _error_without(row: int | None, x: torch.Tensor, y: torch.Tensor, strength: 
     """The squared error on a row of a ridge regression on the others; of None, that of the means
     of the others, of all rows together."""
     if row is None:
-        others = [torch.arange(len(x)) != own for own in range(len(x))]
-        return sum(float((y[~own] - y[own].mean(0)).square().sum()) for own in others)
+        others = [torch.arange(len(x)) != index for index in range(len(x))]
+        return sum(
+            float((y[~rows_without] - y[rows_without].mean(0)).square().sum())
+            for rows_without in others
+        )
     others = torch.arange(len(x)) != row
     mean, level = x[others].mean(0), y[others].mean(0)
     a = x[others] - mean

@@ -61,13 +61,13 @@ def future(time: int) -> Tensor:
 
 @pytest.mark.parametrize("width", [1, 6, 7])
 def test_positions_are_the_sinusoids_of_the_formula(width: int) -> None:
-    found = sinusoids(torch.tensor([0, 1, 5, 4000]), width, torch.float64)
+    table = sinusoids(torch.tensor([0, 1, 5, 4000]), width, torch.float64)
     for row, at in enumerate((0, 1, 5, 4000)):
         for k in range(width):
             angle = at / 10_000 ** ((k - k % 2) / width)
             expected = math.cos(angle) if k % 2 else math.sin(angle)
-            assert float(found[row, k]) == pytest.approx(expected, abs=1e-12)
-    assert found.dtype == torch.float64
+            assert float(table[row, k]) == pytest.approx(expected, abs=1e-12)
+    assert table.dtype == torch.float64
     assert sinusoids(torch.tensor([1]), 4).dtype == torch.float32
 
 
@@ -96,31 +96,31 @@ def test_attention_is_that_of_torch(cross: bool, masked: bool) -> None:
     x = drawn(5, 3, WIDTH)
     source = drawn(6, 3, WIDTH, seed=2) if cross else x
     lengths = torch.tensor([len(source), 2, 1])
-    seen = real(lengths, len(source)) if masked else None
+    visible = real(lengths, len(source)) if masked else None
     expected, weights = theirs(
         x,
         source,
         source,
-        key_padding_mask=None if seen is None else ~seen,
+        key_padding_mask=None if visible is None else ~visible,
         average_attn_weights=False,
     )
-    mask = None if seen is None else seen[:, None, None]
-    given = (x, source if cross else None, mask)
-    y, alpha = ours.with_weights(*given)
+    mask = None if visible is None else visible[:, None, None]
+    arguments = (x, source if cross else None, mask)
+    y, alpha = ours.with_weights(*arguments)
     assert_close(y, expected)
     assert_close(alpha, weights)
-    assert_close(ours(*given), expected)
+    assert_close(ours(*arguments), expected)
     assert_close(alpha.sum(-1), torch.ones(3, HEADS, 5, dtype=torch.float64))
 
 
 def test_who_may_look_nowhere_sees_zeros() -> None:
     ours, _ = both_attentions()
     x, source = drawn(5, 4, WIDTH), drawn(5, 4, WIDTH, seed=2).requires_grad_()
-    seen = real(LENGTHS, 5)[:, None, None]
-    y, alpha = ours.with_weights(x, source, seen)
+    visible = real(LENGTHS, 5)[:, None, None]
+    y, alpha = ours.with_weights(x, source, visible)
     assert not alpha[2].any()
     assert_close(y[:, 2], ours.out_proj.bias.expand(5, -1))
-    fused = ours(x, source, seen)
+    fused = ours(x, source, visible)
     assert_close(fused, y)
     (gradient,) = torch.autograd.grad(fused.sum(), source)
     assert torch.isfinite(gradient).all()
@@ -131,10 +131,10 @@ def test_who_may_look_nowhere_sees_zeros() -> None:
 def test_several_rows_may_look_at_one_memory() -> None:
     ours, _ = both_attentions()
     queries, memory = drawn(6, 2, WIDTH), drawn(3, 5, 2 * WIDTH, seed=2)
-    seen = real(torch.tensor([5, 2, 3]), 5)[:, None, None]
-    written_out = memory.repeat_interleave(2, 0), seen.repeat_interleave(2, 0)
-    assert_close(ours.attend(queries, memory, seen), ours.attend(queries, *written_out))
-    alpha = ours.weights(queries, memory, seen)  # (3, heads, 2·2, 5)
+    visible = real(torch.tensor([5, 2, 3]), 5)[:, None, None]
+    written_out = memory.repeat_interleave(2, 0), visible.repeat_interleave(2, 0)
+    assert_close(ours.attend(queries, memory, visible), ours.attend(queries, *written_out))
+    alpha = ours.weights(queries, memory, visible)  # (3, heads, 2·2, 5)
     apart = alpha.unflatten(2, (2, 2)).transpose(1, 2).flatten(0, 1)
     assert_close(apart, ours.weights(queries, *written_out))
 
@@ -161,8 +161,8 @@ def test_an_encoder_is_that_of_torch(norm: str) -> None:
     ours = EncoderBlocks(2, design(norm)).double().eval()
     ours.load_state_dict(theirs.state_dict())
     x, lengths = drawn(5, 3, WIDTH), torch.tensor([5, 2, 4])
-    kept = real(lengths, 5).t()[..., None]
-    expected = theirs(x, src_key_padding_mask=~real(lengths, 5)) * kept
+    real_steps = real(lengths, 5).t()[..., None]
+    expected = theirs(x, src_key_padding_mask=~real(lengths, 5)) * real_steps
     assert_close(ours(x, lengths), expected)
     first = Block(design(norm)).double().eval()
     first.load_state_dict(theirs.layers[0].state_dict())
@@ -179,16 +179,16 @@ def test_a_decoder_is_that_of_torch(norm: str) -> None:
     ours = DecoderBlocks(2, design(norm)).double().eval()
     ours.load_state_dict(theirs.state_dict())
     x, source, lengths = drawn(4, 3, WIDTH), drawn(6, 3, WIDTH, seed=2), torch.tensor([6, 1, 3])
-    seen = real(lengths, 6)
-    expected = theirs(x, source, tgt_mask=future(4), memory_key_padding_mask=~seen)
-    assert_close(ours(x, ours.memories(source), seen).y, expected)
+    visible = real(lengths, 6)
+    expected = theirs(x, source, tgt_mask=future(4), memory_key_padding_mask=~visible)
+    assert_close(ours(x, ours.memories(source), visible).y, expected)
     first = Block(design(norm), cross=True).double().eval()
     first.load_state_dict(theirs.layers[0].state_dict())
     assert first.multihead_attn is not None
-    rows = Source(first.multihead_attn.memory(source.transpose(0, 1)), seen[:, None, None])
-    found, _, _ = first(x.transpose(0, 1), None, ~future(4), rows)
-    expected = theirs.layers[0](x, source, tgt_mask=future(4), memory_key_padding_mask=~seen)
-    assert_close(found.transpose(0, 1), expected)
+    rows = Source(first.multihead_attn.memory(source.transpose(0, 1)), visible[:, None, None])
+    output, _, _ = first(x.transpose(0, 1), None, ~future(4), rows)
+    expected = theirs.layers[0](x, source, tgt_mask=future(4), memory_key_padding_mask=~visible)
+    assert_close(output.transpose(0, 1), expected)
 
 
 @each_norm
@@ -213,12 +213,12 @@ def decoder_and_source(norm: str) -> tuple[DecoderBlocks, tuple[Tensor, ...], Te
 
 @each_norm
 def test_the_decoder_cannot_see_the_future(norm: str) -> None:
-    ours, memories, seen = decoder_and_source(norm)
+    ours, memories, visible = decoder_and_source(norm)
     x = drawn(7, 4, WIDTH).requires_grad_()
-    y = ours(x, memories, seen).y
+    y = ours(x, memories, visible).y
     other = x.detach().clone()
     other[4:] = drawn(3, 4, WIDTH, seed=9)
-    changed = ours(other, memories, seen).y
+    changed = ours(other, memories, visible).y
     assert torch.equal(changed[:4], y[:4]), "bit for bit"
     assert not torch.equal(changed[4:], y[4:])
     (gradient,) = torch.autograd.grad(y[:4].square().sum(), x)
@@ -228,22 +228,22 @@ def test_the_decoder_cannot_see_the_future(norm: str) -> None:
 
 @each_norm
 def test_a_decoder_in_pieces_is_the_whole(norm: str) -> None:
-    ours, memories, seen = decoder_and_source(norm)
+    ours, memories, visible = decoder_and_source(norm)
     x = drawn(7, 4, WIDTH)
-    whole = ours(x, memories, seen)
+    whole = ours(x, memories, visible)
     for sizes in ([1] * 7, [3, 1, 3], [2, 5]):
-        past, found, looked = None, [], []
+        past, outputs, looked = None, [], []
         for piece in x.split(sizes):
-            y, past, queries = ours(piece, memories, seen, past)
-            found.append(y)
+            y, past, queries = ours(piece, memories, visible, past)
+            outputs.append(y)
             looked.append(queries)
-        assert_close(torch.cat(found), whole.y)
+        assert_close(torch.cat(outputs), whole.y)
         assert_close(past, whole.past)
         assert_close(torch.cat(looked, 1), whole.looked)
-    alpha = ours.weights(whole.looked, memories[-1], seen)
+    alpha = ours.weights(whole.looked, memories[-1], visible)
     assert alpha.shape == (4, 7, 5)
     assert_close(alpha.sum(-1), (LENGTHS > 0)[:, None].double().expand(4, 7))
-    assert not alpha[~seen[:, None].expand(4, 7, 5)].any()
+    assert not alpha[~visible[:, None].expand(4, 7, 5)].any()
 
 
 @pytest.mark.parametrize("context", [1, 2, 4, 50])
@@ -251,15 +251,15 @@ def test_a_window_in_pieces_is_the_whole(context: int) -> None:
     ours = shaken(CausalBlocks(2, design(), context))
     x = drawn(9, 3, WIDTH)
     nothing = tuple(torch.zeros(3, 0, 2 * WIDTH, dtype=torch.float64) for _ in range(2))
-    whole, kept = ours(x, nothing)
-    assert [own.shape[1] for own in kept] == [min(9, context - 1)] * 2
+    whole, past_whole = ours(x, nothing)
+    assert [tensor.shape[1] for tensor in past_whole] == [min(9, context - 1)] * 2
     for sizes in ([1] * 9, [3, 2, 4], [8, 1]):
-        past, found = nothing, []
+        past, outputs = nothing, []
         for piece in x.split(sizes):
             y, past = ours(piece, past)
-            found.append(y)
-        assert_close(torch.cat(found), whole)
-        assert_close(past, kept)
+            outputs.append(y)
+        assert_close(torch.cat(outputs), whole)
+        assert_close(past, past_whole)
 
 
 def test_a_block_sees_no_farther_than_its_context() -> None:
@@ -280,11 +280,11 @@ def test_gradients_are_those_of_finite_differences(norm: str) -> None:
 
     def both(source: Tensor, x: Tensor) -> Tensor:
         memories = decoder.memories(encoder(source, lengths))
-        found: Tensor = decoder(x, memories, real(lengths, 3)).y
-        return found
+        output: Tensor = decoder(x, memories, real(lengths, 3)).y
+        return output
 
-    given = drawn(3, 2, 4).requires_grad_(), drawn(2, 2, 4, seed=2).requires_grad_()
-    assert torch.autograd.gradcheck(both, given)
+    inputs = drawn(3, 2, 4).requires_grad_(), drawn(2, 2, 4, seed=2).requires_grad_()
+    assert torch.autograd.gradcheck(both, inputs)
 
 
 def test_sublayers_are_dropped_in_training_only() -> None:

@@ -34,14 +34,14 @@ SMALL: dict[str, Any] = {
 def orders(count: int) -> list[tuple[str, str]]:
     """Texts of the same words, whose class is which of two words comes first."""
     random = torch.Generator().manual_seed(count)
-    found = []
+    rows = []
     for k in range(count):
         words = ["left", "right"] if k % 2 else ["right", "left"]
         for _ in range(4):
             at = int(torch.randint(len(words) + 1, (1,), generator=random))
             words.insert(at, "and")
-        found.append((" ".join(words), words[words.index("left") :].count("right") * "yes" or "no"))
-    return found
+        rows.append((" ".join(words), words[words.index("left") :].count("right") * "yes" or "no"))
+    return rows
 
 
 def test_a_classifier_sees_the_order_of_words() -> None:
@@ -86,8 +86,8 @@ def test_a_language_network_is_the_transformer_of_torch() -> None:
     y = theirs(8**0.5 * ours.table(tokens[:-1]) + places, hidden)
     scores = y @ ours.output.weight.t() + ours.output.bias
     expected = cross_entropy(scores.transpose(1, 2), tokens[1:], reduction="none")
-    found, _ = ours.eval().costs(StreamBatch(tokens[:-1], tokens[1:]), {})
-    assert_close(found, expected.detach())
+    costs, _ = ours.eval().costs(StreamBatch(tokens[:-1], tokens[1:]), {})
+    assert_close(costs, expected.detach())
 
 
 def test_texts_may_be_longer_than_the_context() -> None:
@@ -113,10 +113,10 @@ def test_texts_may_be_longer_than_the_context() -> None:
     ],
 )
 def test_heads_that_do_not_share_the_width_equally(kind: Any, chosen: dict[str, str]) -> None:
-    given = {"hidden_size": 10, "heads": 4}
-    kind(model=given)  # nothing of it is used
+    settings = {"hidden_size": 10, "heads": 4}
+    kind(model=settings)  # nothing of it is used
     with pytest.raises(ConfigError) as error:
-        kind(model={**chosen, **given})
+        kind(model={**chosen, **settings})
     assert str(error.value).splitlines()[-1].strip() == (
         "model: heads: expected a divisor of model.hidden_size, the width of a transformer, 10; "
         "got 4"

@@ -51,27 +51,27 @@ PAIRS: list[Pair] = [
 def columns(rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
     """(time, batch) with padding, and lengths."""
     lengths = torch.tensor([len(row) for row in rows])
-    found = torch.zeros(int(lengths.max()), len(rows), dtype=torch.int64)
+    values = torch.zeros(int(lengths.max()), len(rows), dtype=torch.int64)
     for k, row in enumerate(rows):
-        found[: len(row), k] = torch.tensor(row, dtype=torch.int64)
-    return found, lengths
+        values[: len(row), k] = torch.tensor(row, dtype=torch.int64)
+    return values, lengths
 
 
 def batch_of(pairs: Sequence[Pair]) -> PairBatch:
     source, lengths = columns([source for source, _ in pairs])
     before, _ = columns([[START, *target] for _, target in pairs])
-    wanted, target_lengths = columns([[*target, END] for _, target in pairs])
-    return PairBatch(source, lengths, before, wanted, target_lengths)
+    targets, target_lengths = columns([[*target, END] for _, target in pairs])
+    return PairBatch(source, lengths, before, targets, target_lengths)
 
 
-def fresh(source: int = WORDS, target: int = WORDS, **own: Any) -> TransformerPairs:
-    settings = PairSettings.of({"family": "transformer", **own}, "model")
+def fresh(source: int = WORDS, target: int = WORDS, **overrides: Any) -> TransformerPairs:
+    settings = PairSettings.of({"family": "transformer", **overrides}, "model")
     return TransformerPairs(source, target, settings)
 
 
-def network(**own: Any) -> TransformerPairs:
+def network(**overrides: Any) -> TransformerPairs:
     torch.manual_seed(4)
-    made = fresh(**{**SMALL, "smoothing": 0.0, **own}).double().eval()
+    made = fresh(**{**SMALL, "smoothing": 0.0, **overrides}).double().eval()
     with torch.no_grad():
         for parameter in made.parameters():
             parameter.add_(torch.randn_like(parameter), alpha=0.2)
@@ -135,16 +135,16 @@ def test_stepping_is_the_parallel_pass(model: TransformerPairs) -> None:
         logs, state = model.step(batch.before[t], state)
         assert_close(logs.exp().sum(1), torch.ones(len(PAIRS), dtype=torch.float64))
         real = t < batch.target_lengths
-        found = -logs.gather(1, batch.targets[t][:, None])[:, 0]
-        assert_close(found * real, costs[t])
+        log_probabilities = -logs.gather(1, batch.targets[t][:, None])[:, 0]
+        assert_close(log_probabilities * real, costs[t])
 
 
 def test_stepping_after_reordering(model: TransformerPairs) -> None:
     """Two hypotheses a sentence, then in another order, then without the second sentence."""
     batch = batch_of(PAIRS)
     _, state = model.step(batch.before[0], model.begin(batch.source, batch.lengths))
-    held = [own.values.data_ptr() for own in state.memories]
-    said = [[START] for _ in PAIRS]
+    pointers = [memory.values.data_ptr() for memory in state.memories]
+    prefixes = [[START] for _ in PAIRS]
     sentences = list(range(4))
     for order, tokens in (
         ([0, 0, 1, 1, 2, 2, 3, 3], [3, 4, 5, 6, 7, 8, 3, 4]),
@@ -152,28 +152,32 @@ def test_stepping_after_reordering(model: TransformerPairs) -> None:
         ([1, 0, 4, 5, 7, 6], [5, 6, 7, 8, 3, 4]),
     ):
         state = reordered(state, torch.tensor(order))
-        said = [[*said[k], token] for k, token in zip(order, tokens, strict=True)]
+        prefixes = [[*prefixes[k], token] for k, token in zip(order, tokens, strict=True)]
         sentences = [sentences[k] for k in order]
         if len(order) == 8:
-            assert [own.values.data_ptr() for own in state.memories] == held, "nothing is copied"
+            assert [memory.values.data_ptr() for memory in state.memories] == pointers, (
+                "nothing is copied"
+            )
         logs, state = model.step(torch.tensor(tokens), state)
         for row, sentence in enumerate(sentences):
             source, lengths = batch.source[:, sentence : sentence + 1], batch.lengths[[sentence]]
             alone = model.begin(source, lengths)
-            for token in said[row]:
+            for token in prefixes[row]:
                 expected, alone = model.step(torch.tensor([token]), alone)
             assert_close(logs[row], expected[0])
             assert_close(model.alignment(state)[row], model.alignment(alone)[0])  # type: ignore[index]
-    assert all(isinstance(own, Shared) and len(own.values) == 3 for own in state.memories)
+    assert all(isinstance(memory, Shared) and len(memory.values) == 3 for memory in state.memories)
 
 
 SEARCHES: dict[str, Any] = {
-    "greedy": lambda *given, **own: [[one] for one in greedy(*given, **own)],
-    "sample": lambda *given, **own: [
-        [one] for one in sample(*given, Sampling(seed=3, top_k=6), **own)
+    "greedy": lambda *arguments, **options: [[one] for one in greedy(*arguments, **options)],
+    "sample": lambda *arguments, **options: [
+        [one] for one in sample(*arguments, Sampling(seed=3, top_k=6), **options)
     ],
-    "exact": lambda *given, **own: [[one] for one in exact(*given, **own)],
-    "beam": lambda *given, **own: beam(*given, BeamSearch(width=4, n_best=3, alpha=0.6), **own),
+    "exact": lambda *arguments, **options: [[one] for one in exact(*arguments, **options)],
+    "beam": lambda *arguments, **options: beam(
+        *arguments, BeamSearch(width=4, n_best=3, alpha=0.6), **options
+    ),
 }
 
 
@@ -182,7 +186,7 @@ def test_what_is_found_costs_what_the_parallel_pass_says(
     search: str, model: TransformerPairs
 ) -> None:
     batch = batch_of(PAIRS)
-    found: list[list[Hypothesis]] = SEARCHES[search](
+    hypotheses: list[list[Hypothesis]] = SEARCHES[search](
         model.step,
         torch.full((4,), START),
         model.begin(batch.source, batch.lengths),
@@ -190,8 +194,8 @@ def test_what_is_found_costs_what_the_parallel_pass_says(
         most_steps=4,
         watch=model.alignment,
     )
-    for (source, _), own in zip(PAIRS, found, strict=True):
-        for one in own:
+    for (source, _), of_row in zip(PAIRS, hypotheses, strict=True):
+        for one in of_row:
             costs = model.costs(batch_of([(source, one.content)]))[: len(one.tokens)]
             assert one.log_probability == pytest.approx(-float(costs.sum()), abs=1e-9)
             assert one.watched is not None
@@ -206,9 +210,9 @@ def test_gradients_are_those_of_finite_differences() -> None:
     batch, names = batch_of(PAIRS), [name for name, _ in model.named_parameters()]
 
     def cost(*values: Tensor) -> Tensor:
-        given = dict(zip(names, values, strict=True))
-        found: Tensor = torch.func.functional_call(model, given, (batch,))
-        return found
+        parameters = dict(zip(names, values, strict=True))
+        value: Tensor = torch.func.functional_call(model, parameters, (batch,))
+        return value
 
     values = [p.detach().clone().requires_grad_() for p in model.parameters()]
     assert torch.autograd.gradcheck(cost, values, fast_mode=True)
@@ -229,8 +233,8 @@ def test_it_is_the_transformer_of_torch() -> None:
 
     def entered(table: nn.Embedding, tokens: Tensor) -> Tensor:
         places = sinusoids(torch.arange(len(tokens)), 8, torch.float64)[:, None]
-        found: Tensor = 8**0.5 * table(tokens) + places
-        return found
+        vectors: Tensor = 8**0.5 * table(tokens) + places
+        return vectors
 
     y = theirs(
         entered(model.source, batch.source),
@@ -263,9 +267,9 @@ def test_costs_know_no_dropout_and_no_smoothing() -> None:
 
 
 def test_what_is_one_matrix() -> None:
-    tied, own, shared = network(), network(tied=False), network(shared=True)
+    tied, untied, shared = network(), network(tied=False), network(shared=True)
     assert tied.output.weight is tied.target.weight
-    assert own.output.weight is not own.target.weight
+    assert untied.output.weight is not untied.target.weight
     assert shared.source is shared.target
     assert tied.source is not tied.target
 
@@ -306,12 +310,12 @@ def test_messages() -> None:
 def drawn_pairs(count: int, seed: int, longest: int = 6) -> list[Pair]:
     """Sequences, and the same backwards."""
     random = torch.Generator().manual_seed(seed)
-    found: list[Pair] = []
+    pairs: list[Pair] = []
     for length in torch.randint(1, longest + 1, (count,), generator=random).tolist():
         # no word twice: the right place to look at is one
         source = (torch.randperm(WORDS - 3, generator=random)[:length] + 3).tolist()
-        found.append((source, source[::-1]))
-    return found
+        pairs.append((source, source[::-1]))
+    return pairs
 
 
 def taught(model: TransformerPairs, batches: Sequence[PairBatch], rate: float) -> None:
@@ -324,9 +328,11 @@ def taught(model: TransformerPairs, batches: Sequence[PairBatch], rate: float) -
         optimiser.step()
 
 
-def said(model: TransformerPairs, pairs: Sequence[Pair], width: int = 1) -> list[Hypothesis]:
+def best_hypotheses(
+    model: TransformerPairs, pairs: Sequence[Pair], width: int = 1
+) -> list[Hypothesis]:
     source, lengths = columns([source for source, _ in pairs])
-    found = beam(
+    hypotheses = beam(
         model.step,
         torch.full((len(pairs),), START),
         model.begin(source, lengths),
@@ -335,7 +341,7 @@ def said(model: TransformerPairs, pairs: Sequence[Pair], width: int = 1) -> list
         most_steps=10,
         watch=model.alignment,
     )
-    return [own[0] for own in found]
+    return [of_row[0] for of_row in hypotheses]
 
 
 @pytest.mark.parametrize("norm", ["before", "after"])
@@ -349,8 +355,8 @@ def test_ten_pairs_are_learned_by_heart(norm: str) -> None:
     model = fresh(hidden_size=32, heads=2, layers=1, norm=norm, dropout_layers=0.0, smoothing=0.0)
     taught(model, [batch_of(pairs)] * 150, 0.005)
     assert float(model.costs(batch_of(pairs)).mean()) < 0.1
-    for (_, target), own in zip(pairs, said(model.eval(), pairs), strict=True):
-        assert own.tokens == (*target, END)
+    for (_, target), hypothesis in zip(pairs, best_hypotheses(model.eval(), pairs), strict=True):
+        assert hypothesis.tokens == (*target, END)
 
 
 @pytest.mark.slow
@@ -359,14 +365,17 @@ def test_reversing_is_learned_and_the_right_places_are_looked_at() -> None:
     model = fresh(hidden_size=32, heads=1, layers=2, dropout_layers=0.0, smoothing=0.1)
     taught(model, [batch_of(drawn_pairs(64, seed)) for seed in range(700)], 0.003)
     test = drawn_pairs(100, 10_001)
-    answers = said(model.eval(), test, width=3)
-    right = [own.tokens == (*target, END) for (_, target), own in zip(test, answers, strict=True)]
+    answers = best_hypotheses(model.eval(), test, width=3)
+    right = [
+        hypothesis.tokens == (*target, END)
+        for (_, target), hypothesis in zip(test, answers, strict=True)
+    ]
     assert sum(right) >= 97
     places = looked = 0
-    for (source, _), own in zip(test, answers, strict=True):
-        assert own.watched is not None
-        wanted = list(range(len(source)))[::-1]
-        found = own.watched.argmax(1).tolist()[: len(wanted)]
-        places += len(wanted)
-        looked += sum(a == b for a, b in zip(found, wanted, strict=False))
+    for (source, _), hypothesis in zip(test, answers, strict=True):
+        assert hypothesis.watched is not None
+        expected = list(range(len(source)))[::-1]
+        positions = hypothesis.watched.argmax(1).tolist()[: len(expected)]
+        places += len(expected)
+        looked += sum(a == b for a, b in zip(positions, expected, strict=False))
     assert looked / places > 0.9

@@ -30,7 +30,7 @@ from ensue.tasks.rows.part import Names
 from ensue.tasks.rows.source import SequenceSource
 from ensue.tasks.seq2seq.pairs import PairColumns, pair_networks
 from ensue.tasks.seq2seq.search import SearchEnsemble
-from ensue.training import Said, Stopped, Update
+from ensue.training import Notice, Stopped, Update
 from ensue.training.rows import Validated
 
 WORDS = ["one", "two", "three", "four", "five", "six", "seven"]
@@ -41,11 +41,11 @@ Pairs = list[tuple[str, str]]
 def numerals(count: int, seed: int) -> Pairs:
     """English numerals, and the German ones in reverse order."""
     draw = np.random.default_rng(seed)
-    found = []
+    rows = []
     for _ in range(count):
-        own = draw.integers(len(WORDS), size=int(draw.integers(1, 6))).tolist()
-        found.append((" ".join(WORDS[k] for k in own), " ".join(ZAHLEN[k] for k in own[::-1])))
-    return found
+        digits = draw.integers(len(WORDS), size=int(draw.integers(1, 6))).tolist()
+        rows.append((" ".join(WORDS[k] for k in digits), " ".join(ZAHLEN[k] for k in digits[::-1])))
+    return rows
 
 
 @dataclass(frozen=True)
@@ -133,13 +133,15 @@ def test_a_row_by_itself_gets_the_answer_it_gets_among_others(
     name: str, fitted: Callable[[str], Translator]
 ) -> None:
     model = fitted(name)
-    assert same(model.predict(INPUTS), [model.predict([own])[0] for own in INPUTS])
+    assert same(model.predict(INPUTS), [model.predict([text])[0] for text in INPUTS])
 
 
 @every_case
 def test_nothing_becomes_nothing(name: str, fitted: Callable[[str], Translator]) -> None:
-    found = fitted(name).predict(["", "one", ""])
-    assert [(own.text, own.tokens, own.score) for own in found[::2]] == [("", (), 0.0)] * 2
+    answers = fitted(name).predict(["", "one", ""])
+    assert [(answer.text, answer.tokens, answer.score) for answer in answers[::2]] == [
+        ("", (), 0.0)
+    ] * 2
 
 
 class Stop:
@@ -165,8 +167,8 @@ def test_interrupted_and_continued_is_never_stopped(
         case.new().fit(*data, folder=tmp_path / "run", watchers=[Stop(3 * case.members)])
     again = case.new().fit(*data, folder=tmp_path / "run")
     for one, other in zip(again.networks, fitted(name).networks, strict=True):
-        own = other.state_dict()
-        assert all(torch.equal(value, own[key]) for key, value in one.state_dict().items())
+        state = other.state_dict()
+        assert all(torch.equal(value, state[key]) for key, value in one.state_dict().items())
 
 
 @every_case
@@ -175,13 +177,13 @@ def test_the_score_is_the_log_probability_of_the_words(
 ) -> None:
     """Found by search, step by step; asked for again with all words given at once."""
     model = fitted(name)
-    for own in model.predict(INPUTS):
-        source = Ragged.of([model.learned.source.words.ids(own.source)], np.int32)
-        target = Ragged.of([model.learned.target.words.ids(own.tokens)], np.int32)
+    for answer in model.predict(INPUTS):
+        source = Ragged.of([model.learned.source.words.ids(answer.source)], np.int32)
+        target = Ragged.of([model.learned.target.words.ids(answer.tokens)], np.int32)
         batch = PairColumns(source, target).batch([0])
         logs = SearchEnsemble(pair_networks(model)).log_probabilities(batch)
-        cut = len(own.tokens) == 2 * len(own.source) + 5  # the end was not predicted
-        assert own.score == pytest.approx(float(logs[: len(logs) - cut].sum()), abs=1e-4)
+        cut = len(answer.tokens) == 2 * len(answer.source) + 5  # the end was not predicted
+        assert answer.score == pytest.approx(float(logs[: len(logs) - cut].sum()), abs=1e-4)
 
 
 @every_case
@@ -200,21 +202,21 @@ def test_stepping_equals_all_at_once(name: str, fitted: Callable[[str], Translat
 @every_case
 def test_the_n_best_differ_and_fall(name: str, fitted: Callable[[str], Translator]) -> None:
     model = with_settings(fitted(name), alpha=0.0)
-    for own in model.predict(INPUTS[:3], beam=4, n_best=4):
-        scores = [other.score for other in own.alternatives]
+    for answer in model.predict(INPUTS[:3], beam=4, n_best=4):
+        scores = [other.score for other in answer.alternatives]
         assert len(scores) == 4
         assert scores == sorted(scores, reverse=True)
-        assert own.alternatives[0].text == own.text
-        lines = own.as_line("").splitlines()
-        assert lines[0] == f"{own.score:.4f}\t{own.text}"
+        assert answer.alternatives[0].text == answer.text
+        lines = answer.as_line("").splitlines()
+        assert lines[0] == f"{answer.score:.4f}\t{answer.text}"
         assert len(lines) == 4
 
 
 @every_case
 def test_what_no_text_has_is_never_said(name: str, fitted: Callable[[str], Translator]) -> None:
-    for own in fitted(name).predict(INPUTS):
-        assert not {"<pad>", "<unk>", "<s>", "</s>"} & set(own.tokens)
-        assert len(own.tokens) <= 2 * len(own.source) + 5
+    for answer in fitted(name).predict(INPUTS):
+        assert not {"<pad>", "<unk>", "<s>", "</s>"} & set(answer.tokens)
+        assert len(answer.tokens) <= 2 * len(answer.source) + 5
 
 
 @every_case
@@ -231,11 +233,11 @@ def test_the_alignment_is_a_distribution_over_the_source(
             with pytest.raises(OptionError, match="has no attention, so that nothing shows"):
                 ask()
         return
-    for own in model.predict([*INPUTS, ""], alignment=True):
-        assert own.alignment is not None
-        assert len(own.alignment) == len(own.tokens)
-        for row in own.alignment:
-            assert len(row) == len(own.source)
+    for answer in model.predict([*INPUTS, ""], alignment=True):
+        assert answer.alignment is not None
+        assert len(answer.alignment) == len(answer.tokens)
+        for row in answer.alignment:
+            assert len(row) == len(answer.source)
             assert sum(row) == pytest.approx(1, abs=1e-5)
             assert min(row) >= 0
 
@@ -247,11 +249,11 @@ def test_an_explanation_multiplies_to_the_score(
     model = fitted(name)
     if not CASES[name].attends:
         return
-    own, answer = model.explain("one two three"), model.predict(["one two three"])[0]
-    assert own.text == answer.text
-    assert own.tokens[: len(answer.tokens)] == answer.tokens
-    assert math.log(math.prod(own.probabilities)) == pytest.approx(answer.score, abs=1e-4)
-    assert len(own.alignment) == len(own.tokens) == len(own.probabilities)
+    explanation, answer = model.explain("one two three"), model.predict(["one two three"])[0]
+    assert explanation.text == answer.text
+    assert explanation.tokens[: len(answer.tokens)] == answer.tokens
+    assert math.log(math.prod(explanation.probabilities)) == pytest.approx(answer.score, abs=1e-4)
+    assert len(explanation.alignment) == len(explanation.tokens) == len(explanation.probabilities)
 
 
 @every_case
@@ -274,7 +276,8 @@ def test_an_ensemble_takes_the_mean_of_the_probabilities(
     tokens = torch.full((5,), START_NUMBER)
     logs, _ = ensemble.step(tokens, ensemble.begin(batch.source, batch.lengths))
     alone = [
-        own.step(tokens, own.begin(batch.source, batch.lengths))[0] for own in pair_networks(model)
+        network.step(tokens, network.begin(batch.source, batch.lengths))[0]
+        for network in pair_networks(model)
     ]
     mean = (alone[0].exp() + alone[1].exp()) / 2
     assert torch.allclose(logs.exp()[:, END_NUMBER:], mean[:, END_NUMBER:], atol=1e-6)
@@ -294,10 +297,10 @@ def test_it_learns_and_looks_where_the_words_are() -> None:
         {"epochs": 6, "rate": 0.02, "watch": "exact", "schedule": "linear"},
     ).fit(rows, numerals(30, 2))
     test = [pair for pair in numerals(80, 4) if pair not in rows]
-    found = model.evaluate(test)
-    assert found.main == "exact"
-    assert found.scores["exact"].value > 0.9
-    assert "does not beat" not in found.as_text()
+    evaluation = model.evaluate(test)
+    assert evaluation.main == "exact"
+    assert evaluation.scores["exact"].value > 0.9
+    assert "does not beat" not in evaluation.as_text()
     (answer,) = model.predict(["one three five seven"], alignment=True)
     assert answer.text == "sieben fünf drei eins"
     assert answer.as_line("") == "sieben fünf drei eins\t3-0 2-1 1-2 0-3"
@@ -332,16 +335,16 @@ def test_batches_hold_every_row_once_in_an_order_that_follows_from_seed_and_epoc
 
     def rows(seed: int, epoch: int) -> list[list[int]]:
         source = SequenceSource(data, names, seed=seed, budget=60, most_rows=8)
-        return [own.tolist() for own in source.batches(epoch)]
+        return [batch.tolist() for batch in source.batches(epoch)]
 
     assert sorted(itertools.chain(*rows(1, 0))) == list(range(200))
     assert rows(1, 0) == rows(1, 0)
     assert rows(1, 0) != rows(1, 1)
     assert rows(1, 0) != rows(2, 0)
-    for own in rows(1, 0):
-        batch = data.batch(own)
+    for indices in rows(1, 0):
+        batch = data.batch(indices)
         assert max(batch.source.numel(), batch.targets.numel()) <= 60
-        assert len(own) <= 8
+        assert len(indices) <= 8
     source = SequenceSource(data, names, seed=1, budget=60, most_rows=8)
     assert source.targets([3, 5]) == len(data.target.row(3)) + len(data.target.row(5)) + 2
     sides = len(data.source.row(3)) + len(data.source.row(5))
@@ -369,13 +372,13 @@ short_rows = st.lists(st.lists(st.integers(0, 3), max_size=5), min_size=1, max_s
 def test_edit_distances_are_those_of_the_definition(one: Any, other: Any) -> None:
     count = min(len(one), len(other))
     one, other = one[:count], other[:count]
-    found = edit_distances(Ragged.of(one, np.int32), Ragged.of(other, np.int32))
-    assert found.tolist() == [plain_distance(a, b) for a, b in zip(one, other, strict=True)]
+    distances = edit_distances(Ragged.of(one, np.int32), Ragged.of(other, np.int32))
+    assert distances.tolist() == [plain_distance(a, b) for a, b in zip(one, other, strict=True)]
 
 
 def test_letters() -> None:
-    found = edit_distances(letters_of(["kitten", ""]), letters_of(["sitting", "ab"]))
-    assert found.tolist() == [3, 2]
+    distances = edit_distances(letters_of(["kitten", ""]), letters_of(["sitting", "ab"]))
+    assert distances.tolist() == [3, 2]
 
 
 def sentences(count: int, seed: int, words: int) -> list[str]:
@@ -388,67 +391,67 @@ def sentences(count: int, seed: int, words: int) -> list[str]:
 
 @pytest.mark.parametrize(("count", "words"), [(40, 2), (40, 6), (5, 40), (3, 10**6), (1, 3)])
 def test_sums_over_rows_give_the_bleu_of_sacrebleu(count: int, words: int) -> None:
-    found, wanted = sentences(count, 1, words), sentences(count, 2, words)
-    corpus = corpus_of(found, wanted, tokenize="none", lowercase=False)
-    theirs = sacrebleu.corpus_bleu(found, [wanted], tokenize="none", force=True)
+    hypotheses, references = sentences(count, 1, words), sentences(count, 2, words)
+    corpus = corpus_of(hypotheses, references, tokenize="none", lowercase=False)
+    theirs = sacrebleu.corpus_bleu(hypotheses, [references], tokenize="none", force=True)
     assert corpus.bleu == pytest.approx(theirs.score)
     assert bleu_of(corpus.sums.sum(0, keepdims=True))[0] == pytest.approx(theirs.score)
-    assert corpus.chrf == pytest.approx(sacrebleu.corpus_chrf(found, [wanted]).score)
+    assert corpus.chrf == pytest.approx(sacrebleu.corpus_chrf(hypotheses, [references]).score)
     assert "tok:none" in corpus.bleu_signature
     half = corpus_of(
-        found[: count // 2 + 1], wanted[: count // 2 + 1], tokenize="none", lowercase=False
+        hypotheses[: count // 2 + 1], references[: count // 2 + 1], tokenize="none", lowercase=False
     )
-    own = bleu_of(corpus.sums[: count // 2 + 1].sum(0, keepdims=True))[0]
-    assert own == pytest.approx(half.bleu)
+    bleu = bleu_of(corpus.sums[: count // 2 + 1].sum(0, keepdims=True))[0]
+    assert bleu == pytest.approx(half.bleu)
 
 
 def test_an_evaluation_says_all_there_is(fitted: Callable[[str], Translator]) -> None:
     model, rows = fitted("words"), numerals(30, 6)
-    found = model.evaluate(rows)
+    evaluation = model.evaluate(rows)
     answers = model.predict([source for source, _ in rows])
-    wanted = [target for _, target in rows]
-    theirs = sacrebleu.corpus_bleu([own.text for own in answers], [wanted])
-    assert found.main == "bleu"
-    assert found.scores["bleu"].value == pytest.approx(theirs.score)
-    assert found.scores["bleu"].low <= theirs.score <= found.scores["bleu"].high
-    right = [own.text == w for own, w in zip(answers, wanted, strict=True)]
-    assert found.scores["exact"].value == pytest.approx(np.mean(right))
+    references = [target for _, target in rows]
+    theirs = sacrebleu.corpus_bleu([answer.text for answer in answers], [references])
+    assert evaluation.main == "bleu"
+    assert evaluation.scores["bleu"].value == pytest.approx(theirs.score)
+    assert evaluation.scores["bleu"].low <= theirs.score <= evaluation.scores["bleu"].high
+    right = [answer.text == w for answer, w in zip(answers, references, strict=True)]
+    assert evaluation.scores["exact"].value == pytest.approx(np.mean(right))
     edits = [
-        plain_distance(own.text.split(), w.split())
-        for own, w in zip(answers, wanted, strict=True)
-        if len(own.tokens) < 7
+        plain_distance(answer.text.split(), w.split())
+        for answer, w in zip(answers, references, strict=True)
+        if len(answer.tokens) < 7
     ]
     if len(edits) == len(rows):
-        total = sum(len(w.split()) for w in wanted)
-        assert found.others["token errors"] == pytest.approx(sum(edits) / total)
-    copied = sacrebleu.corpus_bleu([source for source, _ in rows], [wanted])
-    assert found.baselines["copied source"] == pytest.approx(copied.score)
-    assert sum(own.rows for own in found.buckets) == 30
-    assert [own.name for own in found.buckets] == ["1–5"]
-    assert found.buckets[0].score == pytest.approx(theirs.score)
-    text = found.as_text()
+        total = sum(len(w.split()) for w in references)
+        assert evaluation.others["token errors"] == pytest.approx(sum(edits) / total)
+    copied = sacrebleu.corpus_bleu([source for source, _ in rows], [references])
+    assert evaluation.baselines["copied source"] == pytest.approx(copied.score)
+    assert sum(bucket.rows for bucket in evaluation.buckets) == 30
+    assert [bucket.name for bucket in evaluation.buckets] == ["1–5"]
+    assert evaluation.buckets[0].score == pytest.approx(theirs.score)
+    text = evaluation.as_text()
     assert "BLEU nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:" in text
-    assert "\nfurthest from what was expected\n" in text
-    assert f"    expected  {found.worst[0].gold}\n" in text
-    assert found.as_json()["buckets"][0]["rows"] == 30
+    assert "\nworst answers\n" in text
+    assert f"    expected  {evaluation.worst[0].gold}\n" in text
+    assert evaluation.as_json()["buckets"][0]["rows"] == 30
 
 
 def test_the_most_frequent_target_is_a_baseline() -> None:
     rows = [*numerals(30, 1), *[("six", "sechs")] * 20]
     model = CASES["words"].new(epochs=1, watch="exact").fit(rows, numerals(8, 2))
     assert model.learned.target.frequent == ("sechs",)
-    found = model.evaluate([("one", "sechs"), ("two", "zwei"), ("ja", "ja"), ("six", "sechs")])
-    assert found.baselines == {"copied source": 0.25, "frequent target": 0.5}
+    evaluation = model.evaluate([("one", "sechs"), ("two", "zwei"), ("ja", "ja"), ("six", "sechs")])
+    assert evaluation.baselines == {"copied source": 0.25, "frequent target": 0.5}
 
 
 def test_without_sacrebleu_everything_but_bleu(
     monkeypatch: pytest.MonkeyPatch, fitted: Callable[[str], Translator]
 ) -> None:
     monkeypatch.setitem(sys.modules, "sacrebleu", None)
-    found = fitted("words").evaluate(numerals(10, 6))
-    assert found.main == "exact"
-    assert "BLEU and chrF are not counted: pip install 'ensue[mt]'" in found.as_text()
-    assert "chrf" not in found.others
+    evaluation = fitted("words").evaluate(numerals(10, 6))
+    assert evaluation.main == "exact"
+    assert "BLEU and chrF are not counted: pip install 'ensue[mt]'" in evaluation.as_text()
+    assert "chrf" not in evaluation.others
     with pytest.raises(MissingExtra) as error:
         CASES["words"].fitted(watch="bleu")
     assert str(error.value) == (
@@ -459,9 +462,9 @@ def test_without_sacrebleu_everything_but_bleu(
 @pytest.mark.parametrize("watch", ["cost", "perplexity", "exact", "bleu", "chrf"])
 def test_what_may_be_watched(watch: str) -> None:
     model = CASES["words"].new(epochs=1, watch=watch)
-    seen: list[Any] = []
-    model.fit(numerals(24, 1), numerals(8, 2), watchers=[seen.append])
-    (scores,) = [row.scores for row in seen if isinstance(row, Validated)]
+    events: list[Any] = []
+    model.fit(numerals(24, 1), numerals(8, 2), watchers=[events.append])
+    (scores,) = [row.scores for row in events if isinstance(row, Validated)]
     expected = {"cost", "perplexity", "exact"}
     assert set(scores) == expected | ({"bleu", "chrf"} if watch in ("bleu", "chrf") else set())
 
@@ -476,31 +479,31 @@ def refused(kind: type[Exception], do: Callable[[], Any]) -> str:
 
 
 def test_rows_that_are_no_pairs() -> None:
-    new, held = CASES["words"].new, numerals(5, 2)
-    assert refused(DataError, lambda: new().fit([("one", "eins"), ("two", "")], held)) == (
+    new, validation = CASES["words"].new, numerals(5, 2)
+    assert refused(DataError, lambda: new().fit([("one", "eins"), ("two", "")], validation)) == (
         "the training part: 1 row has an empty target, the first of them row:2: nothing can be "
         "learned from it; leave it out"
     )
-    assert refused(DataError, lambda: new().fit(held, [("  ", "eins")])) == (
+    assert refused(DataError, lambda: new().fit(validation, [("  ", "eins")])) == (
         "the validation part: 1 row has an empty source, the first of them row:1: nothing can be "
         "learned from it; leave it out"
     )
-    assert refused(DataError, lambda: new().fit([("one", "eins"), ("two", None)], held)) == (
+    assert refused(DataError, lambda: new().fit([("one", "eins"), ("two", None)], validation)) == (
         "the training part: expected pairs of source and target, got 2 rows, the first without a "
         "target is row:2"
     )
-    assert refused(DataError, lambda: new().fit(["one"], held)).startswith(
+    assert refused(DataError, lambda: new().fit(["one"], validation)).startswith(
         "row:1: expected a pair (input, label), got 'one'"
     )
 
 
 def test_pairs_that_are_too_long_are_left_out_of_training() -> None:
     rows = [*numerals(30, 1), ("one " * 9, "eins")]
-    seen: list[Any] = []
+    events: list[Any] = []
     model = replace_text(max_length=8)
-    model.fit(rows, numerals(8, 2), watchers=[seen.append])
-    said = [row.text for row in seen if isinstance(row, Said)]
-    assert said == [
+    model.fit(rows, numerals(8, 2), watchers=[events.append])
+    messages = [row.text for row in events if isinstance(row, Notice)]
+    assert messages == [
         "1 of 31 pairs left out, longer than text.max_length, 8 tokens, the first of them row:31"
     ]
     assert model.predict(["two " * 12])[0].tokens
@@ -532,9 +535,9 @@ def test_settings_that_do_not_fit() -> None:
 
 
 def test_a_key_that_there_is_not_is_refused() -> None:
-    told = refused(ConfigError, lambda: PairSettings.of({"width": 12}, "model"))
-    assert told.startswith("model.width: unknown key. Known: ")
-    assert " hidden_size" in told
+    message = refused(ConfigError, lambda: PairSettings.of({"width": 12}, "model"))
+    assert message.startswith("model.width: unknown key. Known: ")
+    assert " hidden_size" in message
 
 
 def test_each_family_has_the_defaults_that_it_had() -> None:
@@ -544,8 +547,8 @@ def test_each_family_has_the_defaults_that_it_had() -> None:
     transformer = PairSettings.of({"family": "transformer"}, "model").table()
     assert (transformer["hidden_size"], transformer["inner_size"]) == (256, "off")
     assert (transformer["dropout_layers"], transformer["layers"]) == (0.1, 1)
-    given = {"family": "transformer", "dropout_layers": 0.2}
-    assert PairSettings.of(given, "model").dropout_layers == 0.2
+    settings = {"family": "transformer", "dropout_layers": 0.2}
+    assert PairSettings.of(settings, "model").dropout_layers == 0.2
 
 
 def test_options_of_the_search() -> None:
@@ -563,16 +566,16 @@ def test_options_of_the_search() -> None:
     rows = numerals(9, 5)
     greedy, wide = (model.evaluate(rows, beam=width) for width in (1, 6))
     assert model.evaluate(rows, beam=3) == model.evaluate(rows)
-    found = [own.text for own in model.predict([source for source, _ in rows], beam=6)]
-    right = sum(text == target for text, (_, target) in zip(found, rows, strict=True))
+    translations = [answer.text for answer in model.predict([source for source, _ in rows], beam=6)]
+    right = sum(text == target for text, (_, target) in zip(translations, rows, strict=True))
     assert wide.scores["exact"].value == pytest.approx(right / len(rows))
     assert greedy.rows == wide.rows == 9
 
 
 def test_a_dot_of_unequal_widths_says_what_to_do() -> None:
     case = replace(CASES["words"], model={"attention": "dot"})
-    told = refused(OptionError, case.fitted)
-    assert "dot: expected a memory as wide as the queries" in told
+    message = refused(OptionError, case.fitted)
+    assert "dot: expected a memory as wide as the queries" in message
     assert replace(case, model={"attention": "dot", "project": True}).fitted().predict(["one"])
 
 
@@ -587,7 +590,7 @@ def test_dates() -> None:
     """Most dates after half a minute; the demo goes further. Batches are small, for the number of
     updates counts: with 64 rows in each there are half as many, and 13 % of the dates are right."""
     train, test = (
-        [(own.text, own.iso) for own in dates(1, part, count)]
+        [(date.text, date.iso) for date in dates(1, part, count)]
         for part, count in (("train", 6000), ("test", 400))
     )
     model = Translator(

@@ -72,7 +72,7 @@ def test_a_deep_tree_is_no_recursion() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "expected a tree in brackets, got none"),
         ("(a (b c)", "1 closing bracket missing"),
@@ -84,10 +84,10 @@ def test_a_deep_tree_is_no_recursion() -> None:
         ("(a ())", "expected a word or a bracket inside of (), at character 5"),
     ],
 )
-def test_what_is_no_tree_is_told_with_its_place(text: str, told: str) -> None:
+def test_what_is_no_tree_is_told_with_its_place(text: str, message: str) -> None:
     with pytest.raises(Unfit) as wrong:
         read_tree(text)
-    assert told in str(wrong.value)
+    assert message in str(wrong.value)
 
 
 def nested(depth: int) -> str:
@@ -162,10 +162,10 @@ def value(text: str) -> str:
     """What an expression is, computed from its words alone."""
     node = read_tree(text)
 
-    def of(own: Any) -> Any:
-        if own.word:
-            return {"T": True, "F": False}.get(own.word, own.word)
-        inside = [of(child) for child in own.children]
+    def of(node: Any) -> Any:
+        if node.word:
+            return {"T": True, "F": False}.get(node.word, node.word)
+        inside = [of(child) for child in node.children]
         if inside[0] == "not":
             return not inside[1]
         a, sign, b = inside
@@ -173,8 +173,8 @@ def value(text: str) -> str:
             return str((int(a) + (1 if sign == "+" else -1) * int(b)) % 5)
         return {"and": a and b, "or": a or b, "implies": not a or b}[sign]
 
-    found = of(node)
-    return {True: "T", False: "F"}.get(found, found) if isinstance(found, bool) else found
+    result = of(node)
+    return {True: "T", False: "F"}.get(result, result) if isinstance(result, bool) else result
 
 
 @pytest.mark.parametrize("name", EXPRESSIONS)
@@ -217,8 +217,8 @@ def fitted(combine: str) -> TreeClassifier:
         "batch_rows": 16,
     }
     train = {"epochs": 6, "rate": 0.02, "patience": None}
-    rows, held = rows_of(250, 3), rows_of(60, 3, "validation")
-    return TreeClassifier(model=settings, train=train).fit(rows, held)
+    rows, validation = rows_of(250, 3), rows_of(60, 3, "validation")
+    return TreeClassifier(model=settings, train=train).fit(rows, validation)
 
 
 def test_ordered_children_solve_what_summed_ones_cannot(model: TreeClassifier) -> None:
@@ -234,26 +234,33 @@ def test_ordered_children_solve_what_summed_ones_cannot(model: TreeClassifier) -
 
 
 def test_every_node_has_an_answer(model: TreeClassifier) -> None:
-    found = model.predict(["(((T) and (F)) implies (? not (T)))"])[0]
-    assert found.tree == "(T (F (T T) and (F F)) implies (F not (T T)))"
-    assert found.labels == ("T", "F", "T", "", "F", "", "F", "", "T")
-    assert len(found.node_probabilities) == 9
-    assert sum(found.probabilities.values()) == pytest.approx(1)
-    assert found.as_line("") == f"T\t{found.probability:.4f}\t{found.tree}"
+    answer = model.predict(["(((T) and (F)) implies (? not (T)))"])[0]
+    assert answer.tree == "(T (F (T T) and (F F)) implies (F not (T T)))"
+    assert answer.labels == ("T", "F", "T", "", "F", "", "F", "", "T")
+    assert len(answer.node_probabilities) == 9
+    assert sum(answer.probabilities.values()) == pytest.approx(1)
+    assert answer.as_line("") == f"T\t{answer.probability:.4f}\t{answer.tree}"
 
 
 def test_an_evaluation_counts_nodes_and_heights(model: TreeClassifier) -> None:
     test = rows_of(60, 3, "test")
-    found = model.evaluate(test)
+    evaluation = model.evaluate(test)
     right = total = 0
     for text, answer in zip(test, model.predict(test), strict=True):
         nodes = [*read_tree(text).nodes()]
-        pairs = [(n.label, own) for n, own in zip(nodes, answer.labels, strict=True) if n.label]
+        pairs = [
+            (n.label, label_found)
+            for n, label_found in zip(nodes, answer.labels, strict=True)
+            if n.label
+        ]
         right += sum(a == b for a, b in pairs)
         total += len(pairs)
-    assert found.others["accuracy of nodes"] == pytest.approx(right / total)
-    assert found.notes[0] == "nodes by height"
-    assert sum(int(line.rpartition(" ")[2].replace(",", "")) for line in found.notes[1:4]) <= total
+    assert evaluation.others["accuracy of nodes"] == pytest.approx(right / total)
+    assert evaluation.notes[0] == "nodes by height"
+    assert (
+        sum(int(line.rpartition(" ")[2].replace(",", "")) for line in evaluation.notes[1:4])
+        <= total
+    )
 
 
 def test_a_label_beside_the_tree_makes_the_inner_ones_inputs() -> None:
@@ -290,8 +297,8 @@ def test_the_cost_is_that_of_each_node_by_hand(model: TreeClassifier) -> None:
     forest, network, labelled = rows.inputs, model.networks[0], rows.batch(range(5))
     batch = labelled.inputs
     logs = network.scores(batch).detach().double().log_softmax(-1)
-    wanted = -sum(float(logs[n, t]) for n, t in enumerate(labelled.targets.tolist()) if t >= 0)
-    assert float(network(labelled, {})[0].detach()) == pytest.approx(wanted, rel=1e-4)
+    expected = -sum(float(logs[n, t]) for n, t in enumerate(labelled.targets.tolist()) if t >= 0)
+    assert float(network(labelled, {})[0].detach()) == pytest.approx(expected, rel=1e-4)
     assert forest.take([3]).words.tolist() == forest.batch([3]).words.tolist()
     assert np.array_equal(forest.take([1, 0]).lengths, forest.lengths[[1, 0]])
     assert torch.equal(batch.parents[batch.roots], torch.full((5,), -1))
@@ -319,12 +326,14 @@ def test_mistakes_are_named() -> None:
 def test_labels_stand_where_they_did_in_training(model: TreeClassifier) -> None:
     with pytest.raises(DataError, match="expected labels at the nodes of the trees, as in train"):
         model.evaluate([("((T) and (F))", "F")])
-    held = [*rows_of(20, 2, "validation"), "(maybe (T T) and (F F))"]
-    told: list[str] = []
+    validation = [*rows_of(20, 2, "validation"), "(maybe (T T) and (F F))"]
+    messages: list[str] = []
     TreeClassifier(train={"epochs": 1}).fit(
-        rows_of(40, 2), held, watchers=[lambda own: told.append(getattr(own, "text", ""))]
+        rows_of(40, 2),
+        validation,
+        watchers=[lambda event: messages.append(getattr(event, "text", ""))],
     )
-    assert any("1 row of the validation part left out" in text for text in told)
+    assert any("1 row of the validation part left out" in text for text in messages)
 
 
 def test_commands(

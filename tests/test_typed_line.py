@@ -11,7 +11,7 @@ CAT = [Suggestion("cat", 0.7), Suggestion("car", 0.2)]
 
 
 @pytest.mark.parametrize(
-    ("text", "key", "found", "after"),
+    ("text", "key", "suggestions", "after"),
     [
         ("the ca", "t", CAT, "the cat"),
         ("the ca", "é", CAT, "the caé"),
@@ -25,5 +25,7 @@ CAT = [Suggestion("cat", 0.7), Suggestion("car", 0.2)]
         ("the ca", "", CAT, "the ca"),
     ],
 )
-def test_the_line_after_a_key(text: str, key: str, found: list[Suggestion], after: str) -> None:
-    assert _typed(text, key, found) == after
+def test_the_line_after_a_key(
+    text: str, key: str, suggestions: list[Suggestion], after: str
+) -> None:
+    assert _typed(text, key, suggestions) == after

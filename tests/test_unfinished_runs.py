@@ -22,7 +22,7 @@ from ensue.training import Update, checkpoint, loop
 
 TRAIN = ["train", "r.csv", "--text", "review", "--label", "stars", "--run", "run"]
 MORE = ["train.epochs=3", "train.rate=0.02", "train.checkpoint_updates=1"]
-SET = [word for own in (*SMALL, *MORE) for word in ("--set", own)]
+SET = [word for setting in (*SMALL, *MORE) for word in ("--set", setting)]
 
 
 @pytest.fixture
@@ -64,13 +64,13 @@ def test_a_stopped_run_is_used_by_its_best_weights(
     ensue: Ensue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stopped(ensue, monkeypatch)
-    told = (
+    message = (
         "RunError: run: this run is not finished; `ensue train --run run` resumes it. Its best "
         "weights so far are used by `ensue evaluate run --best-so-far`, `ensue predict run "
         "--best-so-far`, load('run', best_so_far=True)\n"
     )
     for verb in ("evaluate", "predict"):
-        assert ensue(verb, "run") == (2, "", told)
+        assert ensue(verb, "run") == (2, "", message)
     assert not (tmp_path / "test-openings.jsonl").exists()
     best = [row for row in Run("run").history() if row.get("best")][-1]
     scores = ", ".join(f"{name} {best['scores'][name]:.4f}" for name in sorted(best["scores"]))
@@ -83,7 +83,7 @@ def test_a_stopped_run_is_used_by_its_best_weights(
     newest = present(RunFolder("run").checkpoints)[-1]
     weights = checkpoint.read(newest).tensors["best"]
     (network,) = load("run", best_so_far=True).networks
-    assert all(torch.equal(own, weights[name]) for name, own in network.state_dict().items())
+    assert all(torch.equal(tensor, weights[name]) for name, tensor in network.state_dict().items())
     assert Run("run").state == "stopped, epoch 2 of 3"
     assert "stopped, epoch 2 of 3" in ensue("runs")[1]
 
@@ -96,22 +96,22 @@ def test_whole_lines_cut_off_the_end_of_a_history_are_noticed(
     stopped(ensue, monkeypatch)
     path = Path("run/history.jsonl")
     whole = path.read_bytes()
-    *kept, _ = whole.splitlines(keepends=True)
-    told = (
+    *lines, _ = whole.splitlines(keepends=True)
+    message = (
         f"run/history.jsonl: its first {len(whole):,} bytes are not those that the checkpoint saw "
-        f"({len(b''.join(kept)):,} bytes found). Put the file back as it was, or start in another "
+        f"({len(b''.join(lines)):,} bytes found). Put the file back as it was, or start in another "
         "run folder"
     )
-    path.write_bytes(b"".join(kept))
-    assert told in ensue("runs")[2]
+    path.write_bytes(b"".join(lines))
+    assert message in ensue("runs")[2]
     for words in (["evaluate", "run", "--validation"], ["predict", "run"]):
-        assert ensue(*words, "--best-so-far") == (2, "", f"RunError: {told}\n")
+        assert ensue(*words, "--best-so-far") == (2, "", f"RunError: {message}\n")
     for read in (
         lambda: Run("run").best,
         Run("run").history,
         lambda: load("run", best_so_far=True),
     ):
-        assert refused(read) == told
+        assert refused(read) == message
     path.unlink()
     assert refused(Run("run").history).endswith("run folder")
     path.write_bytes(whole + b'{"row": "upda')  # a kill while a line was written
@@ -146,11 +146,11 @@ def test_an_ensemble_so_far_is_the_networks_that_have_been_begun(
         at_update(2, third, patch)
         code = ensue(*TRAIN, *SET, "--set", "members=3", "--quiet")[0]
     assert code == 128 + signal.SIGTERM
-    found = open_run(RunFolder("run"), Loading(best_so_far=True))
-    assert len(found.model.networks) == found.model.members == 2
-    assert found.best is not None
-    assert "of 2 of 3 networks" in found.best.line()
-    assert "not validated yet" in found.best.line()
+    opened = open_run(RunFolder("run"), Loading(best_so_far=True))
+    assert len(opened.model.networks) == opened.model.members == 2
+    assert opened.best is not None
+    assert "of 2 of 3 networks" in opened.best.line()
+    assert "not validated yet" in opened.best.line()
     assert Run("run").state == "stopped, epoch 1 of 3 of network 2 of 3"
 
 
@@ -181,9 +181,9 @@ def test_a_run_that_goes_on_elsewhere_says_so(
     stopped(ensue, monkeypatch)
     with RunFolder("run").locked():
         assert Run("run").state == "running, epoch 2 of 3"
-        told = ensue("evaluate", "run")[2]
-        assert told.startswith(f"RunError: run: it is being trained by process {os.getpid()} on ")
-        assert "; wait for it. Its best weights so far are used by" in told
+        errors = ensue("evaluate", "run")[2]
+        assert errors.startswith(f"RunError: run: it is being trained by process {os.getpid()} on ")
+        assert "; wait for it. Its best weights so far are used by" in errors
         assert ensue("evaluate", "run", "--best-so-far")[0] == 0
     assert Run("run").state == "stopped, epoch 2 of 3"
 
@@ -232,12 +232,12 @@ def test_a_folder_that_was_there_is_as_before_and_says_why(
     after = everything(tmp_path)
     assert after.pop(Path(tmp_path / "run" / "failure.json")) is not None
     assert after == before
-    told = (
+    message = (
         "RunError: run: failed: the cost is not finite; nothing was trained. Fix this, then "
         "`ensue train --run run`\n"
     )
     for words in (["evaluate", "run"], ["predict", "run"], ["predict", "run", "--best-so-far"]):
-        assert ensue(*words)[2] == told
+        assert ensue(*words)[2] == message
     assert Run("run").state == "failed: the cost is not finite"
     assert ensue("train", "--run", "run", "--quiet")[0] == 0
     assert Run("run").state == "finished"
@@ -297,7 +297,8 @@ def test_a_refused_resume_is_no_failure(ensue: Ensue, monkeypatch: pytest.Monkey
 
 
 def test_the_next_command_is_one_that_works(ensue: Ensue, tmp_path: Path) -> None:
-    assert ensue(*TRAIN, *SET)[2].endswith("next: ensue evaluate run    ensue predict run FILE\n")
+    what = "scores on unseen rows, and mistakes\n"
+    assert ensue(*TRAIN, *SET)[2].endswith(f"Next: ensue evaluate run    {what}")
     reviews(tmp_path / "v.csv", 20, first=100)
     err = ensue(*TRAIN[:-1], "other", "--validation", "v.csv", *SET)[2]
-    assert err.endswith("next: ensue evaluate other --test FILE    ensue predict other FILE\n")
+    assert err.endswith(f"Next: ensue evaluate other --test FILE    {what}")

@@ -39,21 +39,23 @@ TOLD = {"good": ["fine", "warm", "witty"], "bad": ["dull", "cold", "bland"]}  # 
 UNTOLD = {"good": ["superb", "tender", "bright"], "bad": ["dreary", "clumsy", "stale"]}
 SPELLED = random.Random(5)
 HINTED = {  # validation has them as well, each rarely twice
-    own: ["".join(SPELLED.choices("abcdefghijklmnopqrstuvwxyz", k=7)) for _ in range(20)]
-    for own in TOLD
+    label: ["".join(SPELLED.choices("abcdefghijklmnopqrstuvwxyz", k=7)) for _ in range(20)]
+    for label in TOLD
 }
 REST = ["film", "cast", "plot", "scene", "a", "the", "of", "with"]
 
 
 def text_of(label: str, words: Sequence[dict[str, list[str]]], draw: random.Random) -> str:
-    found = [draw.choice(own[label]) for own in words for _ in range(2)] + draw.choices(REST, k=4)
-    draw.shuffle(found)
-    return " ".join(found)
+    words_drawn = [
+        draw.choice(words_of_label[label]) for words_of_label in words for _ in range(2)
+    ] + draw.choices(REST, k=4)
+    draw.shuffle(words_drawn)
+    return " ".join(words_drawn)
 
 
 def texts(words: Sequence[dict[str, list[str]]], count: int, seed: int) -> list[tuple[str, str]]:
     draw = random.Random(seed)
-    return [(text_of(own, words, draw), own) for own in ["good", "bad"] * (count // 2)]
+    return [(text_of(label, words, draw), label) for label in ["good", "bad"] * (count // 2)]
 
 
 LABELLED = texts([TOLD], 60, 1)
@@ -84,29 +86,29 @@ def test_words_that_only_texts_without_labels_have_are_learned(model: Classifier
 
 def test_a_saved_model_answers_alike(model: Classifier, tmp_path: Path) -> None:
     model.save(tmp_path / "m")
-    asked = [text for text, _ in TEST]
-    assert Classifier.load(tmp_path / "m").predict(asked) == model.predict(asked)
+    questions = [text for text, _ in TEST]
+    assert Classifier.load(tmp_path / "m").predict(questions) == model.predict(questions)
 
 
 def test_frames_files_and_lists_are_learned_from_alike(model: Classifier, tmp_path: Path) -> None:
     frame = pd.DataFrame(LABELLED, columns=["review", "stars"])
-    held = pd.DataFrame(HELD, columns=["review", "stars"])
-    asked, roles = [text for text, _ in TEST], {"text": "review", "label": "stars"}
-    own = pd.DataFrame({"review": MORE})
+    validation = pd.DataFrame(HELD, columns=["review", "stars"])
+    questions, roles = [text for text, _ in TEST], {"text": "review", "label": "stars"}
+    unlabelled_frame = pd.DataFrame({"review": MORE})
     (tmp_path / "more.txt").write_text("\n".join(MORE) + "\n")
     halves = [tmp_path / "one.csv", tmp_path / "two.csv"]
-    own[:100].to_csv(halves[0], index=False)
-    own[100:].to_csv(halves[1], index=False)
-    for given in (own, str(tmp_path / "more.txt"), halves):
-        found = Classifier(**SMALL).fit(frame, held, unlabelled=given, **roles)
-        pairs = zip(found.predict(asked), model.predict(asked), strict=True)
+    unlabelled_frame[:100].to_csv(halves[0], index=False)
+    unlabelled_frame[100:].to_csv(halves[1], index=False)
+    for unlabelled in (unlabelled_frame, str(tmp_path / "more.txt"), halves):
+        other_model = Classifier(**SMALL).fit(frame, validation, unlabelled=unlabelled, **roles)
+        pairs = zip(other_model.predict(questions), model.predict(questions), strict=True)
         assert all(abs(a.probability - b.probability) < 1e-6 for a, b in pairs)
 
 
 def test_a_file_of_one_column_goes_with_rows_in_memory(model: Classifier, tmp_path: Path) -> None:
     pd.DataFrame({"any": MORE}).to_csv(tmp_path / "more.csv", index=False)
-    found = Classifier(**SMALL).fit(LABELLED, HELD, unlabelled=tmp_path / "more.csv")
-    assert right(found) == right(model)
+    other_model = Classifier(**SMALL).fit(LABELLED, HELD, unlabelled=tmp_path / "more.csv")
+    assert right(other_model) == right(model)
 
 
 def test_long_texts_are_no_names_of_files() -> None:
@@ -117,17 +119,19 @@ def test_long_texts_are_no_names_of_files() -> None:
 def test_halves_of_characters_are_texts_like_any_other() -> None:
     """Halves of surrogate pairs, as JSON can have them, raised an encoding error."""
     rows = [(f"{text} \ud800", label) for text, label in LABELLED]
-    found = Classifier(**SMALL).fit(rows, HELD, unlabelled=["\ud800 fine", *MORE])
-    assert right(found) > 0.9
-    assert found.predict(["\ud800 superb"])[0].label in TOLD
+    classifier = Classifier(**SMALL).fit(rows, HELD, unlabelled=["\ud800 fine", *MORE])
+    assert right(classifier) > 0.9
+    assert classifier.predict(["\ud800 superb"])[0].label in TOLD
 
 
 def test_texts_that_tell_nothing_are_not_said_to_help() -> None:
-    said: list[str] = []
-    watchers: list[Any] = [lambda row: said.append(getattr(row, "text", ""))]
+    messages: list[str] = []
+    watchers: list[Any] = [lambda row: messages.append(getattr(row, "text", ""))]
     for nothing in ([""] * 2, ["zzz qqq xxx vvv"]):
         Classifier(**SMALL).fit(LABELLED, HELD, unlabelled=nothing, watchers=watchers)
-        assert said[-1].endswith("not clearly lower with them, so they are left out"), said[-1]
+        assert messages[-1].endswith("not clearly lower with them, so they are left out"), messages[
+            -1
+        ]
 
 
 @pytest.mark.parametrize("several", [False, True])
@@ -146,11 +150,13 @@ def test_few_validation_rows_that_are_all_right_make_no_answer_too_sure(several:
 
 def test_several_labels_and_columns_beside_the_text_are_learned_with_them() -> None:
     several = [(text, [label]) for text, label in LABELLED]
-    kept: dict[str, Any] = {**SMALL, "model": {**SMALL["model"], "several": True}}
-    held = [(text, [label]) for text, label in HELD]
-    found = Classifier(**kept).fit(several, held, unlabelled=MORE)
-    answers = found.predict([text for text, _ in TEST])
-    assert np.mean([a.labels == (own,) for a, (_, own) in zip(answers, TEST, strict=True)]) > 0.9
+    settings: dict[str, Any] = {**SMALL, "model": {**SMALL["model"], "several": True}}
+    validation = [(text, [label]) for text, label in HELD]
+    classifier = Classifier(**settings).fit(several, validation, unlabelled=MORE)
+    answers = classifier.predict([text for text, _ in TEST])
+    assert (
+        np.mean([a.labels == (label,) for a, (_, label) in zip(answers, TEST, strict=True)]) > 0.9
+    )
     rows = [{"review": text, "stars": label, "price": 1.0} for text, label in LABELLED]
     more = [{"review": text} for text in MORE]  # other columns than the text are not needed
     roles = {"text": "review", "label": "stars", "columns": "price"}
@@ -158,8 +164,8 @@ def test_several_labels_and_columns_beside_the_text_are_learned_with_them() -> N
     framed = Classifier(**SMALL).fit(
         pd.DataFrame(rows), pd.DataFrame(held_rows), unlabelled=pd.DataFrame(more), **roles
     )
-    asked = pd.DataFrame([{"review": text, "price": 1.5} for text, _ in TEST])
-    assert (framed.predict(asked)["label"] == [label for _, label in TEST]).mean() > 0.9
+    questions_frame = pd.DataFrame([{"review": text, "price": 1.5} for text, _ in TEST])
+    assert (framed.predict(questions_frame)["label"] == [label for _, label in TEST]).mean() > 0.9
 
 
 # --- topics ---------------------------------------------------------------------------------------
@@ -178,7 +184,7 @@ def numbered(rows: Iterable[str], known: list[str]) -> Texts:
 
 
 UNSEEN = {word for text in MORE for word in text.split()}
-PARTS = [words(text for text, _ in own) for own in (LABELLED, HELD)] + [words(MORE)]
+PARTS = [words(text for text, _ in rows) for rows in (LABELLED, HELD)] + [words(MORE)]
 CLASSES = np.array([int(label == "good") for _, label in (*LABELLED, *HELD)])
 
 
@@ -187,31 +193,33 @@ def test_topics_are_what_both_halves_of_a_text_have_in_common() -> None:
     means; what each half has by itself is as large, and is not among them."""
     draw = np.random.default_rng(2)
     both, apart = draw.normal(size=(400, 4)), draw.normal(size=(2, 400, 4))
-    shown, hidden = draw.normal(size=(2, 4, 30))
-    dense = [3 + both @ shown + own @ hidden for own in apart]
-    values, found = agreement(*(SparseMatrix.of_dense(torch.from_numpy(own)) for own in dense))
-    one, other = (own - own.mean(0) for own in dense)
+    shared_directions, hidden = draw.normal(size=(2, 4, 30))
+    dense = [3 + both @ shared_directions + noise @ hidden for noise in apart]
+    values, directions = agreement(
+        *(SparseMatrix.of_dense(torch.from_numpy(matrix)) for matrix in dense)
+    )
+    one, other = (matrix - matrix.mean(0) for matrix in dense)
     true, vectors = np.linalg.eigh((one.T @ other + other.T @ one) / 2)
     np.testing.assert_allclose(values[:4], true[::-1][:4], rtol=1e-3)
-    wanted, own = vectors[:, ::-1][:, :4], found[:, :4].double().numpy()
-    np.testing.assert_allclose(own @ own.T, wanted @ wanted.T, atol=1e-2)
+    expected, actual = vectors[:, ::-1][:, :4], directions[:, :4].double().numpy()
+    np.testing.assert_allclose(actual @ actual.T, expected @ expected.T, atol=1e-2)
     assert float(values[4]) < 0.3 * float(values[3])
 
 
 def test_matrices_without_rank_have_fewer_topics() -> None:
     rows = torch.tensor([[1.0], [2.0]]).repeat(30, 5)
-    values, found = agreement(*[SparseMatrix.of_dense(rows)] * 2)
-    assert (values.shape, found.shape) == ((1,), (5, 1))
+    values, directions = agreement(*[SparseMatrix.of_dense(rows)] * 2)
+    assert (values.shape, directions.shape) == ((1,), (5, 1))
     for same in (torch.zeros(60, 5), torch.ones(60, 5)):
-        values, found = agreement(*[SparseMatrix.of_dense(same)] * 2)
-        assert bool(values.isfinite().all() & found.isfinite().all())
+        values, directions = agreement(*[SparseMatrix.of_dense(same)] * 2)
+        assert bool(values.isfinite().all() & directions.isfinite().all())
     few = words(["film cast"])
     assert bool(topics(common_words(few, few)[0], few).isfinite().all())
 
 
 def test_a_text_is_cut_in_the_middle() -> None:
-    given = ["a film with the cast", "film", "cast plot"]
-    texts = words([*given, ""])
+    texts_given = ["a film with the cast", "film", "cast plot"]
+    texts = words([*texts_given, ""])
     first, second = (
         [[h.words[n] for n in row] for row in map(h.rows.row, range(4))] for h in halves(texts)
     )
@@ -222,12 +230,12 @@ def test_a_text_is_cut_in_the_middle() -> None:
 def test_topics_tell_words_apart_that_go_on_with_each_other() -> None:
     """Words of like tone stand in both halves of a text: the first topic has one sign for each."""
     block, _ = common_words(PARTS[0], PARTS[2])
-    found = topics(block, joined(PARTS[0], PARTS[2]))[:, 0]
+    weights = topics(block, joined(PARTS[0], PARTS[2]))[:, 0]
     spelled = spelled_ngrams(PARTS[2], block.hashes)
     weight = {
-        spelled[int(own)]: float(w)
-        for own, w in zip(block.hashes, found, strict=True)
-        if int(own) in spelled
+        spelled[int(hash_)]: float(w)
+        for hash_, w in zip(block.hashes, weights, strict=True)
+        if int(hash_) in spelled
     }
     tones = [np.mean([weight[word] for word in UNTOLD[label]]) for label in TOLD]
     assert tones[0] * tones[1] < 0
@@ -248,20 +256,20 @@ def test_weights_of_topics_are_weights_of_words(
     """The scores of the words alone are those of words and topics side by side."""
     monkeypatch.setattr(text_linear, "BY_ROWS", by_rows)
     monkeypatch.setattr(text_linear, "SHARES", (0.0, 4.0))
-    seen: list[Margins] = []
+    margins_seen: list[Margins] = []
     path = text_linear._Classes.path
 
-    def watched(self: Any, x: SparseMatrix, *given: Any) -> Iterable[Margins]:
-        for own in path(self, x, *given):
-            seen.append(Margins(x.times(own.weights) + own.bias, own.bias))
-            yield own
+    def watched(self: Any, x: SparseMatrix, *arguments: Any) -> Iterable[Margins]:
+        for margins in path(self, x, *arguments):
+            margins_seen.append(Margins(x.times(margins.weights) + margins.bias, margins.bias))
+            yield margins
 
     monkeypatch.setattr(text_linear._Classes, "path", watched)
-    found = fit_with_topics(*PARTS, CLASSES, 2, [WORDS, LETTERS])
-    assert found.share == 4.0
-    assert found.best < found.without
-    scores = found.linear.model.scores(joined(PARTS[0], PARTS[1])).float()
-    both = seen[-1].weights  # of all rows, by the last model
+    fit = fit_with_topics(*PARTS, CLASSES, 2, [WORDS, LETTERS])
+    assert fit.share == 4.0
+    assert fit.best < fit.without
+    scores = fit.linear.model.scores(joined(PARTS[0], PARTS[1])).float()
+    both = margins_seen[-1].weights  # of all rows, by the last model
     scale = float(scores.norm() / both.norm())
     torch.testing.assert_close(scores, scale * both, atol=2e-3 * scale, rtol=0)
 
@@ -278,8 +286,8 @@ def test_a_row_is_scored_by_models_that_never_saw_its_label(
         other = CLASSES.copy()
         other[len(LABELLED) + row] ^= 1
         one, two = (
-            fit_with_topics(*PARTS, own, 2, [WORDS]).linear.out_of_sample[row]
-            for own in (CLASSES, other)
+            fit_with_topics(*PARTS, classes, 2, [WORDS]).linear.out_of_sample[row]
+            for classes in (CLASSES, other)
         )
         torch.testing.assert_close(one, two, atol=1e-6, rtol=0)
 
@@ -295,35 +303,35 @@ def of_other_subjects(seed: int) -> list[Texts]:
     tones, rest, subjects = [some(60), some(60)], some(500), [some(60) for _ in range(4)]
 
     def text(label: int, share: float) -> str:
-        own = draw.choice(subjects)
-        among, shares = [tones[label], own, own + rest], [share, 0.3, 0.7 - share]
+        subject = draw.choice(subjects)
+        among, shares = [tones[label], subject, subject + rest], [share, 0.3, 0.7 - share]
         return " ".join(draw.choice(*draw.choices(among, shares)) for _ in range(25))
 
     parts = [[text(k % 2, 0.12) for k in range(count)] for count in (24, 8)]
     parts.append([text(draw.randrange(2), 0.05) for _ in range(800)])
-    known = [*tones[0], *tones[1], *rest, *(word for own in subjects for word in own)]
-    return [numbered(own, known) for own in parts]
+    known = [*tones[0], *tones[1], *rest, *(word for subject in subjects for word in subject)]
+    return [numbered(part, known) for part in parts]
 
 
 def test_few_rows_are_not_enough_to_say_that_topics_help() -> None:
     """Of 32 rows any two models differ by a hundredth of their cost: subjects that have nothing to
     do with the labels were used in half of these cases, and cost 5 to 16 points."""
     labels = np.arange(32) % 2
-    found = [
+    fits = [
         fit_with_topics(*of_other_subjects(seed), labels, 2, [WORDS, LETTERS])
         for seed in range(100, 106)
     ]
-    assert sum(own.share > 0 for own in found) <= 1
+    assert sum(fit.share > 0 for fit in fits) <= 1
 
 
 def test_topics_without_a_clear_gain_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text_linear, "WORSE", 1e9)
-    said: list[str] = []
-    watchers: list[Any] = [lambda row: said.append(getattr(row, "text", ""))]
-    found = Classifier(**SMALL).fit(LABELLED, HELD, unlabelled=MORE, watchers=watchers)
-    assert right(found) < 0.7
-    assert "300 rows without labels" in said[-1]
-    assert said[-1].endswith("not clearly lower with them, so they are left out")
+    messages: list[str] = []
+    watchers: list[Any] = [lambda row: messages.append(getattr(row, "text", ""))]
+    classifier = Classifier(**SMALL).fit(LABELLED, HELD, unlabelled=MORE, watchers=watchers)
+    assert right(classifier) < 0.7
+    assert "300 rows without labels" in messages[-1]
+    assert messages[-1].endswith("not clearly lower with them, so they are left out")
 
 
 # --- as a command ---------------------------------------------------------------------------------
@@ -370,7 +378,7 @@ def test_a_run_keeps_its_files_and_comes_out_the_same(ensue: Ensue, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("options", "message"),
     [
         (("few.csv", "--unlabelled", "none.csv"), "none.csv"),
         (
@@ -398,15 +406,15 @@ def test_a_run_keeps_its_files_and_comes_out_the_same(ensue: Ensue, tmp_path: Pa
     ],
 )
 def test_what_cannot_be_learned_from_is_refused(
-    ensue: Ensue, tmp_path: Path, said: tuple[str, ...], told: str
+    ensue: Ensue, tmp_path: Path, options: tuple[str, ...], message: str
 ) -> None:
     (tmp_path / "empty.csv").write_text("review\n")
     (tmp_path / "other.csv").write_text("words\na fine film\n")
     table = [f"{20 + k},{1000 + 7 * k},{'yes' if k % 3 else 'no'}\n" for k in range(60)]
     (tmp_path / "table.csv").write_text("age,income,bought\n" + "".join(table))
-    code, _, err = ensue("train", *said, *TINY, "--run", "r")
+    code, _, err = ensue("train", *options, *TINY, "--run", "r")
     assert code != 0
-    assert told in err
+    assert message in err
     assert not (tmp_path / "r").exists()
 
 
@@ -420,9 +428,9 @@ def test_python_refuses_it_too() -> None:
         (__file__, "nosuch.csv"): "got 'nosuch.csv': no such file",
         tuple(LABELLED): r"got pairs such as .*; leave out the labels: \[text for text, label in",
     }
-    for given, told in refused.items():
-        with pytest.raises(OptionError, match=told):
-            Classifier(**SMALL).fit(LABELLED, HELD, unlabelled=given)
+    for unlabelled, message in refused.items():
+        with pytest.raises(OptionError, match=message):
+            Classifier(**SMALL).fit(LABELLED, HELD, unlabelled=unlabelled)
     with pytest.raises(OptionError, match=r"or a data frame, got \{'review': "):
         Classifier(**SMALL).fit(LABELLED, HELD, unlabelled={"review": MORE})
     with pytest.raises(DataError, match="expected rows without labels, got none"):

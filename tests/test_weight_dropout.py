@@ -28,18 +28,18 @@ def thinned(way: Way, rate: float = RATE) -> dict[str, torch.Tensor]:
 
 def test_only_matrices_of_the_state_are_thinned() -> None:
     way = layer("GRU").ways[0].way()
-    found = thinned(way)
+    thinned_parameters = thinned(way)
     for name in ("W", "b", "d"):
-        assert found[name] is way.parameters[name]
-    kept = found["U"] != 0
-    assert 0.4 < float(kept.double().mean()) < 0.8
-    assert_close(found["U"][kept], way.parameters["U"][kept] / (1 - RATE))
+        assert thinned_parameters[name] is way.parameters[name]
+    nonzero = thinned_parameters["U"] != 0
+    assert 0.4 < float(nonzero.double().mean()) < 0.8
+    assert_close(thinned_parameters["U"][nonzero], way.parameters["U"][nonzero] / (1 - RATE))
 
 
 def test_a_training_step_is_that_of_the_thinned_matrices_at_all_steps() -> None:
-    own, x = layer("LSTM"), torch.randn(6, 2, 3, dtype=torch.float64)
+    dropped, x = layer("LSTM"), torch.randn(6, 2, 3, dtype=torch.float64)
     torch.manual_seed(7)
-    y, _ = own(x)
+    y, _ = dropped(x)
     torch.manual_seed(7)
     plain = layer("LSTM", rate=0.0)
     with torch.no_grad():
@@ -50,14 +50,14 @@ def test_a_training_step_is_that_of_the_thinned_matrices_at_all_steps() -> None:
 
 
 def test_outside_of_training_nothing_is_dropped() -> None:
-    own, x = layer().eval(), torch.randn(6, 2, 3, dtype=torch.float64)
-    assert_close(own(x)[0], layer(rate=0.0)(x)[0])
+    evaluated, x = layer().eval(), torch.randn(6, 2, 3, dtype=torch.float64)
+    assert_close(evaluated(x)[0], layer(rate=0.0)(x)[0])
 
 
 def test_gradients_are_those_of_entries_that_were_kept() -> None:
-    own, x = layer(), torch.randn(6, 2, 3, dtype=torch.float64)
-    own(x)[0].sum().backward()
-    (first, *_) = own.ways
+    dropped, x = layer(), torch.randn(6, 2, 3, dtype=torch.float64)
+    dropped(x)[0].sum().backward()
+    (first, *_) = dropped.ways
     assert int((first.U.grad == 0).sum()) > 0.2 * first.U.numel()
     assert not (first.W.grad == 0).any()
 
@@ -71,6 +71,12 @@ def test_a_language_model_takes_it_from_its_settings() -> None:
     settings = LanguageSettings(dropout_weights=0.5, hidden_size=6, embedding_size=4)
     assert RecurrentLanguage.of(settings, 12).recurrent.weight_dropout == 0.5
     texts = ["the cat sees the dog", "the dog runs"] * 4
-    own = {"hidden_size": 6, "embedding_size": 4, "columns": 2, "steps": 4, "dropout_weights": 0.5}
-    model = ensue.LanguageModel(model=own, train={"epochs": 1}).fit(texts, texts)
+    options = {
+        "hidden_size": 6,
+        "embedding_size": 4,
+        "columns": 2,
+        "steps": 4,
+        "dropout_weights": 0.5,
+    }
+    model = ensue.LanguageModel(model=options, train={"epochs": 1}).fit(texts, texts)
     assert model.perplexity(texts) > 1

@@ -46,15 +46,15 @@ def ensue(
 @every_name
 def test_every_word_reaches_the_settings_of_a_task(name: str) -> None:
     known = known_settings(name)
-    said = {word: value for word, (_, value) in SAID.items() if word in known.words}
+    values_given = {word: value for word, (_, value) in SAID.items() if word in known.words}
     tables = {"task": name, "data": {"train": ["a.csv"]}}
-    found = RunConfig.of(changed(tables, known.as_settings(said))).flat()
-    for word, value in said.items():
+    flat = RunConfig.of(changed(tables, known.as_settings(values_given))).flat()
+    for word, value in values_given.items():
         for key in known.words[word]:
-            assert found[key] == value
+            assert flat[key] == value
     usual = RunConfig.of(tables).flat()
-    changed_keys = {key for word in said for key in known.words[word]}
-    assert {key for key in usual if usual[key] != found[key]} <= changed_keys
+    changed_keys = {key for word in values_given for key in known.words[word]}
+    assert {key for key in usual if usual[key] != flat[key]} <= changed_keys
 
 
 @every_name
@@ -63,28 +63,28 @@ def test_a_word_that_a_task_has_not_is_told_with_what_it_has(name: str) -> None:
     for word in WORDS.values():
         if word.name in known.words:
             continue
-        with pytest.raises(OptionError) as told:
+        with pytest.raises(OptionError) as error:
             known.as_settings({word.name: 1})
-        assert str(told.value).startswith(f"{word.flag}: {name} has no such setting: ")
+        assert str(error.value).startswith(f"{word.flag}: {name} has no such setting: ")
         if word.name in known.instead:
-            assert f"--set {known.instead[word.name]}=" in str(told.value)
+            assert f"--set {known.instead[word.name]}=" in str(error.value)
         else:
-            having = [own for own in TASKS if word.name in known_settings(own).words]
-            assert f"the tasks {', '.join(having)}; `ensue settings {name}`" in str(told.value)
+            having = [name for name in TASKS if word.name in known_settings(name).words]
+            assert f"the tasks {', '.join(having)}; `ensue settings {name}`" in str(error.value)
 
 
 @every_name
 def test_help_shows_the_default_of_each_task(name: str) -> None:
     known, values = known_settings(name), dict(known_settings(name))
     for word in WORDS.values():
-        shown = meaning(word)
+        shown_meaning = meaning(word)
         if word.name in known.words:
-            own = default(word, known)
-            assert f"{own} for " in shown or f"[{own}" in shown
+            default_shown = default(word, known)
+            assert f"{default_shown} for " in shown_meaning or f"[{default_shown}" in shown_meaning
             for key in known.words[word.name]:
-                assert shown_value(values[key].default) in own.split("/")
+                assert shown_value(values[key].default) in default_shown.split("/")
         else:
-            assert name not in shown.partition("[")[2]
+            assert name not in shown_meaning.partition("[")[2]
 
 
 def test_words_are_settings_of_the_configuration(ensue: Ensue, tmp_path: Path) -> None:
@@ -126,13 +126,13 @@ CLASHES = [
 ]
 
 
-@pytest.mark.parametrize(("words", "told"), CLASHES)
-def test_a_setting_given_in_two_ways_is_refused(ensue: Ensue, words: str, told: str) -> None:
+@pytest.mark.parametrize(("words", "message"), CLASHES)
+def test_a_setting_given_in_two_ways_is_refused(ensue: Ensue, words: str, message: str) -> None:
     Path("a.csv").touch()
     assert ensue("train", "a.csv", *words.split()) == (
         2,
         "",
-        f"OptionError: {told}: two values for one setting; give one of them\n",
+        f"OptionError: {message}: two values for one setting; give one of them\n",
     )
 
 

@@ -20,12 +20,12 @@ WORDS = ("up", "down", "left")
 
 def frames(count: int) -> list[tuple[np.ndarray, str]]:
     """Two or three frames for each word; the words in the order of the frames."""
-    draw, found = random.Random(1), []
+    draw, rows = random.Random(1), []
     for _ in range(count):
-        said = [draw.choice(WORDS) for _ in range(draw.randint(1, 2))]
-        steps = [np.eye(3)[WORDS.index(w)] * 3 + draw.gauss(0, 0.1) for w in said for _ in "ab"]
-        found.append((np.array(steps, np.float32), " ".join(said)))
-    return found
+        words = [draw.choice(WORDS) for _ in range(draw.randint(1, 2))]
+        steps = [np.eye(3)[WORDS.index(w)] * 3 + draw.gauss(0, 0.1) for w in words for _ in "ab"]
+        rows.append((np.array(steps, np.float32), " ".join(words)))
+    return rows
 
 
 @pytest.fixture(name="model", scope="module")
@@ -38,7 +38,7 @@ def _model() -> Translator:
 def test_frames_become_words(model: Translator, tmp_path: Path) -> None:
     rows = frames(20)
     answers = model.predict([steps for steps, _ in rows])
-    right = sum(own.text == words for own, (_, words) in zip(answers, rows, strict=True))
+    right = sum(answer.text == words for answer, (_, words) in zip(answers, rows, strict=True))
     assert right >= 18
     model.save(tmp_path / "kept")
     again = Translator.load(tmp_path / "kept").predict([rows[0][0]])[0]
@@ -118,10 +118,10 @@ def test_a_file_that_was_there_is_kept_where_making_fails(
     def broken(*_: Any) -> Any:
         raise OSError(28, "No space left on device")
 
-    asked = ("data", "make", "counting", "k.jsonl", "--rows", "40")
-    code, _, err = ensue(*asked, "--steps", "2")
+    command = ("data", "make", "counting", "k.jsonl", "--rows", "40")
+    code, _, err = ensue(*command, "--steps", "2")
     assert (code, err) == (2, "OptionError: steps: expected a number ≥ 4, got 2\n")
     monkeypatch.setattr(json, "dumps", broken)
-    assert ensue(*asked)[0] == 2
+    assert ensue(*command)[0] == 2
     assert (tmp_path / "k.jsonl").read_text() == "mine\n"
-    assert [own.name for own in tmp_path.iterdir()] == ["k.jsonl"]
+    assert [path.name for path in tmp_path.iterdir()] == ["k.jsonl"]

@@ -65,8 +65,8 @@ class Sentence:
 
 def sentences(count: int, seed: int = 1) -> list[Sentence]:
     """All different: a phrase, a verb, a phrase; a phrase is a person or an animal."""
-    draw, found = random.Random(seed), dict[str, Sentence]()
-    while len(found) < count:
+    draw, sentences_by_text = random.Random(seed), dict[str, Sentence]()
+    while len(sentences_by_text) < count:
         adjective = draw.choice(tuple(MOODS))
         noun, other = draw.choice(NOUNS), draw.choice(NOUNS)
         phrases = [
@@ -83,9 +83,11 @@ def sentences(count: int, seed: int = 1) -> list[Sentence]:
             phrases[1] = [(word, "NAME", tag) for word, tag in zip(name, inside, strict=True)]
         draw.shuffle(phrases)
         steps = [*phrases[0], (draw.choice(VERBS), "VERB", "O"), *phrases[1]]
-        words, tags, spans = (list(own) for own in zip(*steps, strict=True))
-        found.setdefault(" ".join(words), Sentence(words, tags, spans, MOODS[adjective]))
-    return list(found.values())
+        words, tags, spans = (list(column) for column in zip(*steps, strict=True))
+        sentences_by_text.setdefault(
+            " ".join(words), Sentence(words, tags, spans, MOODS[adjective])
+        )
+    return list(sentences_by_text.values())
 
 
 ASKED = 4  # rows of an input file
@@ -93,17 +95,17 @@ ASKED = 4  # rows of an input file
 
 def parted(count: int, seed: int = 1) -> tuple[list[Sentence], list[Sentence]]:
     """Sentences to train on, and others to ask."""
-    found = sentences(count + ASKED, seed)
-    return found[:count], found[count:]
+    drawn = sentences(count + ASKED, seed)
+    return drawn[:count], drawn[count:]
 
 
 def write_table(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """As CSV, or with tabs where the file is called .tsv."""
     delimiter = "\t" if path.suffix == ".tsv" else ","
     with open(path, "w", encoding="utf-8", newline="") as file:
-        own = csv.writer(file, delimiter=delimiter, lineterminator="\n")
-        own.writerow(names)
-        own.writerows(rows)
+        table = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        table.writerow(names)
+        table.writerows(rows)
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
@@ -115,27 +117,31 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 
 def moods(folder: Path) -> None:
     """data.csv: a text and its one label."""
-    known, asked = parted(72)
-    write_table(folder / "data.csv", ["text", "label"], ((own.text, own.mood) for own in known))
-    write_table(folder / "input.csv", ["text"], ((own.text,) for own in asked))
+    known, unknown = parted(72)
+    write_table(
+        folder / "data.csv",
+        ["text", "label"],
+        ((sentence.text, sentence.mood) for sentence in known),
+    )
+    write_table(folder / "input.csv", ["text"], ((sentence.text,) for sentence in unknown))
 
 
 def moods_in_files(folder: Path) -> None:
     """data.tsv, validation.tsv and test.tsv; the input is plain lines."""
-    found = sentences(80, seed=2)
-    parts = {"data": found[:48], "validation": found[48:62], "test": found[62:76]}
+    drawn = sentences(80, seed=2)
+    parts = {"data": drawn[:48], "validation": drawn[48:62], "test": drawn[62:76]}
     for name, part in parts.items():
-        rows = ((own.mood, own.text) for own in part)
+        rows = ((sentence.mood, sentence.text) for sentence in part)
         write_table(folder / f"{name}.tsv", ["mood", "words"], rows)
-    write_lines(folder / "input.txt", (own.text for own in found[76:]))
+    write_lines(folder / "input.txt", (sentence.text for sentence in drawn[76:]))
 
 
 def moods_in_groups(folder: Path) -> None:
     """data.csv with a column `book`, and vectors.txt with a vector for most words."""
-    known, asked = parted(96, seed=3)
-    rows = ((own.text, own.mood, f"book {k % 24}") for k, own in enumerate(known))
+    known, unknown = parted(96, seed=3)
+    rows = ((sentence.text, sentence.mood, f"book {k % 24}") for k, sentence in enumerate(known))
     write_table(folder / "data.csv", ["text", "label", "book"], rows)
-    write_table(folder / "input.csv", ["text"], ((own.text,) for own in asked))
+    write_table(folder / "input.csv", ["text"], ((sentence.text,) for sentence in unknown))
     draw = random.Random(3)
     words = [*MOODS, *NOUNS, *VERBS]
     lines = (f"{word} " + " ".join(f"{draw.gauss(0, 1):.3f}" for _ in range(4)) for word in words)
@@ -144,71 +150,77 @@ def moods_in_groups(folder: Path) -> None:
 
 def topics(folder: Path) -> None:
     """data.csv: several labels of each row, with | between them."""
-    known, asked = parted(80, seed=4)
-    rows = ((own.text, "|".join(own.topics)) for own in known)
+    known, unknown = parted(80, seed=4)
+    rows = ((sentence.text, "|".join(sentence.topics)) for sentence in known)
     write_table(folder / "data.csv", ["text", "label"], rows)
-    write_table(folder / "input.csv", ["text"], ((own.text,) for own in asked))
+    write_table(folder / "input.csv", ["text"], ((sentence.text,) for sentence in unknown))
 
 
 def lengths(folder: Path) -> None:
     """data.csv: a text and a number that follows from it."""
-    known, asked = parted(72, seed=19)
-    rows = ((own.text, len(own.text) + 10 * (own.mood == "good")) for own in known)
+    known, unknown = parted(72, seed=19)
+    rows = (
+        (sentence.text, len(sentence.text) + 10 * (sentence.mood == "good")) for sentence in known
+    )
     write_table(folder / "data.csv", ["text", "score"], rows)
-    write_table(folder / "input.csv", ["text"], ((own.text,) for own in asked))
+    write_table(folder / "input.csv", ["text"], ((sentence.text,) for sentence in unknown))
 
 
 def pairs_of_texts(folder: Path) -> None:
     """data.csv: two texts, and whether the second is in French or the same again."""
-    found = [
-        (own.text, own.text if k % 2 else own.french, "same" if k % 2 else "french")
-        for k, own in enumerate(sentences(72 + ASKED, seed=20))
+    pairs_of_rows = [
+        (sentence.text, sentence.text if k % 2 else sentence.french, "same" if k % 2 else "french")
+        for k, sentence in enumerate(sentences(72 + ASKED, seed=20))
     ]
-    write_table(folder / "data.csv", ["first", "second", "label"], found[:-ASKED])
-    write_table(folder / "input.csv", ["first", "second"], (row[:2] for row in found[-ASKED:]))
+    write_table(folder / "data.csv", ["first", "second", "label"], pairs_of_rows[:-ASKED])
+    write_table(
+        folder / "input.csv", ["first", "second"], (row[:2] for row in pairs_of_rows[-ASKED:])
+    )
 
 
 def trees(folder: Path) -> None:
     """data.csv: a tree a line, with a label at each of its nodes."""
-    found = [*dict.fromkeys(row.strip() for row in expressions("logic", 1, "train", 400, 4))]
-    write_table(folder / "data.csv", ["tree"], ((row,) for row in found[:80]))
-    write_table(folder / "input.csv", ["tree"], ((row,) for row in found[80 : 80 + ASKED]))
+    lines = [*dict.fromkeys(row.strip() for row in expressions("logic", 1, "train", 400, 4))]
+    write_table(folder / "data.csv", ["tree"], ((row,) for row in lines[:80]))
+    write_table(folder / "input.csv", ["tree"], ((row,) for row in lines[80 : 80 + ASKED]))
 
 
 def prose(folder: Path) -> None:
     """data.txt: a sentence a line."""
-    known, asked = parted(120, seed=5)
-    write_lines(folder / "data.txt", (own.text for own in known))
-    write_lines(folder / "input.txt", (own.text for own in asked))
+    known, unknown = parted(120, seed=5)
+    write_lines(folder / "data.txt", (sentence.text for sentence in known))
+    write_lines(folder / "input.txt", (sentence.text for sentence in unknown))
 
 
 # --- tokens with labels ----------------------------------------------------------------------
 
 
 def tagged_jsonl(folder: Path) -> None:
-    known, asked = parted(60, seed=6)
-    rows = ({"tokens": own.tokens, "tags": own.tags} for own in known)
+    known, unknown = parted(60, seed=6)
+    rows = ({"tokens": sentence.tokens, "tags": sentence.tags} for sentence in known)
     write_lines(folder / "data.jsonl", map(json.dumps, rows))
-    write_lines(folder / "input.jsonl", (json.dumps({"tokens": own.tokens}) for own in asked))
+    write_lines(
+        folder / "input.jsonl", (json.dumps({"tokens": sentence.tokens}) for sentence in unknown)
+    )
 
 
 def tagged_conll(folder: Path) -> None:
-    _conll(folder, [own.tags for own in sentences(60 + ASKED, seed=7)], seed=7)
+    _conll(folder, [sentence.tags for sentence in sentences(60 + ASKED, seed=7)], seed=7)
 
 
 def spans(folder: Path) -> None:
-    _conll(folder, [own.spans for own in sentences(60 + ASKED, seed=8)], seed=8)
+    _conll(folder, [sentence.spans for sentence in sentences(60 + ASKED, seed=8)], seed=8)
 
 
 def _conll(folder: Path, labels: Sequence[Sequence[str]], seed: int) -> None:
     """data.conll: a token and its tag on each line, an empty line after each sentence."""
-    found = sentences(len(labels), seed)
+    drawn = sentences(len(labels), seed)
     blocks = [
-        "".join(f"{token}\t{tag}\n" for token, tag in zip(own.tokens, tags, strict=True))
-        for own, tags in zip(found, labels, strict=True)
+        "".join(f"{token}\t{tag}\n" for token, tag in zip(sentence.tokens, tags, strict=True))
+        for sentence, tags in zip(drawn, labels, strict=True)
     ]
     write_lines(folder / "data.conll", blocks[:-ASKED])
-    write_lines(folder / "input.txt", (own.text for own in found[-ASKED:]))
+    write_lines(folder / "input.txt", (sentence.text for sentence in drawn[-ASKED:]))
 
 
 # --- sequences of numbers ----------------------------------------------------------------------
@@ -227,22 +239,22 @@ def _walk(draw: random.Random) -> tuple[list[list[float]], str]:
 def vectors(folder: Path) -> None:
     """data.jsonl: "features" and a label."""
     draw = random.Random(9)
-    found = [_walk(draw) for _ in range(64 + ASKED)]
-    rows = ({"features": steps, "label": label} for steps, label in found[:-ASKED])
+    walks = [_walk(draw) for _ in range(64 + ASKED)]
+    rows = ({"features": steps, "label": label} for steps, label in walks[:-ASKED])
     write_lines(folder / "data.jsonl", map(json.dumps, rows))
-    asked = ({"features": steps} for steps, _ in found[-ASKED:])
-    write_lines(folder / "input.jsonl", map(json.dumps, asked))
+    questions = ({"features": steps} for steps, _ in walks[-ASKED:])
+    write_lines(folder / "input.jsonl", map(json.dumps, questions))
 
 
 def long_table(folder: Path) -> None:
     """data.csv: a line for each step, `id` tells which lines are one sequence."""
     draw = random.Random(10)
-    found = [(k, *_walk(draw)) for k in range(64 + ASKED)]
-    rows = [(f"s{k}", *step, label) for k, steps, label in found for step in steps]
+    walks = [(k, *_walk(draw)) for k in range(64 + ASKED)]
+    rows = [(f"s{k}", *step, label) for k, steps, label in walks for step in steps]
     known = [row for row in rows if int(row[0][1:]) < 64]
     write_table(folder / "data.csv", ["id", "height", "noise", "label"], known)
-    asked = [row[:3] for row in rows if int(row[0][1:]) >= 64]
-    write_table(folder / "input.csv", ["id", "height", "noise"], asked)
+    questions = [row[:3] for row in rows if int(row[0][1:]) >= 64]
+    write_table(folder / "input.csv", ["id", "height", "noise"], questions)
 
 
 # --- pairs -------------------------------------------------------------------------------------
@@ -250,22 +262,22 @@ def long_table(folder: Path) -> None:
 
 def pairs(folder: Path) -> None:
     """data.tsv: a sentence and its translation."""
-    known, asked = parted(80, seed=11)
+    known, unknown = parted(80, seed=11)
     write_table(folder / "data.tsv", ["source", "target"], ((s.text, s.french) for s in known))
-    write_table(folder / "input.tsv", ["source"], ((own.text,) for own in asked))
+    write_table(folder / "input.tsv", ["source"], ((sentence.text,) for sentence in unknown))
 
 
 def parallel_files(folder: Path) -> None:
     """train, validation and test, each in English and, line by line, in French."""
-    found = sentences(84, seed=12)
+    drawn = sentences(84, seed=12)
     for name, part in {
-        "train": found[:60],
-        "validation": found[60:70],
-        "test": found[70:80],
+        "train": drawn[:60],
+        "validation": drawn[60:70],
+        "test": drawn[70:80],
     }.items():
-        write_lines(folder / f"{name}.en", (own.text for own in part))
-        write_lines(folder / f"{name}.fr", (own.french for own in part))
-    write_lines(folder / "input.en", (own.text for own in found[80:]))
+        write_lines(folder / f"{name}.en", (sentence.text for sentence in part))
+        write_lines(folder / f"{name}.fr", (sentence.french for sentence in part))
+    write_lines(folder / "input.en", (sentence.text for sentence in drawn[80:]))
 
 
 # --- series and tables -----------------------------------------------------------------------
@@ -336,20 +348,20 @@ def _flowers(folder: Path, kind: Callable[[float, float], str]) -> None:
 
 def _pictures(count: int, seed: int) -> list[tuple[NDArray[np.uint8], str]]:
     """8 × 8 pixels with a bar across or upright."""
-    draw, found = np.random.default_rng(seed), []
+    draw, pictures = np.random.default_rng(seed), []
     for k in range(count):
         pixels, at = draw.integers(0, 60, (8, 8)).astype(np.uint8), int(draw.integers(1, 7))
         kind = ("across", "upright")[k % 2]
         pixels[(at, slice(1, 7)) if kind == "across" else (slice(1, 7), at)] = 255
-        found.append((pixels, kind))
-    return found
+        pictures.append((pixels, kind))
+    return pictures
 
 
 def picture_folder(folder: Path) -> None:
     """pictures/ with a folder for each class, and input/ with pictures alone."""
-    found = _pictures(64 + ASKED, seed=17)
+    pictures = _pictures(64 + ASKED, seed=17)
     (folder / "input").mkdir()
-    for k, (pixels, kind) in enumerate(found):
+    for k, (pixels, kind) in enumerate(pictures):
         (folder / "pictures" / kind).mkdir(parents=True, exist_ok=True)
         place = folder / "pictures" / kind if k < 64 else folder / "input"
         write_image(place / f"{k:02}.png", pixels)
@@ -357,9 +369,9 @@ def picture_folder(folder: Path) -> None:
 
 def picture_idx(folder: Path) -> None:
     """Pictures and labels as idx files, to train on and to test."""
-    found = _pictures(80, seed=18)
-    for name, part in {"train": found[:64], "test": found[64:]}.items():
-        pixels = np.stack([own for own, _ in part])
+    pictures = _pictures(80, seed=18)
+    for name, part in {"train": pictures[:64], "test": pictures[64:]}.items():
+        pixels = np.stack([pixels for pixels, _ in part])
         labels = np.array([kind == "upright" for _, kind in part], np.uint8)
         for kind, values in (("images-idx3", pixels), ("labels-idx1", labels)):
             head = bytes((0, 0, 8, values.ndim)) + struct.pack(f">{values.ndim}I", *values.shape)

@@ -60,8 +60,10 @@ class Case:
     @property
     def train_arguments(self) -> list[str]:
         """Of a setting that is given twice the last counts."""
-        settings = {own.partition("=")[0]: own for own in shlex.split(self.settings)}
-        return shlex.split(self.train) + [w for own in settings.values() for w in ("--set", own)]
+        settings = {setting.partition("=")[0]: setting for setting in shlex.split(self.settings)}
+        return shlex.split(self.train) + [
+            w for setting in settings.values() for w in ("--set", setting)
+        ]
 
 
 TRAIN = "train.epochs=3 train.rate=0.05 train.checkpoint_updates=2"
@@ -311,8 +313,8 @@ def command(*arguments: str, expected: int = 0) -> str:
             cli.main(arguments)
     except SystemExit as ending:
         code = int(ending.code or 0)
-    told = f"ensue {shlex.join(arguments)}: exit code {code}, expected {expected}"
-    assert code == expected, f"{told}\n{errors.getvalue()}"
+    message = f"ensue {shlex.join(arguments)}: exit code {code}, expected {expected}"
+    assert code == expected, f"{message}\n{errors.getvalue()}"
     return printed.getvalue()
 
 
@@ -328,8 +330,8 @@ def stopped_after(count: int) -> Iterator[None]:
     """SIGTERM comes as soon as `count` checkpoints have been written."""
     save, saved = checkpoint.save, list[Path]()
 
-    def save_and_stop(*given: Any, **named: Any) -> Path:
-        saved.append(save(*given, **named))
+    def save_and_stop(*arguments: Any, **named: Any) -> Path:
+        saved.append(save(*arguments, **named))
         if len(saved) == count:
             os.kill(os.getpid(), signal.SIGTERM)
         return saved[-1]
@@ -390,7 +392,7 @@ def _place() -> Path:
     place = PLACE / key.hexdigest()[:12]
     place.mkdir(parents=True, exist_ok=True)
     os.utime(place)
-    newest = sorted(PLACE.iterdir(), key=lambda own: own.stat().st_mtime)
+    newest = sorted(PLACE.iterdir(), key=lambda path: path.stat().st_mtime)
     for old in newest[:-KEPT]:
         shutil.rmtree(old, ignore_errors=True)
     return place

@@ -25,7 +25,7 @@ from ensue.layers.recurrent import as_cell
 from ensue.metrics.classes import NumberAnswers
 from ensue.metrics.table import NUMBER_METRICS, Metric, scores_of
 from ensue.settings import Size, Table
-from ensue.tasks.abilities import NOTHING, Asked
+from ensue.tasks.abilities import NOTHING, RequestOptions
 from ensue.tasks.blocks.layer_settings import CellName
 from ensue.tasks.declarations import NEXT_TO, Positive, Words
 from ensue.tasks.evaluation.bootstrap import RowSums, intervals
@@ -46,7 +46,7 @@ from ensue.tasks.task import Family, Solved
 Floats = NDArray[np.float64]
 RIDGE, LEAST = 1e-3, 1e-6  # of the linear family; the smallest rate
 
-WITHIN_ONE = Metric("within_one", True, lambda own: float(_near(own.predicted - own.gold).mean()))
+WITHIN_ONE = Metric("within_one", True, lambda row: float(_near(row.predicted - row.gold).mean()))
 MAE = next(metric for metric in NUMBER_METRICS if metric.name == "mae")
 COST = next(metric for metric in NUMBER_METRICS if metric.name == "cost")
 
@@ -70,7 +70,7 @@ class TallySettings(Table):
     at_most: Annotated[int, Field(ge=0)] = Field(
         1000, description="Larger counts are not answered."
     )
-    batch_rows: Size = Field(16, description="Rows of a batch.")
+    batch_rows: Size = Field(16, description="Batch size, in rows.")
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,8 @@ class Tallied:
     count: int
     expected: float
 
-    def as_line(self, shown: object) -> str:
-        return f"{self.count}\t{self.expected:.4f}\t{shown}"
+    def as_line(self, text: object) -> str:
+        return f"{self.count}\t{self.expected:.4f}\t{text}"
 
 
 class RateNetwork(nn.Module, ABC):
@@ -234,15 +234,19 @@ class Tally(RowTask[TallySettings, LearnedTally]):
         return replace(model.learned, scale=scale)
 
     # ------------------------------------------------------------- asked
-    def answers(self, part: Part, model: TallyModel, asked: Asked = NOTHING) -> list[Tallied]:
-        return [Tallied(round(y), y) for y in _expected(part, model, asked).tolist()]
+    def answers(
+        self, part: Part, model: TallyModel, options: RequestOptions = NOTHING
+    ) -> list[Tallied]:
+        return [Tallied(round(y), y) for y in _expected(part, model, options).tolist()]
 
-    def evaluate(self, part: Part, model: TallyModel, asked: Asked = NOTHING) -> Evaluation:
+    def evaluate(
+        self, part: Part, model: TallyModel, options: RequestOptions = NOTHING
+    ) -> Evaluation:
         gold, seed = label_values(part), model.train.seed
-        wrong = _expected(part, model, asked) - gold
+        wrong = _expected(part, model, options) - gold
         ones = np.ones(len(part))
-        found = {"mae": abs(wrong), "within_one": _near(wrong).astype(np.float64)}
-        sums = {n: RowSums("ratio", np.stack([values, ones], 1)) for n, values in found.items()}
+        by_metric = {"mae": abs(wrong), "within_one": _near(wrong).astype(np.float64)}
+        sums = {n: RowSums("ratio", np.stack([values, ones], 1)) for n, values in by_metric.items()}
         return Evaluation(
             rows=len(part),
             steps=int(part.inputs.lengths.sum()),
@@ -271,19 +275,19 @@ class TallyModel(Model[TallySettings, Part, LearnedTally]):
 @torch.no_grad()
 def _rates(networks: Sequence[nn.Module], columns: Columns) -> Floats:
     """(rows,), the mean over the members."""
-    found = np.zeros((len(networks), len(columns)))
+    rates = np.zeros((len(networks), len(columns)))
     for member, network in enumerate(networks):
         assert isinstance(network, RateNetwork)
         for rows, batch in in_batches(columns, network, 10**5):
-            found[member, rows] = network.rates(batch).double().cpu().numpy()
-    return np.asarray(found.mean(0))
+            rates[member, rows] = network.rates(batch).double().cpu().numpy()
+    return np.asarray(rates.mean(0))
 
 
-def _expected(part: Part, model: TallyModel, asked: Asked) -> Floats:
+def _expected(part: Part, model: TallyModel, options: RequestOptions) -> Floats:
     """(rows,): the expected counts, none beyond what was asked for, or else was set."""
     learned = model.learned
     rates = learned.scale * _rates(model.networks, learned.columns(replace(part, labels=None)))
-    return np.minimum(rates, asked.get("at_most", model.settings.at_most))
+    return np.minimum(rates, options.get("at_most", model.settings.at_most))
 
 
 def _near(wrong: Floats) -> NDArray[np.bool_]:

@@ -101,10 +101,10 @@ class Judge:
 
     def __init__(self, model: nn.Module, rows: Rows | None = None) -> None:
         self.model, self.rows = model, rows or Rows(20, seed=1)
-        self.asked = 0
+        self.calls = 0
 
     def __call__(self) -> Mapping[str, float]:
-        self.asked += 1
+        self.calls += 1
         assert not self.model.training
         assert not torch.is_grad_enabled()
         everything = list(range(len(self.rows.x)))
@@ -131,15 +131,15 @@ def run(job: Mapping[str, Any]) -> int:
     """One run in a folder, as a command would do it; returns the exit code. `kill_at`: SIGKILL
     to itself when a batch is asked for the so-many-th time; `delay`: seconds for each batch."""
     torch.seed()  # no two processes begin with the same random state
-    model, rows, asked = build(job["kind"]), Rows(), [0]
+    model, rows, updates = build(job["kind"]), Rows(), [0]
     plain = rows.batch
 
-    def batch(wanted: Sequence[int]) -> tuple[Tensor, Tensor]:
-        asked[0] += 1
-        if asked[0] == job.get("kill_at"):
+    def batch(numbers: Sequence[int]) -> tuple[Tensor, Tensor]:
+        updates[0] += 1
+        if updates[0] == job.get("kill_at"):
             os.kill(os.getpid(), signal.SIGKILL)
         time.sleep(job.get("delay", 0.0))
-        return plain(wanted)
+        return plain(numbers)
 
     rows.batch = batch  # type: ignore[method-assign]
     while job.get("gate") and not os.path.exists(job["gate"]):

@@ -184,31 +184,31 @@ def _is_alive(process: int) -> bool:
     return True
 
 
-def _answer(asked: socket.socket) -> NoReturn:
+def _answer(connection: socket.socket) -> NoReturn:
     """Forks again, waits, and reports how the child ended."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    request, streams = _received(asked)
+    request, streams = _received(connection)
     if not request:  # a client that only checked for a server
         os._exit(0)
     child = os.fork()
     if child == 0:
-        asked.close()
+        connection.close()
         _become(request, streams)
     _, status = os.waitpid(child, 0)
     with contextlib.suppress(BrokenPipeError):
-        asked.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
+        connection.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
     os._exit(0)
 
 
-def _received(asked: socket.socket) -> tuple[dict[str, Any], array.array[int]]:
+def _received(connection: socket.socket) -> tuple[dict[str, Any], array.array[int]]:
     streams: array.array[int] = array.array("i")
     text, space = b"", socket.CMSG_SPACE(len(STREAMS) * streams.itemsize)
     while not text.endswith(b"\n"):
-        data, beside, _, _ = asked.recvmsg(LONGEST, space)
+        data, beside, _, _ = connection.recvmsg(LONGEST, space)
         if not data:
             return {}, streams
-        for _, _, own in beside:
-            streams.frombytes(own)
+        for _, _, data_of_streams in beside:
+            streams.frombytes(data_of_streams)
         text += data
     return json.loads(text), streams
 

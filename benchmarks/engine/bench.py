@@ -50,14 +50,16 @@ class Options:
 
 
 # -------------------------------------------------------------------- what to measure
-def load_cells(own: Sequence[str]) -> dict[str, Cell]:
+def load_cells(names: Sequence[str]) -> dict[str, Cell]:
     """Every built-in cell by name, and cells of files by the names of their classes."""
     cells = {name: make() for name, make in CELLS.items()}
-    for wanted in own:
-        cell = load_cell(wanted)
+    for name_or_path in names:
+        cell = load_cell(name_or_path)
         name = type(cell).__name__
-        if name in cells and wanted != name:
-            raise OptionError(f"{wanted}: another cell is called {name} too; give it another name")
+        if name in cells and name_or_path != name:
+            raise OptionError(
+                f"{name_or_path}: another cell is called {name} too; give it another name"
+            )
         cells[name] = cell
     return cells
 
@@ -87,7 +89,7 @@ class BenchProgress:
         self.weights, self.runs = weights, runs
         self.numbers = {case: k for k, case in enumerate(weights, 1)}
         self.total, self.done = sum(weights.values()), 0.0
-        self.begun, self.said = time.monotonic(), 0.0
+        self.begun, self.last_line = time.monotonic(), 0.0
 
     def after(self, case: Case) -> None:
         """A case is over."""
@@ -96,9 +98,9 @@ class BenchProgress:
     def say(self, case: Case, rounds: int) -> None:
         """That many rounds of the case are done."""
         now, terminal = time.monotonic(), sys.stderr.isatty()
-        if not terminal and now - self.said < QUIET:
+        if not terminal and now - self.last_line < QUIET:
             return
-        self.said = now
+        self.last_line = now
         done = self.done + self.weights[case] * rounds / self.runs
         left = (now - self.begun) * (self.total - done) / done if done else 0.0
         text = f"{self.numbers[case]} of {len(self.numbers)}  {case.name}"

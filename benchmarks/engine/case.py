@@ -90,8 +90,8 @@ def lengths_of(spread: str, steps: int, batch: int) -> list[int]:
         "empty": lambda: [1.0] * (batch - batch // 2) + [0.0] * (batch // 2),
     }[spread]()
     stride = next(k for k in range(max(1, batch * 5 // 8), 2 * batch) if math.gcd(k, batch) == 1)
-    found = _rows(shares, steps)
-    return [found[k * stride % batch] for k in range(batch)]
+    rows = _rows(shares, steps)
+    return [rows[k * stride % batch] for k in range(batch)]
 
 
 # -------------------------------------------------------------------- lists of cases
@@ -117,20 +117,20 @@ def full_cases(cells: Sequence[str]) -> list[Case]:
 
 def other_cases(cells: Sequence[str]) -> list[Case]:
     known = [cell for cell in TORCH_CELLS if cell in cells]
-    found = [Case("lengths", cell, 400, 64, 128, "train", "wide") for cell in known]
-    found += [
+    others = [Case("lengths", cell, 400, 64, 128, "train", "wide") for cell in known]
+    others += [
         Case("spread", cell, 400, 64, 128, "train", spread) for cell in known for spread in SPREADS
     ]
-    found += [Case("step", cell, 1, 1, 128, "infer") for cell in known]
+    others += [Case("step", cell, 1, 1, 128, "infer") for cell in known]
     if "LSTM" in cells:
-        found += [
+        others += [
             Case("bf16", "LSTM", 100, 64, hidden, mode) for mode in MODES for hidden in (256, 512)
         ]
-    return [*found, *(Case("compile", cell, 1, 1, 64, "train") for cell in cells)]
+    return [*others, *(Case("compile", cell, 1, 1, 64, "train") for cell in cells)]
 
 
 def _unknown_word(word: str, patterns: Sequence[str], known: Collection[str]) -> OptionError:
-    files = [own for own in patterns if own.partition(":")[0].endswith(".py")]
+    files = [pattern for pattern in patterns if pattern.partition(":")[0].endswith(".py")]
     if files:
         return OptionError(f"{files[0]}: a file is no case; for its cell use --cell {files[0]}")
     return unknown("word in the name of a case", word, known)
@@ -141,11 +141,11 @@ def chosen_cases(cases: Sequence[Case], patterns: Sequence[str]) -> list[Case]:
     if not patterns:
         return list(cases)
     known = {word for case in cases for word in case.words}
-    wanted = [pattern.split(".") for pattern in patterns]
-    for word in (word for words in wanted for word in words):
+    pattern_words = [pattern.split(".") for pattern in patterns]
+    for word in (word for words in pattern_words for word in words):
         if word not in known:
             raise _unknown_word(word, patterns, known)
-    for pattern, words in zip(patterns, wanted, strict=True):
+    for pattern, words in zip(patterns, pattern_words, strict=True):
         if not any(set(words) <= set(case.words) for case in cases):
             raise OptionError(f"no case has all words of {pattern}; --list prints their names")
-    return [case for case in cases if any(set(words) <= set(case.words) for words in wanted)]
+    return [case for case in cases if any(set(words) <= set(case.words) for words in pattern_words)]

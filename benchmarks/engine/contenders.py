@@ -52,7 +52,7 @@ class Contender:
     """One contender: its outputs (time, batch, hidden), and what its gradients are taken by."""
 
     forward: Forward
-    wanted: list[Tensor]
+    inputs: list[Tensor]
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def _work(entry: Contender, mode: str, lengths: Tensor | None) -> Work:
     d_y = torch.randn_like(y)
     if lengths is not None:
         d_y = d_y * _real(lengths, y)
-    return lambda: torch.autograd.grad(entry.forward(), entry.wanted, d_y)
+    return lambda: torch.autograd.grad(entry.forward(), entry.inputs, d_y)
 
 
 def _real(lengths: Tensor, y: Tensor) -> Tensor:
@@ -127,8 +127,10 @@ def weights(layer: Recurrent) -> list[nn.Parameter]:
 def make_torch(name: str, layer: Recurrent) -> nn.RNNBase:
     """torch.nn's layer with the weights of ours."""
     module = MODULES[name](layer.input_size, layer.hidden_size)
-    _, own = layer.ways[0].way()
-    copy_weights(own["W"], own["U"], own["b"], own.get("d"), [*module.parameters()])
+    _, matrices = layer.ways[0].way()
+    copy_weights(
+        matrices["W"], matrices["U"], matrices["b"], matrices.get("d"), [*module.parameters()]
+    )
     return module
 
 
@@ -158,15 +160,15 @@ def check_loop(cell: Cell, sizes: tuple[int, int, int] = (4, 3, 5)) -> None:
     x = torch.randn(steps, batch, hidden, dtype=torch.float64, requires_grad=True)
     state = tuple(torch.randn(batch, n).double() for n in cell.state_sizes(hidden, hidden))
     loop = torch_loop(cell.equations(hidden, hidden, training=False))
-    wanted = [x, *parameters.values()]
-    found = []
+    inputs = [x, *parameters.values()]
+    results = []
     for y, final in (
         run(cell, parameters, x, state, engine="eager"),
         loop(x, state, *parameters.values()),
     ):
         cost = sum(((v * v).sum() for v in (y, *final)), start=torch.zeros(()).double())
-        found.append([y, *final, *torch.autograd.grad(cost, wanted, materialize_grads=True)])
-    if not all(torch.allclose(a, b, atol=1e-9) for a, b in zip(*found, strict=True)):
+        results.append([y, *final, *torch.autograd.grad(cost, inputs, materialize_grads=True)])
+    if not all(torch.allclose(a, b, atol=1e-9) for a, b in zip(*results, strict=True)):
         raise NotTheSame(f"{type(cell).__name__}: its loop is not equal to the eager engine")
 
 
@@ -174,15 +176,15 @@ def check_loop(cell: Cell, sizes: tuple[int, int, int] = (4, 3, 5)) -> None:
 def dense(case: Case, cell: Cell, against: frozenset[str]) -> Contest:
     layer = make_layer(cell, case.hidden)
     x = torch.randn(case.shape).requires_grad_(case.mode == "train")
-    own = weights(layer)
-    entries = {"native": Contender(lambda: layer(x)[0], [x, *own])}
+    parameters = weights(layer)
+    entries = {"native": Contender(lambda: layer(x)[0], [x, *parameters])}
     if "torch.nn" in against and case.cell in MODULES:
         module = make_torch(case.cell, layer)
         entries["torch.nn"] = Contender(lambda: module(x)[0], [x, *module.parameters()])
     if "loop" in against:
         loop = make_loop(cell, case.hidden)
         state = layer.ways[0].start(x)
-        entries["loop"] = Contender(lambda: loop(x, state, *own)[0], [x, *own])
+        entries["loop"] = Contender(lambda: loop(x, state, *parameters)[0], [x, *parameters])
     return contest(entries, case)
 
 
@@ -198,11 +200,11 @@ def unequal(case: Case, cell: Cell) -> Contest:
         rows = pack_padded_sequence(x, lengths, enforce_sorted=False)
         return pad_packed_sequence(module(rows)[0], total_length=case.steps)[0]
 
-    given = [x, *module.parameters()]
+    inputs = [x, *module.parameters()]
     entries = {
         "native": Contender(lambda: layer(x, lengths=lengths)[0], [x, *weights(layer)]),
-        "padded": Contender(lambda: module(x)[0], given),
-        "packed": Contender(packed, given),
+        "padded": Contender(lambda: module(x)[0], inputs),
+        "packed": Contender(packed, inputs),
     }
     return contest(entries, case, lengths)
 
@@ -219,9 +221,9 @@ def spread(case: Case, cell: Cell) -> Contest:
     grad = case.mode == "train"
     x = torch.randn(case.shape).requires_grad_(grad)
     short = torch.randn(equal_steps(case), *case.shape[1:]).requires_grad_(grad)
-    own = weights(layer)
-    unequal_rows = Contender(lambda: layer(x, lengths=lengths)[0], [x, *own])
-    equal_rows = Contender(lambda: layer(short)[0], [short, *own])
+    parameters = weights(layer)
+    unequal_rows = Contender(lambda: layer(x, lengths=lengths)[0], [x, *parameters])
+    equal_rows = Contender(lambda: layer(short)[0], [short, *parameters])
     return Contest(
         {
             "native": _work(unequal_rows, case.mode, lengths),
@@ -233,16 +235,16 @@ def spread(case: Case, cell: Cell) -> Contest:
 def one_step(case: Case, cell: Cell) -> Contest:
     """A stream: the state of a step is what the one before has left."""
     layer = make_layer(cell, case.hidden)
-    _, own = layer.ways[0].way()
+    _, matrices = layer.ways[0].way()
     x = torch.randn(case.batch, case.hidden)
-    step = NativeStep(cell, own, case.hidden, case.batch)
-    here, there = step.empty(), step.empty()
+    step = NativeStep(cell, matrices, case.hidden, case.batch)
+    here, spare = step.empty(), step.empty()
     for part in here[1]:
         part.zero_()
 
     def native() -> None:
-        nonlocal here, there
-        here, there = step.step(x, here[1], out=there), here
+        nonlocal here, spare
+        here, spare = step.step(x, here[1], out=spare), here
 
     state = layer.ways[0].start(x[None])
 
@@ -250,18 +252,24 @@ def one_step(case: Case, cell: Cell) -> Contest:
         nonlocal state
         state = step.step(x, state)[1]
 
-    found: dict[str, Work] = {"native": native, "new tensors": allocating}
+    works: dict[str, Work] = {"native": native, "new tensors": allocating}
     if case.cell in STEPPERS:
         module = STEPPERS[case.cell](case.hidden, case.hidden)
         with torch.no_grad():
-            copy_weights(own["W"], own["U"], own["b"], own.get("d"), [*module.parameters()])
-        found["torch.nn"] = torch_stream(module, x, state)
+            copy_weights(
+                matrices["W"],
+                matrices["U"],
+                matrices["b"],
+                matrices.get("d"),
+                [*module.parameters()],
+            )
+        works["torch.nn"] = torch_stream(module, x, state)
         expected = module(x, state if len(state) == 2 else state[0])
         y = step.step(x, state)[0]
         other = expected[0] if isinstance(expected, tuple) else expected
         if not torch.allclose(y, other, atol=1e-5):
             raise NotTheSame(f"{case.name}: the step differs from that of {type(module).__name__}")
-    return Contest(found)
+    return Contest(works)
 
 
 def torch_stream(module: nn.RNNCellBase, x: Tensor, zero: tuple[Tensor, ...]) -> Work:

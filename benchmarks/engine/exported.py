@@ -87,34 +87,36 @@ def measure(runs: int, tell: Callable[[str], None]) -> Iterator[Measured]:
         for hidden in SIZES:
             torch.manual_seed(0)
             layer = Recurrent(cell(), hidden, hidden).eval()
-            own = None if peer is None else peer(hidden, hidden).eval()
-            subject = Subject(layer, torch.randn(STEPS, 1, hidden), own)
+            module = None if peer is None else peer(hidden, hidden).eval()
+            subject = Subject(layer, torch.randn(STEPS, 1, hidden), module)
             with ExitStack() as open_ones:
                 ready = _ready(subject, open_ones, tell)
-                found = _interleaved(ready, runs)
-            for form, seconds in found.items():
+                times = _interleaved(ready, runs)
+            for form, seconds in times.items():
                 yield Measured(name, hidden, form, 1e6 * seconds / STEPS, ready[form].size)
 
 
 def _ready(
     subject: Subject, open_ones: ExitStack, tell: Callable[[str], None]
 ) -> dict[str, ReadyForm]:
-    found = {}
+    forms = {}
     for form, started in FORMS.items():
         if form == "torch.nn" and subject.peer is None:
             continue
         try:
-            found[form] = open_ones.enter_context(started(subject))
+            forms[form] = open_ones.enter_context(started(subject))
         except (NoProgram, MissingExtra) as error:
             tell(f"{form}: {error}")
-    return found
+    return forms
 
 
 def _interleaved(ready: Mapping[str, ReadyForm], runs: int) -> dict[str, float]:
     """The median of each one's seconds: in every round each runs once, so that what else the
     machine does falls on all of them. One round is not counted."""
-    rounds = [{form: own.seconds() for form, own in ready.items()} for _ in range(runs + 1)]
-    return {form: statistics.median(own[form] for own in rounds[1:]) for form in ready}
+    rounds = [
+        {form: form_ready.seconds() for form, form_ready in ready.items()} for _ in range(runs + 1)
+    ]
+    return {form: statistics.median(times[form] for times in rounds[1:]) for form in ready}
 
 
 def _timed(run: Callable[[], Any]) -> float:
@@ -140,10 +142,10 @@ def _in_torch(layer: torch.nn.Module, x: Tensor) -> Iterator[ReadyForm]:
 
 
 @contextmanager
-def _in_onnx(own: Subject) -> Iterator[ReadyForm]:
-    data = onnx_model(stack_of(own.layer)).SerializeToString()
-    session, given = session_of(data), {"x": own.x.numpy()}
-    yield ReadyForm(lambda: _timed(lambda: session.run(None, given)), len(data))
+def _in_onnx(subject: Subject) -> Iterator[ReadyForm]:
+    data = onnx_model(stack_of(subject.layer)).SerializeToString()
+    session, inputs = session_of(data), {"x": subject.x.numpy()}
+    yield ReadyForm(lambda: _timed(lambda: session.run(None, inputs)), len(data))
 
 
 C_MAIN = """
@@ -171,17 +173,17 @@ int main(void)
 
 @contextmanager
 def _in_c(stack: Stack, x: Tensor) -> Iterator[ReadyForm]:
-    own = CFile(stack, "model")
+    file = CFile(stack, "model")
     sizes = {"input": STEPS * stack.input_size, "output": STEPS * stack.output_size}
     main = C_MAIN % {**sizes, "state": stack.state_size, "steps": STEPS, "at_once": AT_ONCE}
     with temporary_folder() as name:
         folder = Path(name)
-        (folder / "model.c").write_text(own.text(), encoding="utf-8")
+        (folder / "model.c").write_text(file.text(), encoding="utf-8")
         (folder / "main.c").write_text(main, encoding="utf-8")
         files = [str(folder / "model.c"), str(folder / "main.c")]
         compile_c(files, str(folder / "program"), ("-O3", "-march=native", "-ffast-math"))
         with _program([str(folder / "program")], x) as seconds:
-            yield ReadyForm(seconds, own.flash)
+            yield ReadyForm(seconds, file.flash)
 
 
 NODE_MAIN = """
@@ -201,14 +203,14 @@ while (readSync(0, asked, 0, 1, null)) {
 
 
 @contextmanager
-def _in_javascript(own: Subject) -> Iterator[ReadyForm]:
-    text, node = javascript_source(stack_of(own.layer)), node_program()
+def _in_javascript(subject: Subject) -> Iterator[ReadyForm]:
+    text, node = javascript_source(stack_of(subject.layer)), node_program()
     with temporary_folder() as name:
         folder = Path(name)
         (folder / "model.mjs").write_text(text, encoding="utf-8")
         (folder / "main.mjs").write_text(NODE_MAIN, encoding="utf-8")
         files = [str(folder / "main.mjs"), str(folder / "model.mjs")]
-        with _program([node, *files, str(STEPS), str(AT_ONCE)], own.x) as seconds:
+        with _program([node, *files, str(STEPS), str(AT_ONCE)], subject.x) as seconds:
             yield ReadyForm(seconds, len(text))
 
 
@@ -218,15 +220,15 @@ def _program(command: list[str], x: Tensor) -> Iterator[Callable[[], float]]:
     run."""
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
-        given, told = process.stdin, process.stdout
-        assert given is not None
-        assert told is not None
-        given.write(np.ascontiguousarray(x.numpy(), np.float32).tobytes())
+        to_program, from_program = process.stdin, process.stdout
+        assert to_program is not None
+        assert from_program is not None
+        to_program.write(np.ascontiguousarray(x.numpy(), np.float32).tobytes())
 
         def seconds() -> float:
-            given.write(b"\n")
-            given.flush()
-            line = told.readline()
+            to_program.write(b"\n")
+            to_program.flush()
+            line = from_program.readline()
             if not line:
                 _, why = process.communicate()
                 raise EnsueError(f"{command[0]} failed: {why.decode(errors='replace')[-500:]}")
@@ -237,12 +239,12 @@ def _program(command: list[str], x: Tensor) -> Iterator[Callable[[], float]]:
 
 
 FORMS: dict[str, Callable[[Subject], AbstractContextManager[ReadyForm]]] = {
-    "native": lambda own: _in_torch(own.layer, own.x),
+    "native": lambda subject: _in_torch(subject.layer, subject.x),
     "ONNX Runtime": _in_onnx,
-    "C99": lambda own: _in_c(stack_of(own.layer), own.x),
-    "C99, int8": lambda own: _in_c(stack_of(own.layer, "int8"), own.x),
+    "C99": lambda subject: _in_c(stack_of(subject.layer), subject.x),
+    "C99, int8": lambda subject: _in_c(stack_of(subject.layer, "int8"), subject.x),
     "JavaScript": _in_javascript,
-    "torch.nn": lambda own: _in_torch(_known(own.peer), own.x),
+    "torch.nn": lambda subject: _in_torch(_known(subject.peer), subject.x),
 }
 
 
@@ -251,19 +253,21 @@ def _known(peer: torch.nn.Module | None) -> torch.nn.Module:
     return peer
 
 
-def markdown(found: list[Measured]) -> str:
+def markdown(measurements: list[Measured]) -> str:
     """A table with a row for each cell and size: µs a step, and bytes where a file is written."""
-    forms = list(dict.fromkeys(own.form for own in found))
-    rows = dict.fromkeys((own.cell, own.hidden) for own in found)
-    known = {(own.cell, own.hidden, own.form): own for own in found}
+    forms = list(dict.fromkeys(row.form for row in measurements))
+    rows = dict.fromkeys((row.cell, row.hidden) for row in measurements)
+    known = {(row.cell, row.hidden, row.form): row for row in measurements}
     lines = [f"| µs a step (bytes) | {' | '.join(forms)} |", "|---" * (1 + len(forms)) + "|"]
     for cell, hidden in rows:
-        cells = [_shown(known.get((cell, hidden, form))) for form in forms]
+        cells = [_cell_text(known.get((cell, hidden, form))) for form in forms]
         lines.append(f"| {cell}, {hidden} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def _shown(own: Measured | None) -> str:
-    if own is None:
+def _cell_text(measurement: Measured | None) -> str:
+    if measurement is None:
         return "–"
-    return f"{own.microseconds:.2f}" + (f" ({own.size:,})" if own.size else "")
+    return f"{measurement.microseconds:.2f}" + (
+        f" ({measurement.size:,})" if measurement.size else ""
+    )

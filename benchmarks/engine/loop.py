@@ -75,9 +75,9 @@ class Sums:
 
     def take(self, head: Node, op: str, size: str) -> list[Node]:
         """Takes the terms of that kind out of a sum."""
-        taken = [t for t in self.left[head] if t.op == op and t.size == size]
-        self.left[head] = [t for t in self.left[head] if t not in taken]
-        return taken
+        nodes = [t for t in self.left[head] if t.op == op and t.size == size]
+        self.left[head] = [t for t in self.left[head] if t not in nodes]
+        return nodes
 
 
 class LoopWriter:
@@ -92,8 +92,19 @@ class LoopWriter:
         self.before: list[str] = []
         self.body: list[str] = []
         self.names: dict[Node, str] = {n: str(n.attr) for n in equations.old.values()}
-        self.taken = {"x", "x_t", "state", "outputs", "step", "given", "y", "torch", "jax", "jnp"}
-        self.taken |= {*self.declared, *equations.old}
+        self.used_names = {
+            "x",
+            "x_t",
+            "state",
+            "outputs",
+            "step",
+            "given",
+            "y",
+            "torch",
+            "jax",
+            "jnp",
+        }
+        self.used_names |= {*self.declared, *equations.old}
         self.norms = self._norms() if spelling.fuses_norms else {}
         self.columns: dict[str, list[Node]] = {}  # of each matrix of x: its products
         self.steps: dict[str, None] = {}  # what the loop runs over
@@ -102,12 +113,12 @@ class LoopWriter:
         self._collect()
 
     # ---------------------------------------------------------------- names
-    def fresh(self, wanted: str) -> str:
+    def fresh(self, stem: str) -> str:
         """The name, or the next free one like it."""
-        wanted = wanted.replace("'", "_new")
-        names = chain([wanted], (f"{wanted}_{k}" for k in count(2)))
-        name = next(n for n in names if n not in self.taken)
-        self.taken.add(name)
+        stem = stem.replace("'", "_new")
+        names = chain([stem], (f"{stem}_{k}" for k in count(2)))
+        name = next(n for n in names if n not in self.used_names)
+        self.used_names.add(name)
         return name
 
     def width(self, name: str) -> int:
@@ -300,12 +311,12 @@ class LoopWriter:
 
     # ---------------------------------------------------------------- layer normalisation
     def _norms(self) -> dict[Node, Norm]:
-        found: dict[Node, Norm] = {}
+        norms: dict[Node, Norm] = {}
         for node in self.sums.nodes:
             norm = plain_norm(node)
             if norm is None:
                 continue
-            found[node] = norm
+            norms[node] = norm
             scaled = self.sums.users[node][0] if self.sums.uses[node] == 1 else node
             head = self.sums.home(scaled)
             if scaled.op != "multiply" or head is None:
@@ -314,8 +325,8 @@ class LoopWriter:
             shift = next(t for t in self.sums.left[head] if t is not scaled)
             alone = len(self.sums.left[head]) == 2
             if alone and all(v.op == "vector" and v.size == node.size for v in (scale, shift)):
-                found[head] = norm._replace(scale=scale, shift=shift)
-        return found
+                norms[head] = norm._replace(scale=scale, shift=shift)
+        return norms
 
     def _norm(self, norm: Norm) -> str:
         scale = self.value(norm.scale) if norm.scale is not None else ""

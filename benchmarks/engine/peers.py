@@ -37,12 +37,12 @@ class Peers:
     """The process; `versions` lists the peers found: "jax", "onnx"."""
 
     def __init__(self, python: Path, threads: int) -> None:
-        self._said = tempfile.TemporaryFile("w+")  # noqa: SIM115  # closed by `close`
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115  # closed by `close`
         self._process = subprocess.Popen(
             [str(python), str(SCRIPT)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._said,
+            stderr=self._errors,
             text=True,
             start_new_session=True,  # Ctrl-C is ours; the end of its stdin ends it
         )
@@ -64,7 +64,7 @@ class Peers:
             self._process.wait()
         assert self._process.stdout is not None
         self._process.stdout.close()
-        self._said.close()
+        self._errors.close()
 
     def ask(self, request: Request) -> Any:
         """The answer to a request; `PeerFailed` if it is an error or does not come."""
@@ -77,24 +77,24 @@ class Peers:
         except BrokenPipeError:
             line = ""
         if not line:
-            self._said.seek(0)
-            last = self._said.read().strip().splitlines()[-1:]
+            self._errors.seek(0)
+            last = self._errors.read().strip().splitlines()[-1:]
             raise PeerFailed(f"benchmarks/peers.py has ended: {''.join(last)}")
-        found = json.loads(line)
-        if "error" in found:
-            raise PeerFailed(found["error"])
-        return found
+        reply = json.loads(line)
+        if "error" in reply:
+            raise PeerFailed(reply["error"])
+        return reply
 
     def runners(self, case: Case, cell: Cell, against: frozenset[str]) -> dict[str, Runner]:
         """Those peers that can run the case, ready."""
-        found = {}
+        runner_by_peer = {}
         for who in self.versions:
             can = who != "onnx" or (case.mode == "infer" and case.cell in TORCH_CELLS)
             if can and who in against:
                 self._check(who, case, cell)
                 self.ask({"do": "prepare", **request_for(who, case, cell)})
-                found[who] = self._runner(who)
-        return found
+                runner_by_peer[who] = self._runner(who)
+        return runner_by_peer
 
     def _runner(self, who: str) -> Runner:
         def measured(times: int) -> float:
@@ -114,15 +114,15 @@ class Peers:
         torch.manual_seed(1)
         parameters = {n: 0.4 * torch.randn(shape) for n, shape in request["parameters"].items()}
         x, d_y = torch.randn(small.shape), torch.randn(4, 3, request["output"])
-        given = {"x": x, "d_y": d_y, **parameters}
-        request["values"] = {n: v.flatten().tolist() for n, v in given.items()}
+        arrays = {"x": x, "d_y": d_y, **parameters}
+        request["values"] = {n: v.flatten().tolist() for n, v in arrays.items()}
         answer = self.ask({"do": "compute", **request})
-        wanted = [v.requires_grad_() for v in (x, *parameters.values())]
+        inputs = [v.requires_grad_() for v in (x, *parameters.values())]
         state = tuple(torch.zeros(3, n) for n in request["state"])
         y, _ = run(cell, parameters, x, state, engine="eager")
         pairs = [(answer["y"], y.detach())]
         if case.mode == "train":
-            gradients = torch.autograd.grad(y, wanted, d_y, materialize_grads=True)
+            gradients = torch.autograd.grad(y, inputs, d_y, materialize_grads=True)
             pairs += zip(answer["gradients"], gradients, strict=True)
         for got, expected in pairs:
             if not torch.allclose(torch.tensor(got), expected.flatten(), atol=1e-4):

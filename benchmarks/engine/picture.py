@@ -86,8 +86,8 @@ class _Section:
         self.opponents = [n for n in OPPONENTS if any(n in r.timings for r in self.results)]
 
     def bars(self, result: Result) -> list[tuple[str, float]]:
-        found = [(name, result.ratio(name)) for name in self.opponents]
-        return [(name, ratio) for name, ratio in found if ratio is not None]
+        ratios = [(name, result.ratio(name)) for name in self.opponents]
+        return [(name, ratio) for name, ratio in ratios if ratio is not None]
 
     def is_first(self, k: int) -> bool:
         """Whether a row is the first of its cell."""
@@ -111,15 +111,15 @@ class _Picture:
 
     def _sections(self) -> Iterator[_Section]:
         for kind, mode, title in SECTIONS:
-            found = self.report.of_kind(kind, mode)
+            results = self.report.of_kind(kind, mode)
             mine: list[Result] = []
-            for cell in dict.fromkeys(r.case.cell for r in found):
-                own = [r for r in found if r.case.cell == cell]
-                if kind == "dense" and len(own) > MANY:
-                    often = Counter(r.case.steps for r in own)
-                    self.maps.append([r for r in own if often[r.case.steps] > 1])
-                    own = [r for r in own if r.case.shape in FOUR_SHAPES]
-                mine += own
+            for cell in dict.fromkeys(r.case.cell for r in results):
+                results_of_cell = [r for r in results if r.case.cell == cell]
+                if kind == "dense" and len(results_of_cell) > MANY:
+                    often = Counter(r.case.steps for r in results_of_cell)
+                    self.maps.append([r for r in results_of_cell if often[r.case.steps] > 1])
+                    results_of_cell = [r for r in results_of_cell if r.case.shape in FOUR_SHAPES]
+                mine += results_of_cell
             if mine:
                 yield _Section(title, mine)
 
@@ -267,8 +267,8 @@ class _Picture:
         }
         ys = {hidden: top + 84 + k * high for k, hidden in enumerate(rows)}
         for steps in groups:
-            own = [x for (t, _), x in xs.items() if t == steps]
-            middle = (own[0] + own[-1] + wide) / 2
+            positions = [x for (t, _), x in xs.items() if t == steps]
+            middle = (positions[0] + positions[-1] + wide) / 2
             drawing.words((middle, top + 52), f"T {steps}", 12, INK, weight=600)
         for (_, batch), x in xs.items():
             drawing.words((x + wide / 2, top + 71), f"B {batch}", 11, QUIET)

@@ -37,8 +37,8 @@ class Result:
 
     def ratio(self, name: str) -> float | None:
         """How many times as long as the native engine another contender takes."""
-        found = self.timings.get(name)
-        return None if found is None else found.median / self.native
+        timing = self.timings.get(name)
+        return None if timing is None else timing.median / self.native
 
     @property
     def rate(self) -> float:
@@ -89,9 +89,9 @@ class Report:
 
     def add_rates(self, dtype: str, rates: dict[int, float]) -> None:
         """The best rate of each size is kept."""
-        kept = self.gemm.setdefault(dtype, {})
+        fastest = self.gemm.setdefault(dtype, {})
         for size, rate in rates.items():
-            kept[str(size)] = max(rate, kept.get(str(size), 0.0))
+            fastest[str(size)] = max(rate, fastest.get(str(size), 0.0))
 
     def limit(self, dtype: str = "float32") -> float:
         """The best rate of a matrix product, flops a second; that of bfloat16 is no less than
@@ -106,12 +106,12 @@ class Report:
         return result.rate / self.limit(dtype) if result.flops else math.nan
 
     def of_kind(self, kind: str, mode: str = "") -> list[Result]:
-        found = [r for r in self.results if r.case.kind == kind]
-        return [r for r in found if not mode or r.case.mode == mode]
+        results = [r for r in self.results if r.case.kind == kind]
+        return [r for r in results if not mode or r.case.mode == mode]
 
     def four_shapes(self, cell: str, mode: str = "train") -> list[Result]:
-        found = [r for r in self.of_kind("dense", mode) if r.case.cell == cell]
-        return [r for r in found if r.case.shape in FOUR_SHAPES]
+        results = [r for r in self.of_kind("dense", mode) if r.case.cell == cell]
+        return [r for r in results if r.case.shape in FOUR_SHAPES]
 
     def is_complete(self, cell: str, mode: str = "train") -> bool:
         return len(self.four_shapes(cell, mode)) == len(FOUR_SHAPES)

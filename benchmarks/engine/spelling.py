@@ -69,8 +69,8 @@ class Torch:
         return f"{value}.clamp({'min' if op == 'maximum' else 'max'}={number})"
 
     def norm(self, value: str, width: int, scale: str, shift: str, epsilon: float) -> str:
-        given = f"{value}, ({width},), {scale or None}, {shift or None}, {epsilon!r}"
-        return f"torch.nn.functional.layer_norm({given})"
+        arguments = f"{value}, ({width},), {scale or None}, {shift or None}, {epsilon!r}"
+        return f"torch.nn.functional.layer_norm({arguments})"
 
     def loop(self, steps: list[str], parts: list[str], body: list[str], new: list[str]) -> str:
         each = ", ".join(f"{name}.unbind(0)" for name in steps)

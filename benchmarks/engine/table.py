@@ -129,8 +129,11 @@ def _compared(
     """Time and ratio of each other contender."""
     row: Row = []
     for name in others:
-        found = result.timings.get(name)
-        row += [show(found.median) if found else Text("–", style="dim"), times(result.ratio(name))]
+        timing = result.timings.get(name)
+        row += [
+            show(timing.median) if timing else Text("–", style="dim"),
+            times(result.ratio(name)),
+        ]
     return row
 
 
@@ -179,10 +182,10 @@ def _spreads(console: Console, results: list[Result]) -> None:
     cells = list(dict.fromkeys(r.case.cell for r in results))
     table = _table(["lengths", "", *cells], 2)
     for spread in dict.fromkeys(r.case.spread for r in results):
-        found = {r.case.cell: r.cost_of_a_step for r in results if r.case.spread == spread}
-        costs = [found.get(cell) for cell in cells]
-        shown = ["–" if cost is None else f"{cost:.2f}" for cost in costs]
-        table.add_row(spread, SPREADS[spread], *shown)
+        costs_of_cells = {r.case.cell: r.cost_of_a_step for r in results if r.case.spread == spread}
+        costs = [costs_of_cells.get(cell) for cell in cells]
+        cells_shown = ["–" if cost is None else f"{cost:.2f}" for cost in costs]
+        table.add_row(spread, SPREADS[spread], *cells_shown)
     console.print(table)
 
 
@@ -236,19 +239,19 @@ def quantity(value: float, unit: str) -> str:
     return f"{value:.2f}×" if unit == "×" else f"{value:.1f} {unit}"
 
 
-def _goals(console: Console, found: list[Verdict]) -> None:
-    if not found:
+def _goals(console: Console, goals: list[Verdict]) -> None:
+    if not goals:
         return
     _title(console, "Goals", "the worst case counts")
     table = _table(["goal", "wanted", "measured", "met", "where"])
     table.columns[-1].justify = "left"
-    for one in found:
+    for one in goals:
         sign = "≤" if one.at_most else "≥"
         met = Text("yes", style="green") if one.met else Text("no", style="red")
-        wanted = f"{sign} {quantity(one.goal, one.unit)}"
-        table.add_row(one.target, wanted, quantity(one.measured, one.unit), met, one.where)
+        goal = f"{sign} {quantity(one.goal, one.unit)}"
+        table.add_row(one.target, goal, quantity(one.measured, one.unit), met, one.where)
     console.print(table)
-    console.print(f"{sum(one.met for one in found)} of {len(found)} goals met")
+    console.print(f"{sum(one.met for one in goals)} of {len(goals)} goals met")
 
 
 def _remarks(console: Console, report: Report) -> None:

@@ -63,9 +63,9 @@ def verdicts(report: Report) -> list[Verdict]:
     ]
 
 
-def _worst(found: Iterable[tuple[float, Result]]) -> tuple[float, str] | None:
+def _worst(ratios: Iterable[tuple[float, Result]]) -> tuple[float, str] | None:
     """The smallest value, and the case that it belongs to."""
-    value, result = min(found, key=lambda pair: pair[0], default=(math.nan, None))
+    value, result = min(ratios, key=lambda pair: pair[0], default=(math.nan, None))
     if result is None:
         return None
     return value, f"{result.case.cell} {result.case.sizes} {result.case.mode}"
@@ -75,11 +75,11 @@ def _shares(report: Report) -> Iterator[Verdict]:
     train = [r for r in report.of_kind("dense", "train") if r.case.batch >= 32]
     for family, cells, wide, narrow in SHARES:
         mine = [(report.share(r), r) for r in train if r.case.cell in cells]
-        for words, goal, found in (
+        for words, goal, ratios in (
             ("H ≥ 256", wide, [pair for pair in mine if pair[1].case.hidden >= 256]),
             ("H = 128", narrow, [pair for pair in mine if pair[1].case.hidden == 128]),
         ):
-            if worst := _worst(found):
+            if worst := _worst(ratios):
                 target = f"training, share of the limit, {words}: {family}"
                 yield Verdict(target, goal, worst[0], "%", worst[1])
 
@@ -87,8 +87,8 @@ def _shares(report: Report) -> Iterator[Verdict]:
 def _against_torch(report: Report) -> Iterator[Verdict]:
     for cell in TORCH_CELLS:
         mine = [r for r in report.of_kind("dense") if r.case.cell == cell]
-        found = [(ratio, r) for r in mine if (ratio := r.ratio("torch.nn")) is not None]
-        if worst := _worst(found):
+        ratios = [(ratio, r) for r in mine if (ratio := r.ratio("torch.nn")) is not None]
+        if worst := _worst(ratios):
             yield Verdict(f"{cell} against torch.nn, every shape", 0.95, worst[0], "×", worst[1])
         mean = report.mean_ratio(report.four_shapes(cell), "torch.nn")
         if mean is not None and report.is_complete(cell):
@@ -140,8 +140,10 @@ def _narrow(report: Report) -> Iterator[Verdict]:
         ("float32", 2.5, "our float32"),
         ("autocast", 2.0, "torch.nn under autocast"),
     ):
-        found = [(ratio, r) for r in report.of_kind("bf16") if (ratio := r.ratio(name)) is not None]
-        if worst := _worst(found):
+        ratios = [
+            (ratio, r) for r in report.of_kind("bf16") if (ratio := r.ratio(name)) is not None
+        ]
+        if worst := _worst(ratios):
             yield Verdict(f"bfloat16 against {other}", goal, worst[0], "×", worst[1])
 
 
@@ -153,7 +155,7 @@ def _steps(report: Report) -> Iterator[Verdict]:
 
 
 def _compiling(report: Report) -> Iterator[Verdict]:
-    found = {r.case.cell: r.native for r in report.of_kind("compile")}
-    if found:
-        worst = max(found, key=lambda cell: found[cell])
-        yield Verdict("compiling, every cell", 3.0, found[worst], "s", worst, at_most=True)
+    seconds = {r.case.cell: r.native for r in report.of_kind("compile")}
+    if seconds:
+        worst = max(seconds, key=lambda cell: seconds[cell])
+        yield Verdict("compiling, every cell", 3.0, seconds[worst], "s", worst, at_most=True)

@@ -29,13 +29,13 @@ def inline(text: str) -> str:
 
 def blocks(text: str) -> list[str]:
     """What empty lines divide, an indented block that has empty lines inside being one."""
-    found: list[str] = []
+    parts: list[str] = []
     for block in re.split(r"\n\s*\n", text.strip("\n")):
-        if found and block.startswith("    ") and found[-1].startswith("    "):
-            found[-1] += f"\n\n{block}"
+        if parts and block.startswith("    ") and parts[-1].startswith("    "):
+            parts[-1] += f"\n\n{block}"
         else:
-            found.append(block)
-    return found
+            parts.append(block)
+    return parts
 
 
 def meanings(block: str, known: Container[str]) -> list[str]:
@@ -44,12 +44,12 @@ def meanings(block: str, known: Container[str]) -> list[str]:
     >>> meanings("A beam. width: of it; alpha, beta: strengths. Note: no name", {"width", "alpha"})
     ['A beam.', 'width: of it;', 'alpha, beta: strengths. Note: no name']
     """
-    text, found, begun = " ".join(block.split()), [], 0
+    text, pieces, begun = " ".join(block.split()), [], 0
     for match in NAMES.finditer(text):
         if match.start() and match["names"].split(", ")[0] in known:
-            found.append(text[begun : match.start()].rstrip())
+            pieces.append(text[begun : match.start()].rstrip())
             begun = match.start()
-    return [*found, text[begun:]]
+    return [*pieces, text[begun:]]
 
 
 def paragraph(text: str, known: Container[str]) -> str:

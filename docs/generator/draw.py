@@ -124,5 +124,5 @@ def draw(name: str) -> None:
 
 
 if __name__ == "__main__":
-    for wanted in sys.argv[1:] or ["architecture", *PICTURES]:
-        draw(wanted)
+    for picture in sys.argv[1:] or ["architecture", *PICTURES]:
+        draw(picture)

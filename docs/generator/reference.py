@@ -83,19 +83,20 @@ def grouped(module: ModuleType, left_out: Container[str] = ()) -> Iterator[tuple
     """Titles with public names, each name in its first group."""
     left = {name: thing for name, thing in public(module).items() if name not in left_out}
     for group in GROUPS:
-        found = [name for name, thing in left.items() if group.holds(thing)]
-        for name in found:
+        names = [name for name, thing in left.items() if group.holds(thing)]
+        for name in names:
             del left[name]
-        if found:
-            yield group.title, sorted(found, key=lambda name: _order(module, name))
+        if names:
+            yield group.title, sorted(names, key=lambda name: _order(module, name))
 
 
 def _order(module: ModuleType, name: str) -> tuple[bool, str]:
     """What the others of a page derive from comes first, then by name."""
     thing = getattr(module, name)
-    others = [getattr(module, own) for own in module.__all__]
+    others = [getattr(module, name) for name in module.__all__]
     derived = inspect.isclass(thing) and any(
-        inspect.isclass(own) and own is not thing and issubclass(thing, own) for own in others
+        inspect.isclass(other) and other is not thing and issubclass(thing, other)
+        for other in others
     )
     return derived, name.lower()
 
@@ -110,8 +111,8 @@ def equations_of(cell: type[Cell]) -> str:
 
 def plain_signature(thing: type) -> str:
     """The parameters of a constructor without their types."""
-    given = inspect.signature(thing).parameters.values()
-    bare = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in given]
+    parameters = inspect.signature(thing).parameters.values()
+    bare = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in parameters]
     return str(inspect.Signature(bare))
 
 
@@ -159,8 +160,8 @@ def page_of(module: ModuleType, others: list[ModuleType]) -> str:
 
 def add_names(app: Sphinx, page: str, content: list[str]) -> None:
     if page.startswith(FOLDER):
-        pages = sorted(own for own in app.env.found_docs if own.startswith(FOLDER))
-        content[0] += f"\n{page_of(module_of(page), [module_of(own) for own in pages])}"
+        pages = sorted(name for name in app.env.found_docs if name.startswith(FOLDER))
+        content[0] += f"\n{page_of(module_of(page), [module_of(page) for page in pages])}"
 
 
 def restructure(

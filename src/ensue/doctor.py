@@ -37,7 +37,7 @@ DATA_SETS = (
     "ett",
     "timeseries-small",
 )
-NO_NATIVE = "until then the eager engine runs, which is slower"
+NO_NATIVE = "until then the slower eager engine runs"
 GET_COMPILER = (
     "Debian: apt install g++; macOS: xcode-select --install; anywhere: pip install ziglang; "
     + NO_NATIVE
@@ -159,7 +159,7 @@ def compiler() -> MachineFact:
     try:
         from ensue.engine.native import cache
     except (ImportError, OSError):
-        return MachineFact("compiler", "warning", "not examined: torch does not load", "see torch")
+        return MachineFact("compiler", "warning", "not checked: torch does not load", "see torch")
     compiler_name = os.environ.get("CXX", "")
     try:
         command = list(cache.compiler.__wrapped__())  # the current one: the answer is cached
@@ -193,7 +193,7 @@ def cache() -> MachineFact:
     try:
         from ensue.engine.native.cache import cache_folder
     except (ImportError, OSError):
-        return MachineFact("cache", "warning", "not examined: torch does not load", "see torch")
+        return MachineFact("cache", "warning", "not checked: torch does not load", "see torch")
     folder = cache_folder()
     nearest = next(place for place in (folder, *folder.parents) if os.path.lexists(place))
     writable = os.path.isdir(nearest) and os.access(nearest, os.W_OK | os.X_OK)
@@ -201,7 +201,7 @@ def cache() -> MachineFact:
         value = f"{folder} cannot be written"
         return MachineFact("cache", "warning", value, "set XDG_CACHE_HOME to a folder of your own")
     if nearest != folder:
-        return MachineFact("cache", "ok", f"{folder}, not made yet")
+        return MachineFact("cache", "ok", f"{folder}, not created yet")
     value = f"{folder}, {size(folder) / 1e6:.1f} MB"
     facts = folder.stat()
     if facts.st_uid != os.getuid() or facts.st_mode & 0o022:
@@ -223,7 +223,7 @@ def data() -> MachineFact:
     lacking = [name for name in DATA_SETS if name not in present]
     value = f"{folder}: {', '.join(present) or 'none of the known sets'}"
     if lacking:
-        return MachineFact("data", "missing", value, f"not there: {', '.join(lacking)}")
+        return MachineFact("data", "missing", value, f"missing: {', '.join(lacking)}")
     return MachineFact("data", "ok", value)
 
 

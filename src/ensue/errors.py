@@ -133,9 +133,9 @@ def memory_asked_for(error: BaseException) -> str:
 def out_of_memory(error: BaseException) -> OutOfMemory:
     """Ensue's error for an exception that means a lack of memory, else None."""
     amount = memory_asked_for(error)
-    detail = f": {amount} more were asked for" if amount else ""
+    detail = f": {amount} more were requested" if amount else ""
     return OutOfMemory(
-        f"there is not enough memory{detail}. Next: free some, or take a smaller model "
+        f"there is not enough memory{detail}. Next: free some, or use a smaller model "
         "(model.hidden_size) or smaller batches (model.batch_tokens)"
     )
 

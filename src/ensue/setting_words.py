@@ -42,9 +42,15 @@ WORDS = {
     for word in (
         Word("epochs", "train.epochs", "number", "N"),
         Word("rate", "train.rate", "fraction", "X", also=("--lr", "--learning-rate")),
-        Word("batch_size", "model.batch_rows", "text", "N", "Rows of a batch."),
+        Word("batch_size", "model.batch_rows", "text", "N", "Batch size, in rows."),
         Word("cell", "model.cell", "text", "CELL", "Cell: a name, or a file, mine.py:MyCell."),
-        Word("hidden_size", "model.hidden_size", "number", "N", "Size of a state, or of a layer."),
+        Word(
+            "hidden_size",
+            "model.hidden_size",
+            "number",
+            "N",
+            "Size of the hidden state, or of a layer.",
+        ),
         Word("layers", "model.layers", "number", "N", "Number of layers."),
         Word(
             "dropout",

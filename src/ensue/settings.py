@@ -263,7 +263,7 @@ def of_your_own(noun: str) -> str:
     """Advice for an unknown name that may be a row which the user adds; "" if noun is empty."""
     if not noun:
         return ""
-    return f"; a {noun} of your own is imported first, by a script that then calls ensue.cli.main()"
+    return f"; a {noun} of your own is imported first, in a script that then calls ensue.cli.main()"
 
 
 def one_of(known: Iterable[str], got: object) -> str:

@@ -74,9 +74,9 @@ def _subject(subject: Subject) -> Scene:
             ["train", *words, "--run", "new", "--base", "run"],
             ["evaluate", "run", "--json"],
             ["evaluate", "run", "--best-so-far"],
-            ["predict", "run", subject.asked, "--json"],
-            ["predict", "run", subject.asked, "--workers", "1"],
-            ["explain", "run", subject.asked],
+            ["predict", "run", subject.questions, "--json"],
+            ["predict", "run", subject.questions, "--workers", "1"],
+            ["explain", "run", subject.questions],
             ["flow", "run"],
             ["generate", "run"],
             ["fill", "run", "--text", "a ___ b"],
@@ -102,7 +102,7 @@ def _rows(folder: Path) -> None:
     (folder / "rows.csv").write_text("\n".join(["text,label", *(f"{t},{y}" for t, y in rows)]))
     (folder / "texts.txt").write_text("\n".join(text for text, _ in rows))
     tagged = [[f"{word}\t{'X' if len(word) > 3 else 'Y'}" for word in t.split()] for t, _ in rows]
-    (folder / "tags.conll").write_text("\n\n".join("\n".join(own) for own in tagged) + "\n")
+    (folder / "tags.conll").write_text("\n\n".join("\n".join(lines) for lines in tagged) + "\n")
 
 
 def _bases(work: Path, folder: Path) -> None:
@@ -165,7 +165,7 @@ def _export(work: Path, folder: Path) -> None:
 
 def _export_commands(folder: Path) -> list[list[str]]:
     return [
-        *([PROGRAM, str(own.relative_to(folder))] for own in folder.glob("export/**/*.py")),
+        *([PROGRAM, str(script.relative_to(folder))] for script in folder.glob("export/**/*.py")),
         ["export", "run", "export/model.onnx", "--unchecked"],
         ["predict", "export", "rows.csv"],
         ["train", "rows.csv", *TINY, "--base", "export", "--run", "new"],
@@ -225,11 +225,11 @@ def begin(work: Path, place: Path) -> Case:
 
     def ready(scene: Scene) -> Path:
         """The folder of a scene, made once for all workers."""
-        found = work / "scenes" / material.material_code() / str(scene)
-        with made_once(found) as half:
+        scenes_folder = work / "scenes" / material.material_code() / str(scene)
+        with made_once(scenes_folder) as half:
             if half is not None:
                 scene.make(work, half)
-        return found
+        return scenes_folder
 
     def case(draw: random.Random) -> Outcome:
         scene = draw.choice(scenes())
@@ -244,11 +244,11 @@ def begin(work: Path, place: Path) -> Case:
         for words in scene.commands(folder):
             if any(word in SLOW for word in words) and draw.random() > SLOW_SHARE:
                 continue  # they load the model as the others do
-            found = used(folder, words)
+            outcome = used(folder, words)
             if canary.sang:
                 return Outcome(RAN, f"{what}: {' '.join(words)}")
-            if found.kind != FINE:
-                return found._replace(what=f"{what}: {found.what}")
+            if outcome.kind != FINE:
+                return outcome._replace(what=f"{what}: {outcome.what}")
         return Outcome(FINE, what)
 
     return case

@@ -27,8 +27,10 @@ def begin(work: Path, place: Path) -> Case:
     def case(draw: random.Random) -> Outcome:
         reader = draw.choice(table)
         data, what = mutated_file(reader, draw)
-        found = read_one(place, reader, data)
-        return found._replace(what=f"{reader.name}: {what}{': ' * bool(found.what)}{found.what}")
+        outcome = read_one(place, reader, data)
+        return outcome._replace(
+            what=f"{reader.name}: {what}{': ' * bool(outcome.what)}{outcome.what}"
+        )
 
     return case
 
@@ -41,7 +43,7 @@ def mutated_file(reader: Reader, draw: random.Random) -> tuple[bytes, str]:
     if draw.random() < 0.5:
         data, what = mutated(clean, draw, reader.clean)
         return packed(data), f"inside, {what}"
-    data, what = mutated(packed(clean), draw, [packed(own) for own in reader.clean])
+    data, what = mutated(packed(clean), draw, [packed(content) for content in reader.clean])
     return data, f"around, {what}"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from faults import material
 from faults.campaign import FINE, SILENT, Campaign, Case, Outcome
-from faults.inside import Said, answers, command, without_syncing
+from faults.inside import Notice, answers, command, without_syncing
 from faults.material import Material, Subject, make_ready
 from faults.snapshot import Snapshot
 
@@ -23,44 +23,44 @@ class Trial:
     """A copy of a subject's folder, what its commands say while it is whole, and every file."""
 
     def __init__(self, work: Path, place: Path, subject: Subject, kind: str) -> None:
-        own = Material(work, subject)
-        self.kind, self.subject, self.trust = kind, subject, own.trust
-        self.folder = own.copy(place / f"{subject}-{kind}", kind)
+        training = Material(work, subject)
+        self.kind, self.subject, self.trust = kind, subject, training.trust
+        self.folder = training.copy(place / f"{subject}-{kind}", kind)
         self.whole = Snapshot(self.folder)
         self.files = [*self.whole.below(kind)]
         if (openings := self.folder / "test-openings.jsonl") in self.whole.files and kind == "run":
             self.files.append(openings)
         self.expected = self.say()
         self.whole.restore()
-        if any(own.code for own in self.expected) or self.say() != self.expected:
+        if any(answer.code for answer in self.expected) or self.say() != self.expected:
             raise AssertionError(f"{subject}: {self.expected}")
         self.whole.restore()
 
     def commands(self) -> Sequence[Sequence[str]]:
         """Whatever a result can be had from."""
-        asked, trust = self.subject.asked, self.trust
+        question, trust = self.subject.questions, self.trust
         if self.kind == "stopped":
             return [
                 ["train", "--run", "stopped", *trust],
-                ["predict", "stopped", asked, "--json", *trust],
+                ["predict", "stopped", question, "--json", *trust],
             ]
         return [
             ["evaluate", "run", "--json", *trust],
-            ["predict", "run", asked, "--json", *trust],
+            ["predict", "run", question, "--json", *trust],
             ["runs", ".", "--json"],
         ]
 
-    def say(self) -> list[Said]:
+    def say(self) -> list[Notice]:
         if self.kind == "model":
             questions = self.subject.row.questions()
             return [answers(self.folder / "model", questions, self.subject.cell)]
-        found = []
+        replies = []
         for words in self.commands():
-            said = command(self.folder, words)
-            found.append(said._replace(out=PASSING.sub("", said.out)))
-            if said.code:
+            answer = command(self.folder, words)
+            replies.append(answer._replace(out=PASSING.sub("", answer.out)))
+            if answer.code:
                 break
-        return found
+        return replies
 
     def flipped(self, draw: random.Random) -> Outcome:
         path = draw.choice(self.files)
@@ -69,22 +69,22 @@ class Trial:
         changed[bit // 8] ^= 1 << bit % 8
         path.write_bytes(changed)
         try:
-            found = self.say()
+            replies = self.say()
         finally:
             self.whole.restore()
         name = str(path.relative_to(self.folder))
         what = f"{self.subject} {name} bit {bit}"
-        for own, expected in zip(found, self.expected, strict=False):
-            if own.code == 2 or own.out == expected.out:
+        for answer, expected in zip(replies, self.expected, strict=False):
+            if answer.code == 2 or answer.out == expected.out:
                 continue
-            if not self._named(own, expected, path):
-                return Outcome(SILENT, f"{what}: {_difference(expected.out, own.out)}")
+            if not self._named(answer, expected, path):
+                return Outcome(SILENT, f"{what}: {_difference(expected.out, answer.out)}")
         return Outcome(FINE, what)
 
-    def _named(self, own: Said, expected: Said, path: Path) -> bool:
+    def _named(self, answer: Notice, expected: Notice, path: Path) -> bool:
         """Whether a line more on standard error names the file or a folder that it is in."""
         names = {path.name, *(above.name for above in path.relative_to(self.folder).parents)}
-        lines = {*own.err.splitlines()} - {*expected.err.splitlines()}
+        lines = {*answer.err.splitlines()} - {*expected.err.splitlines()}
         return any(name and name in line for name in names for line in lines)
 
 

@@ -79,7 +79,9 @@ def _with_digest(data: bytes) -> bytes:
     try:
         value = json.loads(data)
         if isinstance(value, dict) and "sha256" in value:
-            return sealed({key: own for key, own in value.items() if key != "sha256"}, sort=False)
+            return sealed(
+                {key: entry for key, entry in value.items() if key != "sha256"}, sort=False
+            )
     except ValueError:
         pass
     return data
@@ -88,8 +90,8 @@ def _with_digest(data: bytes) -> bytes:
 def _put_copy(copied: Path, data: bytes) -> None:
     files = {path.name: path.read_bytes() for path in copied.parent.iterdir()}
     files[copied.name] = data
-    for name, own in hostile.resealed(files).items():
-        (copied.parent / name).write_bytes(own)
+    for name, content in hostile.resealed(files).items():
+        (copied.parent / name).write_bytes(content)
 
 
 def put_strange(run: Path, draw: random.Random) -> str:
@@ -105,8 +107,8 @@ def put_strange(run: Path, draw: random.Random) -> str:
 
 
 def _socket(place: Path, precious: Path) -> None:
-    with chdir(place.parent), socket.socket(socket.AF_UNIX) as own:  # its name is short
-        own.bind(place.name)
+    with chdir(place.parent), socket.socket(socket.AF_UNIX) as listener:  # its name is short
+        listener.bind(place.name)
 
 
 def _endless(place: Path, precious: Path) -> None:
@@ -133,8 +135,8 @@ CHANGES = {changed_content: 5, changed_facts: 3, put_strange: 3}
 # --- what is done with them ----------------------------------------------------------------
 
 
-def commands(subject: Subject, own: Material, run: str) -> list[list[str]]:
-    asked, trust = subject.asked, own.trust
+def commands(subject: Subject, training: Material, run: str) -> list[list[str]]:
+    question, trust = subject.questions, training.trust
     if run == "model":
         return [[PYTHON]]
     return [
@@ -142,8 +144,8 @@ def commands(subject: Subject, own: Material, run: str) -> list[list[str]]:
         ["train", "--run", run, *trust],
         ["evaluate", run, "--json", *trust],
         ["evaluate", run, "--best-so-far", *trust],
-        ["predict", run, asked, "--json", *trust],
-        ["train", *own.words, "--run", run],
+        ["predict", run, question, "--json", *trust],
+        ["train", *training.words, "--run", run],
     ]
 
 
@@ -172,20 +174,20 @@ def used(folder: Path, words: list[str], subject: Subject) -> Outcome:
     try:
         with processor_seconds(SECONDS), asked_to_stop(TRAINED):
             if words == [PYTHON]:
-                said = answers(folder / "model", subject.row.questions(), subject.cell)
+                answered = answers(folder / "model", subject.row.questions(), subject.cell)
             else:
-                said = command(folder, words)
+                answered = command(folder, words)
     except Hangs:
         return Outcome(HANG, f"{words[0]}: over {SECONDS:.0f} s of processor time")
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{Path(last.filename).name}:{last.lineno}"
-        told = f"{words[0]}: {type(error).__name__} at {where}: {str(error)[:200]}"
-        return Outcome(TRACEBACK, told)
-    if said.code == 1 or "Traceback" in said.err:
-        return Outcome(TRACEBACK, f"{words[0]}: {said.err[-300:]}")
-    longest = max(map(len, said.err.splitlines()), default=0)
-    if said.code == 2 and longest > LONGEST:
+        message = f"{words[0]}: {type(error).__name__} at {where}: {str(error)[:200]}"
+        return Outcome(TRACEBACK, message)
+    if answered.code == 1 or "Traceback" in answered.err:
+        return Outcome(TRACEBACK, f"{words[0]}: {answered.err[-300:]}")
+    longest = max(map(len, answered.err.splitlines()), default=0)
+    if answered.code == 2 and longest > LONGEST:
         return Outcome(TRACEBACK, f"{words[0]}: a line of {longest:,} characters")
     return Outcome(FINE, "")
 
@@ -198,21 +200,21 @@ def begin(work: Path, place: Path) -> Case:
 
     def case(draw: random.Random) -> Outcome:
         subject, run = material.chosen(draw), draw.choice(KINDS)
-        own = Material(work, subject)
+        training = Material(work, subject)
         canaries = place / "precious"
         shutil.rmtree(canaries, ignore_errors=True)
         canaries.mkdir()
         (canaries / "file").write_text("years of work")
-        folder = own.copy(place / "case", run)
+        folder = training.copy(place / "case", run)
         (change,) = draw.choices([*CHANGES], [*CHANGES.values()])
         if run == "model" and change is changed_facts:
             change = changed_content
         what = f"{subject} {change(folder / run, draw)}"
         with watch.over([folder, work / "cache"], canaries) as touched:
-            for words in commands(subject, own, run):
-                found = used(folder, words, subject)
-                if found.kind != FINE:
-                    return found._replace(what=f"{what}: {found.what}")
+            for words in commands(subject, training, run):
+                outcome = used(folder, words, subject)
+                if outcome.kind != FINE:
+                    return outcome._replace(what=f"{what}: {outcome.what}")
         if touched:
             return Outcome(OUTSIDE, f"{what}: {touched[:3]}")
         return Outcome(FINE, what)

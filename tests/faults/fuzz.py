@@ -30,12 +30,12 @@ ROUND = 100  # examples of a reader before the next one has its turn
 
 def everything() -> dict[str, Reader]:
     """Readers and loaders by name."""
-    return {own.name: own for own in (*readers(), *loaders())}
+    return {reader.name: reader for reader in (*readers(), *loaders())}
 
 
 def edits() -> st.SearchStrategy[list[tuple[float, float, bytes]]]:
     """Where an edit begins and how much it replaces, as shares of the file, and by what."""
-    numbers = [str(own).encode() for own in NUMBERS]
+    numbers = [str(number).encode() for number in NUMBERS]
     token = st.one_of(st.sampled_from([*TOKENS, *numbers]), st.binary(max_size=12))
     share = st.floats(0, 1, allow_nan=False)
     return st.lists(st.tuples(share, share, token), min_size=1, max_size=4)
@@ -48,7 +48,7 @@ def edited(data: bytes, changes: Sequence[tuple[float, float, bytes]]) -> bytes:
     return data
 
 
-class Found(AssertionError):
+class Occurrence(AssertionError):
     """A file that a reader does not refuse properly."""
 
 
@@ -73,11 +73,11 @@ def look(reader: Reader, place: Path, seed: int, examples: int) -> tuple[bytes, 
         outcome = read_one(place, reader, data)
         if outcome.kind != FINE:
             last[:] = [(data, outcome)]
-            raise Found(outcome.what)
+            raise Occurrence(outcome.what)
 
     try:
         holds()
-    except Found:
+    except Occurrence:
         return last[0]
     return None
 
@@ -101,8 +101,8 @@ def main(given_words: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=int(time.time()), help="printed, to repeat")
     parser.add_argument("--only", default="", help="readers whose names have this in them")
     how = parser.parse_args(given_words)
-    table = [own for own in everything().values() if how.only in own.name]
-    until, seed, count, found = time.monotonic() + 60 * how.minutes, how.seed, 0, set[str]()
+    table = [reader for reader in everything().values() if how.only in reader.name]
+    until, seed, count, failed = time.monotonic() + 60 * how.minutes, how.seed, 0, set[str]()
     print(f"{len(table)} readers and loaders, seed {seed}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         while time.monotonic() < until:
@@ -111,13 +111,13 @@ def main(given_words: list[str] | None = None) -> int:
                 if time.monotonic() >= until:
                     break
                 count += ROUND
-                got = None if reader.name in found else look(reader, Path(folder), seed, ROUND)
+                got = None if reader.name in failed else look(reader, Path(folder), seed, ROUND)
                 if got is not None:
-                    found.add(reader.name)
+                    failed.add(reader.name)
                     path = keep(reader, got[0])
                     print(f"{reader.name}: {got[1].kind}: {got[1].what}\n  {path}", flush=True)
-    print(f"{count:,} files, {len(found)} readers with a find")
-    return int(bool(found))
+    print(f"{count:,} files, {len(failed)} readers with a find")
+    return int(bool(failed))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from ensue.errors import EnsueError
 from faults import processes
 
 
-class Said(NamedTuple):
+class Notice(NamedTuple):
     """Exit code, standard output and error."""
 
     code: int
@@ -22,21 +22,21 @@ class Said(NamedTuple):
     err: str
 
 
-def command(folder: Path, words: Sequence[str]) -> Said:
+def command(folder: Path, words: Sequence[str]) -> Notice:
     """A command in a folder; an error that is not ours is raised unchanged."""
     out, err = io.StringIO(), io.StringIO()
     with chdir(folder), redirect_stdout(out), redirect_stderr(err):
         code = processes.exit_code(words)
-    return Said(code, out.getvalue(), err.getvalue())
+    return Notice(code, out.getvalue(), err.getvalue())
 
 
-def answers(model: Path, questions: list[Any], trust: bool) -> Said:
+def answers(model: Path, questions: list[Any], trust: bool) -> Notice:
     """The same of a saved model, which Python asks."""
     try:
         loaded: Any = ensue.load(model, trust=trust)
-        return Said(0, str(loaded.predict(questions)), "")
+        return Notice(0, str(loaded.predict(questions)), "")
     except EnsueError as error:
-        return Said(2, "", str(error))
+        return Notice(2, "", str(error))
 
 
 def without_syncing() -> None:

@@ -15,10 +15,10 @@ PROJECT = Path(__file__).parents[2]
 
 def code_digest(*folders: str) -> str:
     """Of all Python files in folders of the project."""
-    found = sha256()
-    for path in sorted(own for folder in folders for own in (PROJECT / folder).rglob("*.py")):
-        found.update(str(path.relative_to(PROJECT)).encode() + b"\0" + path.read_bytes())
-    return found.hexdigest()
+    digest = sha256()
+    for path in sorted(path for folder in folders for path in (PROJECT / folder).rglob("*.py")):
+        digest.update(str(path.relative_to(PROJECT)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
 
 
 class Journal:
@@ -34,8 +34,11 @@ class Journal:
             for line in lines[1:]:
                 self.outcomes[line["case"]] = Outcome(line["kind"], line["what"], line["faults"])
         path.parent.mkdir(parents=True, exist_ok=True)
-        kept = [head, *(_line(number, own) for number, own in self.outcomes.items())]
-        path.write_text("".join(f"{json.dumps(line)}\n" for line in kept), "utf-8")
+        journal_lines = [
+            head,
+            *(_line(number, outcome) for number, outcome in self.outcomes.items()),
+        ]
+        path.write_text("".join(f"{json.dumps(line)}\n" for line in journal_lines), "utf-8")
 
     def _lines(self) -> list[dict[str, object]]:
         try:
@@ -60,15 +63,15 @@ def _line(number: int, outcome: Outcome) -> dict[str, object]:
 def summary(journals: dict[str, Journal]) -> tuple[str, bool]:
     """The table of all campaigns, and whether every promise was held."""
     head = ["campaign", "cases", "faults", *list(KINDS.values())[1:]]
-    rows, held = [head], True
+    rows, passed = [head], True
     for name, journal in journals.items():
-        kinds = Counter(own.kind for own in journal.outcomes.values())
-        faults = sum(own.faults for own in journal.outcomes.values())
+        kinds = Counter(outcome.kind for outcome in journal.outcomes.values())
+        faults = sum(outcome.faults for outcome in journal.outcomes.values())
         broken = [kinds[kind] for kind in KINDS if kind != FINE]
-        held = held and not any(broken)
+        passed = passed and not any(broken)
         rows.append([name, *(f"{n:,}" for n in (len(journal.outcomes), faults, *broken))])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows
     ]
-    return "\n".join(lines), held
+    return "\n".join(lines), passed

@@ -25,30 +25,32 @@ STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 Killing = Callable[[Path, list[str], Material, random.Random], int]
 
 
-def _at_a_moment(folder: Path, words: list[str], own: Material, draw: random.Random) -> int:
+def _at_a_moment(folder: Path, words: list[str], training: Material, draw: random.Random) -> int:
     process = processes.forked(folder, words, folder / "log")
-    time.sleep(draw.uniform(0, 1.2 * own.seconds))
+    time.sleep(draw.uniform(0, 1.2 * training.seconds))
     os.kill(process, signal.SIGKILL)
     return processes.wait(process)
 
 
-def _by_a_signal(folder: Path, words: list[str], own: Material, draw: random.Random) -> int:
+def _by_a_signal(folder: Path, words: list[str], training: Material, draw: random.Random) -> int:
     process, number = processes.forked(folder, words, folder / "log"), draw.choice(STOPS)
-    time.sleep(draw.uniform(0, 1.2 * own.seconds))
+    time.sleep(draw.uniform(0, 1.2 * training.seconds))
     os.kill(process, number)
     return processes.wait(process)
 
 
-def _at_an_event(folder: Path, words: list[str], own: Material, draw: random.Random) -> int:
-    number = draw.randint(1, own.events)
+def _at_an_event(folder: Path, words: list[str], training: Material, draw: random.Random) -> int:
+    number = draw.randint(1, training.events)
     return processes.wait(
         processes.forked(folder, words, folder / "log", lambda: kill_at_event(number))
     )
 
 
-def _at_a_system_call(folder: Path, words: list[str], own: Material, draw: random.Random) -> int:
+def _at_a_system_call(
+    folder: Path, words: list[str], training: Material, draw: random.Random
+) -> int:
     """strace attaches while the child waits, and kills at the so-many-th call."""
-    call, number = draw.choice(CALLS), draw.randint(1, max(2, own.events // 2))
+    call, number = draw.choice(CALLS), draw.randint(1, max(2, training.events // 2))
     ready, go = os.pipe()
 
     def wait_for_strace() -> None:
@@ -72,9 +74,9 @@ def _at_a_system_call(folder: Path, words: list[str], own: Material, draw: rando
     return processes.wait(process)
 
 
-def _the_executable(folder: Path, words: list[str], own: Material, draw: random.Random) -> int:
+def _the_executable(folder: Path, words: list[str], training: Material, draw: random.Random) -> int:
     process = processes.executable(folder, words, folder / "log")
-    time.sleep(draw.uniform(0, STARTING + own.seconds))
+    time.sleep(draw.uniform(0, STARTING + training.seconds))
     os.kill(process, signal.SIGKILL)
     return processes.wait(process)
 
@@ -94,14 +96,14 @@ def begin(work: Path, place: Path) -> Case:
 
     def case(draw: random.Random) -> Outcome:
         subject, kills = material.chosen(draw), draw.randint(1, MOST_KILLS)
-        own = Material(work, subject)
-        folder = own.copy(place / "case")
-        words, hits, ways = ["train", *own.words, "--run", "run"], 0, []
+        training = Material(work, subject)
+        folder = training.copy(place / "case")
+        words, hits, ways = ["train", *training.words, "--run", "run"], 0, []
         for _ in range(kills):
             (way,) = draw.choices([*WAYS], [*WAYS.values()])
             if way is _the_executable and subject.row.task == "tally":
                 way = _at_an_event
-            code = way(folder, words, own, draw)
+            code = way(folder, words, training, draw)
             ways.append(f"{way.__name__.strip('_')} {code}")
             hits += code != 0
             if code not in ENDINGS:
@@ -110,9 +112,11 @@ def begin(work: Path, place: Path) -> Case:
         what = f"{subject}: {', '.join(ways)}"
         if code:
             return _broken(folder, what, code, hits)
-        found = state(folder / "run")
-        if found != own.state:
-            names = sorted(n for n in {*found, *own.state} if found.get(n) != own.state.get(n))
+        files = state(folder / "run")
+        if files != training.state:
+            names = sorted(
+                n for n in {*files, *training.state} if files.get(n) != training.state.get(n)
+            )
             return Outcome(SILENT, f"{what}: differs in {names}", hits)
         if left := [*(folder / "run").rglob(".tmp-*"), *(folder / "run").rglob("damaged")]:
             return Outcome(SILENT, f"{what}: left behind {left}", hits)
@@ -122,9 +126,9 @@ def begin(work: Path, place: Path) -> Case:
 
 
 def _broken(folder: Path, what: str, code: int, hits: int) -> Outcome:
-    said = processes.tail(folder / "log")
-    kind = TRACEBACK if "Traceback" in said or code == 1 else REFUSED
-    return Outcome(kind if code >= 0 else ABORT, f"{what}: exit code {code}: {said}", hits)
+    log_tail = processes.tail(folder / "log")
+    kind = TRACEBACK if "Traceback" in log_tail or code == 1 else REFUSED
+    return Outcome(kind if code >= 0 else ABORT, f"{what}: exit code {code}: {log_tail}", hits)
 
 
 KILLS = Campaign("kills", 500, 180.0, begin)

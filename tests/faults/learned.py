@@ -70,15 +70,15 @@ def tried(place: Path, files: Mapping[str, bytes], row: Row) -> Outcome:
                 doing = name
                 use(model)
     except EnsueError as error:
-        if len(told := str(error)) > LONGEST:
-            return Outcome(TRACEBACK, f"{doing}: a message of {len(told):,} characters")
+        if len(message := str(error)) > LONGEST:
+            return Outcome(TRACEBACK, f"{doing}: a message of {len(message):,} characters")
     except Hangs:
         return Outcome(HANG, f"{doing}: over {SECONDS:.0f} s of processor time")
     except Exception as error:
-        own = [at for at in traceback.extract_tb(error.__traceback__) if "ensue" in at.filename]
-        where = f"{Path(own[-1].filename).name}:{own[-1].lineno}" if own else "?"
-        told = f"{doing}: {type(error).__name__} at {where}: {str(error)[:150]}"
-        return Outcome(TRACEBACK, told)
+        frames = [at for at in traceback.extract_tb(error.__traceback__) if "ensue" in at.filename]
+        where = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "?"
+        message = f"{doing}: {type(error).__name__} at {where}: {str(error)[:150]}"
+        return Outcome(TRACEBACK, message)
     return Outcome(FINE, "")
 
 
@@ -90,8 +90,8 @@ def _changes(work: Path, row: Row) -> tuple[dict[str, bytes], list[Change]]:
 
 def chosen(every: list[Change], draw: random.Random) -> Change:
     """Each place as often as every other: most values of JSON are those of vocabularies."""
-    where = draw.choice(sorted({(own.file, own.where) for own in every}))
-    return draw.choice([own for own in every if (own.file, own.where) == where])
+    where = draw.choice(sorted({(change.file, change.where) for change in every}))
+    return draw.choice([change for change in every if (change.file, change.where) == where])
 
 
 def begin(work: Path, place: Path) -> Case:
@@ -103,8 +103,8 @@ def begin(work: Path, place: Path) -> Case:
         row = draw.choice(MODELS)
         files, every = _changes(work, row)
         change = chosen(every, draw)
-        found = tried(place / "model", change.files(files), row)
-        return found._replace(what=f"{row}: {change}: {found.what}"[:400])
+        outcome = tried(place / "model", change.files(files), row)
+        return outcome._replace(what=f"{row}: {change}: {outcome.what}"[:400])
 
     return case
 

@@ -34,5 +34,5 @@ def processor_seconds(most: float) -> Iterator[None]:
 
 def limit_memory(more: int) -> None:
     """From now on this process may take at most this many bytes more than it has."""
-    held = int(Path("/proc/self/statm").read_text().split()[0]) * PAGE
-    resource.setrlimit(resource.RLIMIT_AS, (held + more, resource.RLIM_INFINITY))
+    resident = int(Path("/proc/self/statm").read_text().split()[0]) * PAGE
+    resource.setrlimit(resource.RLIMIT_AS, (resident + more, resource.RLIM_INFINITY))

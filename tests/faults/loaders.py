@@ -35,8 +35,8 @@ def _write(place: Path, like: Path, name: str, data: bytes) -> None:
     place.mkdir(parents=True)
     files = {path.name: path.read_bytes() for path in like.iterdir()}
     files = {**files, name: data} if name == MANIFEST else resealed({**files, name: data})
-    for own, content in files.items():
-        (place / own).write_bytes(content)
+    for file_name, content in files.items():
+        (place / file_name).write_bytes(content)
 
 
 def _model(path: Path, name: str) -> None:

@@ -53,16 +53,16 @@ class Subject:
         """The arguments of `ensue train`, after its files are written into a folder."""
         words = self.row.write(folder)
         if self.split:
-            rows = [own for part in self.row.parts() for own in part]
+            rows = [row for part in self.row.parts() for row in part]
             name = self.row.data.write(folder / f"all{self.row.data.suffix}", rows)
-            words = [name, *self.row.said()]
+            words = [name, *self.row.train_options()]
         if self.cell:
             (folder / CELL).write_text(SOURCE, "utf-8")
             words += ["--set", f"model.cell={CELL}:MyCell"]
         return words
 
     @property
-    def asked(self) -> str:
+    def questions(self) -> str:
         """The file of questions."""
         return f"asked{self.row.data.suffix}"
 
@@ -79,8 +79,8 @@ SUBJECTS = [
 ]
 
 
-def chosen(draw: random.Random, fits: Callable[[Subject], bool] = lambda own: True) -> Subject:
-    return draw.choice([own for own in SUBJECTS if fits(own)])
+def chosen(draw: random.Random, fits: Callable[[Subject], bool] = lambda subject: True) -> Subject:
+    return draw.choice([subject for subject in SUBJECTS if fits(subject)])
 
 
 def make_ready() -> None:
@@ -179,12 +179,12 @@ def _stop_after_a_checkpoint() -> None:
     that is tried before the first update."""
     save, saved = checkpoint.save, [0]
 
-    def save_and_stop(*given: Any, **named: Any) -> Path:
-        found = save(*given, **named)
+    def save_and_stop(*arguments: Any, **named: Any) -> Path:
+        folder = save(*arguments, **named)
         saved[0] += 1
         if saved[0] == 3:
             signal.raise_signal(signal.SIGTERM)
-        return found
+        return folder
 
     checkpoint.save = save_and_stop
 
@@ -192,10 +192,10 @@ def _stop_after_a_checkpoint() -> None:
 def state(run: Path) -> dict[str, str]:
     """sha256 of what must not depend on how often a run was stopped, members included: weights,
     what else was learned, history, configuration, and the final checkpoint."""
-    found = {}
+    digests = {}
     for path in sorted(run.rglob("*")):
         name = str(path.relative_to(run))
         inside = "checkpoints" in path.parts and not path.parent.name.endswith("-final")
         if path.is_file() and path.name not in OTHERS and not inside and ROWS not in path.parts:
-            found[name] = sha256(path.read_bytes()).hexdigest()
-    return found
+            digests[name] = sha256(path.read_bytes()).hexdigest()
+    return digests

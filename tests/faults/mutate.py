@@ -73,10 +73,10 @@ def splice(data: bytearray, draw: random.Random, others: Sequence[bytes]) -> Non
 
 def put_number(data: bytearray, draw: random.Random, others: Sequence[bytes]) -> None:
     """In the place of a number written in digits."""
-    found = list(NUMBER.finditer(data))
-    if found:
-        own = draw.choice(found)
-        data[own.start() : own.end()] = str(draw.choice(NUMBERS)).encode()
+    matches = list(NUMBER.finditer(data))
+    if matches:
+        match = draw.choice(matches)
+        data[match.start() : match.end()] = str(draw.choice(NUMBERS)).encode()
 
 
 def put_integer(data: bytearray, draw: random.Random, others: Sequence[bytes]) -> None:
@@ -102,9 +102,9 @@ LARGEST = 1 << 20
 
 def mutated(data: bytes, draw: random.Random, others: Sequence[bytes]) -> tuple[bytes, str]:
     """One to four changes, and their names."""
-    found, names = bytearray(data), []
+    content, names = bytearray(data), []
     for _ in range(draw.choice((1, 1, 1, 2, 2, 3, 4))):
         change = draw.choice(CHANGES)
-        change(found, draw, others)
+        change(content, draw, others)
         names.append(change.__name__)
-    return bytes(found[:LARGEST]), ", ".join(names)
+    return bytes(content[:LARGEST]), ", ".join(names)

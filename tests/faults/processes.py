@@ -52,9 +52,9 @@ def warm() -> None:
 
 
 def _streams_to(log: Path) -> None:
-    taken = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     nothing = os.open(os.devnull, os.O_RDONLY)
-    for number, source in enumerate((nothing, taken, taken)):
+    for number, source in enumerate((nothing, output, output)):
         os.dup2(source, number)
     sys.stdin = os.fdopen(0, closefd=False)
     sys.stdout = os.fdopen(1, "w", closefd=False)

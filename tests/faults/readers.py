@@ -78,12 +78,12 @@ TOML: Clean = (
 def _pictures() -> tuple[Clean, Clean]:
     """PNG of every kind of pixel and filter that is read, PGM and PPM."""
     draw = np.random.default_rng(1)
-    found = [encode_png(draw.integers(0, 256, (5, 4, c)).astype(np.uint8)) for c in (1, 2, 3, 4)]
+    pictures = [encode_png(draw.integers(0, 256, (5, 4, c)).astype(np.uint8)) for c in (1, 2, 3, 4)]
     plain = (
         b"P5 4 3 255\n" + bytes(range(12)),
         b"P6\n# by hand\n2 2\n15\n" + bytes(range(12)),
     )
-    return tuple(found), plain
+    return tuple(pictures), plain
 
 
 def _idx() -> tuple[Clean, Clean]:
@@ -128,7 +128,7 @@ NAMED = {"conllu": "u.conllu", "fasttext": "a.txt", "labelled": "a.txt", "whole"
 SHOWN = 20  # problems that are written out
 
 
-def _told(rows: Iterable[Row], problems: list[Problem]) -> None:
+def _read_all(rows: Iterable[Row], problems: list[Problem]) -> None:
     """Goes through the rows, and words the problems as a message does."""
     for _ in rows:
         pass
@@ -138,12 +138,12 @@ def _told(rows: Iterable[Row], problems: list[Problem]) -> None:
 
 def _read(path: Path, options: ReadOptions) -> None:
     problems: list[Problem] = []
-    _told(read(path, options, problems.append), problems)
+    _read_all(read(path, options, problems.append), problems)
 
 
 def _series(path: Path) -> None:
     problems: list[Problem] = []
-    _told(read_series(path, problems.append, time="month"), problems)
+    _read_all(read_series(path, problems.append, time="month"), problems)
 
 
 def _long_table(path: Path) -> None:
@@ -154,7 +154,7 @@ def _parallel(path: Path) -> None:
     problems: list[Problem] = []
     path.with_name("other").write_bytes(TEXT[0])
     pairs = read_parallel(path, path.with_name("other"), ReadOptions(), problems.append)
-    _told(pairs, problems)
+    _read_all(pairs, problems)
 
 
 def _check(path: Path) -> None:
@@ -162,9 +162,9 @@ def _check(path: Path) -> None:
 
 
 def _show(path: Path) -> None:
-    shown = Preview.of(path, ReadOptions())
-    shown.as_text()
-    shown.tokens()
+    preview = Preview.of(path, ReadOptions())
+    preview.as_text()
+    preview.tokens()
 
 
 def _infer(path: Path) -> None:
@@ -204,7 +204,7 @@ class Reader:
 
 
 def _format(name: str) -> Reader:
-    every = tuple(own for clean in CLEAN.values() for own in clean)
+    every = tuple(content for clean in CLEAN.values() for content in clean)
     clean = CLEAN.get(name) or every
     ending = NAMED.get(name, f"a.{name}")
     return Reader(name, ending, clean, partial(_read, options=ReadOptions(format=name)))

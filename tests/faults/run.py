@@ -23,7 +23,7 @@ SHOWN = 20  # broken cases that are listed for each campaign
 EVERY = 15.0  # seconds between two lines of progress
 
 
-def arguments(given: list[str] | None = None) -> argparse.Namespace:
+def arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make faults", description=__doc__)
     parser.add_argument("--share", type=float, default=0.1, help="of the cases of each campaign")
     parser.add_argument("--seed", type=int, default=1)
@@ -31,7 +31,7 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--case", type=int, help="try one case of the campaign --only")
     parser.add_argument("--work", type=Path, default=Path(".faults"), help="folder of the work")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
-    return parser.parse_args(given)
+    return parser.parse_args(words)
 
 
 def chosen(only: str) -> list[Campaign]:
@@ -53,15 +53,15 @@ def go_through(campaign: Campaign, journal: Journal, work: Path, how: argparse.N
     """Tries what the journal has not, and writes it down."""
     count = max(1, round(campaign.cases * how.share))
     left = journal.missing(range(count))
-    told = begun = time.monotonic()
-    found = outcomes(campaign, work, how.seed, left, how.workers)
-    for done, (number, outcome) in enumerate(found, 1):
+    shown_at = begun = time.monotonic()
+    results = outcomes(campaign, work, how.seed, left, how.workers)
+    for done, (number, outcome) in enumerate(results, 1):
         journal.add(number, outcome)
         if outcome.kind != FINE:
             print(f"  {campaign.name} {number}: {outcome.kind}: {outcome.what}", flush=True)
-        if time.monotonic() - told > EVERY:
-            told = time.monotonic()
-            rest = (told - begun) / done * (len(left) - done)
+        if time.monotonic() - shown_at > EVERY:
+            shown_at = time.monotonic()
+            rest = (shown_at - begun) / done * (len(left) - done)
             print(
                 f"  {campaign.name}: {len(journal.outcomes):,} of {count:,}, {rest / 60:.0f} min",
                 file=sys.stderr,
@@ -91,8 +91,8 @@ def one_case(campaign: Campaign, work: Path, how: argparse.Namespace) -> Outcome
     return tried(campaign.begin(work, place), campaign, how.seed, how.case)
 
 
-def main(given: list[str] | None = None) -> int:
-    how = arguments(given)
+def main(words: list[str] | None = None) -> int:
+    how = arguments(words)
     work = how.work.resolve()
     campaigns = chosen(how.only)
     prepare(work)
@@ -108,13 +108,13 @@ def main(given: list[str] | None = None) -> int:
             path = work / f"{campaign.name}.jsonl"
             journal = journals[campaign.name] = Journal(path, code, how.seed)
             if journal.anew:
-                print(f"  {campaign.name}: begins anew, for the code or the seed is another")
+                print(f"  {campaign.name}: starts from scratch: another code or seed")
             go_through(campaign, journal, work, how)
     except Stopped:
         stopped = True
-    table, held = summary(journals)
+    table, passed = summary(journals)
     print(table)
-    return 143 if stopped else int(not held)
+    return 143 if stopped else int(not passed)
 
 
 if __name__ == "__main__":

@@ -23,10 +23,10 @@ class Snapshot:
         for path in sorted(self.folder.rglob("*")):
             if path not in known and path.parent in (*self._folders, self.folder):
                 _remove(path)
-        for own in self._folders:
-            if own.is_symlink() or not own.is_dir():
-                _remove(own)
-                own.mkdir(parents=True)
+        for kept_folder in self._folders:
+            if kept_folder.is_symlink() or not kept_folder.is_dir():
+                _remove(kept_folder)
+                kept_folder.mkdir(parents=True)
         for path, data in self.files.items():
             if not _holds(path, data):
                 _remove(path)
@@ -42,7 +42,9 @@ def _remove(path: Path) -> None:
 
 def _holds(path: Path, data: bytes) -> bool:
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except OSError:
         return False
-    return stat.S_ISREG(found.st_mode) and found.st_size == len(data) and path.read_bytes() == data
+    return (
+        stat.S_ISREG(status.st_mode) and status.st_size == len(data) and path.read_bytes() == data
+    )

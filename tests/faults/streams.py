@@ -53,13 +53,13 @@ def begin(work: Path, place: Path) -> Case:
             draw.randrange(3),
             draw.choice(FAULTS),
         )
-        own = Material(work, subject)
+        training = Material(work, subject)
         verb = draw.choice(("train", "train", "evaluate", "predict", "runs"))
-        folder = own.copy(place / "case", "" if verb == "train" else "run")
+        folder = training.copy(place / "case", "" if verb == "train" else "run")
         words = {
-            "train": ["train", *own.words, "--run", "run"],
+            "train": ["train", *training.words, "--run", "run"],
             "evaluate": ["evaluate", "run", "--json"],
-            "predict": ["predict", "run", subject.asked, "--json"],
+            "predict": ["predict", "run", subject.questions, "--json"],
             "runs": ["runs", "."],
         }[verb]
         code, _, err = run(folder, words, stream, fault)
@@ -69,7 +69,7 @@ def begin(work: Path, place: Path) -> Case:
         if verb == "train" or stream != 1:
             if code:
                 return Outcome(REFUSED, what)
-            if verb == "train" and state(folder / "run") != own.state:
+            if verb == "train" and state(folder / "run") != training.state:
                 return Outcome(SILENT, what)
         elif fault != "without a reader" and not code:
             return Outcome(SILENT, f"{what}: the result is lost")

@@ -14,6 +14,6 @@ from faults.streams import STREAMS
 from faults.threads import SIXTEEN
 
 CAMPAIGNS: dict[str, Campaign] = {
-    own.name: own
-    for own in (CANARIES, FILES, FLIPS, FOLDERS, LEARNED, STARTS, STREAMS, SIXTEEN, KILLS)
+    campaign.name: campaign
+    for campaign in (CANARIES, FILES, FLIPS, FOLDERS, LEARNED, STARTS, STREAMS, SIXTEEN, KILLS)
 }

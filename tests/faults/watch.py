@@ -35,7 +35,7 @@ class Watch:
     def __init__(self) -> None:
         self._allowed: tuple[str, ...] = ()
         self._canaries = ""
-        self.seen: list[str] = []
+        self.events: list[str] = []
         self._on = False
         sys.addaudithook(self._hear)
 
@@ -43,15 +43,15 @@ class Watch:
     def over(self, allowed: Sequence[Path], canaries: Path) -> Iterator[list[str]]:
         """The list of what was touched, which fills as it happens. canaries: a folder that nothing
         may read either."""
-        self._allowed = tuple(f"{os.path.realpath(own)}{os.sep}" for own in (*allowed, "/dev"))
-        self._canaries, self.seen = f"{os.path.realpath(canaries)}{os.sep}", []
+        self._allowed = tuple(f"{os.path.realpath(path)}{os.sep}" for path in (*allowed, "/dev"))
+        self._canaries, self.events = f"{os.path.realpath(canaries)}{os.sep}", []
         before, self._on = _content(canaries), True
         try:
-            yield self.seen
+            yield self.events
         finally:
             self._on = False
         if _content(canaries) != before:
-            self.seen.append(f"{canaries} is not what it was")
+            self.events.append(f"{canaries} is not what it was")
 
     def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
         if not self._on:
@@ -59,7 +59,7 @@ class Watch:
         if event == "open":
             self._opened(*arguments)
         elif event in RUNS and os.path.basename(str(arguments[0])) not in COMPILERS:
-            self.seen.append(f"{event} {arguments[:2]}"[:200])
+            self.events.append(f"{event} {arguments[:2]}"[:200])
         elif event in WRITES:
             for k in WRITES[event]:
                 self._written(event, arguments[k])
@@ -70,13 +70,13 @@ class Watch:
         if flags & WRITING:
             self._written("open", path, flags)
         elif self._real(path, flags).startswith(self._canaries):
-            self.seen.append(f"read {os.fsdecode(path)}")
+            self.events.append(f"read {os.fsdecode(path)}")
 
     def _written(self, event: str, path: Any, flags: int = os.O_NOFOLLOW) -> None:
         if not isinstance(path, int):
             real = self._real(path, flags)
             if real.startswith(self._canaries) or not real.startswith(self._allowed):
-                self.seen.append(f"{event} {real}")
+                self.events.append(f"{event} {real}")
 
     def _real(self, path: Any, flags: int) -> str:
         """Where a path leads; the last link is not followed where the call does not."""

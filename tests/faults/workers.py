@@ -74,8 +74,8 @@ def _serve(
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         case = campaign.begin(work, place)
-        with os.fdopen(numbers) as asked:
-            for line in asked:
+        with os.fdopen(numbers) as stream:
+            for line in stream:
                 outcome = tried(case, campaign, seed, int(line))
                 os.write(outcomes, json.dumps(outcome).encode() + b"\n")
     except BaseException:

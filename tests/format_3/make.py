@@ -113,7 +113,7 @@ def make(task: str) -> int:
             shutil.rmtree(step)
     archive = HERE / f"{task}.zip"
     with ZipFile(archive, "w", ZIP_DEFLATED, compresslevel=9) as file:
-        for path in sorted(own for own in place.rglob("*") if own.is_file()):
+        for path in sorted(path for path in place.rglob("*") if path.is_file()):
             if path.name not in LEFT_OUT:
                 name = ZipInfo(str(path.relative_to(place)))  # of no date: the same bytes again
                 file.writestr(name, path.read_bytes(), ZIP_DEFLATED)

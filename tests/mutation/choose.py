@@ -68,13 +68,13 @@ def lines_of_code(source: bytes) -> int:
 
 def modules(root: Path, folder: str) -> list[Module]:
     """The Python files below root/folder that are neither text nor drawing, by name."""
-    found = []
+    chosen = []
     for path in sorted((root / folder).rglob("*.py")):
         file = path.relative_to(root).as_posix()
         if not is_text_or_drawing(file):
             source = path.read_bytes()
-            found.append(Module(file, source, mutations(file, source), lines_of_code(source)))
-    return found
+            chosen.append(Module(file, source, mutations(file, source), lines_of_code(source)))
+    return chosen
 
 
 def quotas(sizes: list[int], count: int, draw: random.Random) -> list[int]:
@@ -87,20 +87,20 @@ def quotas(sizes: list[int], count: int, draw: random.Random) -> list[int]:
     return [now - before for now, before in zip(reached, [0, *reached], strict=False)]
 
 
-def choose(found: list[Module], count: int, seed: int) -> list[Mutation]:
+def choose(modules_found: list[Module], count: int, seed: int) -> list[Mutation]:
     """Mutations at different places: files by their lines of code, kinds as even as they come."""
     draw = random.Random(seed)
-    rich = [module for module in found if module.mutations]
+    rich = [module for module in modules_found if module.mutations]
     draw.shuffle(rich)
     chosen: list[Mutation] = []
     kinds: Counter[str] = Counter()
     while len(chosen) < count:
         before = len(chosen)
-        wanted = quotas([module.lines for module in rich], count - before, draw)
-        for module, share in zip(rich, wanted, strict=True):
+        shares = quotas([module.lines for module in rich], count - before, draw)
+        for module, share in zip(rich, shares, strict=True):
             for _ in range(share):
-                taken = {one.start for one in chosen if one.file == module.file}
-                one = pick(module, taken, kinds, draw)
+                starts = {one.start for one in chosen if one.file == module.file}
+                one = pick(module, starts, kinds, draw)
                 if one is not None:
                     chosen.append(one)
                     kinds[one.kind] += 1
@@ -110,10 +110,10 @@ def choose(found: list[Module], count: int, seed: int) -> list[Mutation]:
 
 
 def pick(
-    module: Module, taken: set[int], kinds: Counter[str], draw: random.Random
+    module: Module, starts: set[int], kinds: Counter[str], draw: random.Random
 ) -> Mutation | None:
     """One mutation, of the kind that has been chosen least so far; each place once."""
-    free = [one for one in module.mutations if one.start not in taken]
+    free = [one for one in module.mutations if one.start not in starts]
     draw.shuffle(free)
     free.sort(key=lambda one: kinds[one.kind])
     return next((one for one in free if is_valid(one, module.source)), None)

@@ -113,9 +113,9 @@ class Text:
         """Where these tokens stand one after another between two offsets."""
         at = bisect_left(self.tokens, (start, 0, ""))
         while at + len(words) <= len(self.tokens) and self.tokens[at][0] < end:
-            found = self.tokens[at : at + len(words)]
-            if [string for _, _, string in found] == words:
-                return found[0][0], found[-1][1]
+            tokens = self.tokens[at : at + len(words)]
+            if [string for _, _, string in tokens] == words:
+                return tokens[0][0], tokens[-1][1]
             at += 1
         return None
 
@@ -170,7 +170,7 @@ class Finder(ast.NodeVisitor):
     def __init__(self, file: str, source: bytes) -> None:
         self.file = file
         self.text = Text(source)
-        self.found: list[Mutation] = []
+        self.mutations: list[Mutation] = []
         self.names: dict[str, int] = {}  # of the function being visited
         self.function: tuple[int, int] | None = None  # its lines
         self.lines: tuple[int, int] | None = None  # of the statement being visited
@@ -183,7 +183,7 @@ class Finder(ast.NodeVisitor):
             before = self.text.source[start:end].decode().strip()
             line = self.text.line_at(start)
             name = "" if self.lines else self.assigned
-            self.found.append(
+            self.mutations.append(
                 Mutation(self.file, line, start, end, kind, before, after, self.lines, name)
             )
 
@@ -352,7 +352,9 @@ def mutations(file: str, source: bytes) -> list[Mutation]:
     """All mutations of a module, in the order of its text."""
     finder = Finder(file, source)
     finder.visit(ast.parse(source))
-    return sorted(finder.found, key=lambda found: (found.start, found.end, found.after))
+    return sorted(
+        finder.mutations, key=lambda mutation: (mutation.start, mutation.end, mutation.after)
+    )
 
 
 def is_valid(mutation: Mutation, source: bytes) -> bool:

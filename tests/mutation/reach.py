@@ -26,13 +26,13 @@ Readers = dict[str, set[tuple[str, int]]]  # by name: files and lines
 
 def digest(root: Path, folders: list[str]) -> str:
     """Of all files below these folders, this tool aside."""
-    found = hashlib.blake2b(digest_size=6)
+    hasher = hashlib.blake2b(digest_size=6)
     for folder in folders:
         for path in sorted((root / folder).rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts and path.parent != TOOL:
-                found.update(f"{path.relative_to(root)}\0{path.stat().st_size}\0".encode())
-                found.update(path.read_bytes())
-    return found.hexdigest()
+                hasher.update(f"{path.relative_to(root)}\0{path.stat().st_size}\0".encode())
+                hasher.update(path.read_bytes())
+    return hasher.hexdigest()
 
 
 @dataclass(frozen=True)
@@ -73,38 +73,38 @@ class Reach:
         What happens at import leaves no test's name: such a mutation is seen by the tests that
         run a line of its file, or one where its name is read."""
         if mutation.lines is not None:
-            found = self.at(mutation.file, *mutation.lines)
+            tests = self.at(mutation.file, *mutation.lines)
         else:
-            found = self.at(mutation.file)
+            tests = self.at(mutation.file)
             for file, line in readers.get(mutation.name, ()):
-                found |= self.at(file, line, line)
-        beside = {test for name in found for test in self.files[name.partition("::")[0]]} - found
-        return [*self._fastest(found - self.files.keys()), *self._fastest(beside)]
+                tests |= self.at(file, line, line)
+        beside = {test for name in tests for test in self.files[name.partition("::")[0]]} - tests
+        return [*self._fastest(tests - self.files.keys()), *self._fastest(beside)]
 
     def _fastest(self, names: set[str]) -> list[Test]:
-        found = (Test(name, self.seconds[name]) for name in names)
-        return sorted(found, key=lambda test: (test.seconds, test.name))
+        tests = (Test(name, self.seconds[name]) for name in names)
+        return sorted(tests, key=lambda test: (test.seconds, test.name))
 
 
 def readers(root: Path, folder: str) -> Readers:
     """Where each name is read, as a name of its own or as an attribute."""
-    found: Readers = defaultdict(set)
+    reading: Readers = defaultdict(set)
     for path in sorted((root / folder).rglob("*.py")):
         file = path.relative_to(root).as_posix()
         for node in ast.walk(ast.parse(path.read_bytes())):
             if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
                 name = node.id if isinstance(node, ast.Name) else node.attr
-                found[name].add((file, node.lineno))
-    return found
+                reading[name].add((file, node.lineno))
+    return reading
 
 
-def measure(project: Path, kept: Path, source: str, workers: int, asked: list[str]) -> Reach:
+def measure(project: Path, place: Path, source: str, workers: int, tests: list[str]) -> Reach:
     """Runs all tests of a project once; what is kept from an earlier pass is used again."""
-    summary, data = kept / "tests.json", kept / "coverage"
+    summary, data = place / "tests.json", place / "coverage"
     if not summary.exists():
-        shutil.rmtree(kept, ignore_errors=True)
-        kept.mkdir(parents=True)
-        tree = Tree(project, kept / "pass")
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir(parents=True)
+        tree = Tree(project, place / "pass")
         settings, outcomes = tree.folder / "settings", tree.folder / "outcomes"
         settings.write_text(
             contexts.SETTINGS_TEXT.format(data=data, source=tree.root / source), encoding="utf-8"
@@ -113,17 +113,17 @@ def measure(project: Path, kept: Path, source: str, workers: int, asked: list[st
         environment["PYTHONPATH"] += f"{os.pathsep}{TOOL.parent}"
         environment |= {contexts.SETTINGS: str(settings), contexts.OUTCOMES: str(outcomes)}
         command = [sys.executable, "-m", "pytest", "-q", "-p", "mutation.contexts"]
-        command += ["-p", "no:cacheprovider", "-m", "not slow", "--tb=no", *asked]
+        command += ["-p", "no:cacheprovider", "-m", "not slow", "--tb=no", *tests]
         command += ["-n", str(workers), "--dist", "worksteal"] if workers > 1 else []
         code, output = tree.run(command, LONGEST_PASS, **environment)
         if not outcomes.exists():
             raise SystemExit(f"the tests did not run (exit code {code}):\n{output}")
         combine(data, settings)
-        (tree.folder / "cache").rename(kept / "cache")
+        (tree.folder / "cache").rename(place / "cache")
         seconds, bad = passed(outcomes)
-        found = {"root": str(tree.root), "seconds": seconds, "bad": bad}
+        summary_facts = {"root": str(tree.root), "seconds": seconds, "bad": bad}
         shutil.rmtree(tree.folder)
-        summary.write_text(json.dumps(found), encoding="utf-8")
+        summary.write_text(json.dumps(summary_facts), encoding="utf-8")
     known = json.loads(summary.read_text(encoding="utf-8"))
     if known["bad"]:
         print(f"{len(known['bad'])} tests fail without a mutation and are left out:")

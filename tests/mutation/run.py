@@ -32,7 +32,7 @@ EQUIVALENT = Path(__file__).with_name("equivalent.toml")
 CAUGHT = ("caught", "timeout")
 
 
-def arguments(given: list[str] | None = None) -> argparse.Namespace:
+def arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make mutants", description=__doc__)
     parser.add_argument("--count", type=int, default=200, help="number of mutations")
     parser.add_argument("--seed", type=int, default=1, help="seed of the choice")
@@ -43,7 +43,7 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--only", default="", help="only files whose path contains this")
     parser.add_argument("--project", type=Path, default=Path.cwd(), help="folder of the project")
-    return parser.parse_args(given)
+    return parser.parse_args(words)
 
 
 def batches(tests: list[reach.Test], most: float) -> list[list[reach.Test]]:
@@ -131,19 +131,19 @@ def change_of(mutation: Mutation) -> str:
 
 
 def try_all(
-    waiting: Iterable[Mutation], found: reach.Reach, results: Results, asked: argparse.Namespace
+    waiting: Iterable[Mutation], reached: reach.Reach, results: Results, options: argparse.Namespace
 ) -> None:
     """All mutations, as many at a time as there are workers, each worker in its own copy."""
     queue: SimpleQueue[Mutation] = SimpleQueue()
     for mutation in waiting:
         queue.put(mutation)
-    names = reach.readers(asked.project, asked.source)
+    names = reach.readers(options.project, options.source)
     reading = threading.Lock()  # coverage's data are read by one thread at a time
     trees: list[Tree] = []
     stopping = threading.Event()
 
     def work(folder: Path) -> None:
-        tree = Tree(asked.project, folder, asked.kept / "cache")
+        tree = Tree(options.project, folder, options.cache / "cache")
         trees.append(tree)
         while not stopping.is_set():
             try:
@@ -152,14 +152,14 @@ def try_all(
                 return
             began = time.monotonic()
             with reading:
-                tests = found.seen_by(mutation, names)
-            ending = try_mutation(tree, mutation, tests, asked.seconds, asked.source)
+                tests = reached.seen_by(mutation, names)
+            ending = try_mutation(tree, mutation, tests, options.seconds, options.source)
             if not stopping.is_set():
                 took = time.monotonic() - began
-                results.add(mutation, code_at(asked.project, mutation), ending, took)
+                results.add(mutation, code_at(options.project, mutation), ending, took)
 
     with tempfile.TemporaryDirectory(prefix="mutants-", ignore_cleanup_errors=True) as folder:
-        folders = [Path(folder) / str(k) for k in range(asked.workers)]
+        folders = [Path(folder) / str(k) for k in range(options.workers)]
         workers = [threading.Thread(target=work, args=(each,)) for each in folders]
         try:
             for each in workers:
@@ -203,20 +203,20 @@ def report(chosen: list[Mutation], results: Results, project: Path) -> bool:
     return share >= WANTED
 
 
-def main(given: list[str] | None = None) -> int:
-    asked = arguments(given)
-    asked.project = asked.project.resolve()
-    mark = reach.digest(asked.project, [asked.source, "tests"])
-    asked.kept = asked.project / ".mutants" / f"reach-{mark}"
-    found = choose.modules(asked.project, asked.source)
-    found = [module for module in found if asked.only in module.file]
-    chosen = choose.choose(found, asked.count, asked.seed)
+def main(words: list[str] | None = None) -> int:
+    options = arguments(words)
+    options.project = options.project.resolve()
+    mark = reach.digest(options.project, [options.source, "tests"])
+    options.cache = options.project / ".mutants" / f"reach-{mark}"
+    candidates = choose.modules(options.project, options.source)
+    candidates = [module for module in candidates if options.only in module.file]
+    chosen = choose.choose(candidates, options.count, options.seed)
     print(f"{len(chosen)} mutations in {len({one.file for one in chosen})} files", flush=True)
-    results = Results(asked.project / ".mutants" / f"results-{asked.seed}-{mark}.jsonl")
-    measured = reach.measure(asked.project, asked.kept, asked.source, asked.workers, [])
+    results = Results(options.project / ".mutants" / f"results-{options.seed}-{mark}.jsonl")
+    measured = reach.measure(options.project, options.cache, options.source, options.workers, [])
     waiting = [one for one in chosen if identity(one) not in results.known]
-    try_all(waiting, measured, results, asked)
-    return 0 if report(chosen, results, asked.project) else 1
+    try_all(waiting, measured, results, options)
+    return 0 if report(chosen, results, options.project) else 1
 
 
 if __name__ == "__main__":

@@ -80,8 +80,8 @@ class Tree:
     def run(self, command: Sequence[str], seconds: float, **environment: str) -> tuple[int, str]:
         """Exit code and output; a process that takes longer is killed with all it started,
         and has the exit code −9."""
-        said = self.folder / "output.txt"  # no pipe: a test's leftover process would keep it open
-        with said.open("wb") as output:
+        log = self.folder / "output.txt"  # no pipe: a test's leftover process would keep it open
+        with log.open("wb") as output:
             self.process = subprocess.Popen(
                 command,
                 cwd=self.root,
@@ -98,7 +98,7 @@ class Tree:
                 code = -signal.SIGKILL
             self.stop()
             self.process.wait()
-        return code, said.read_text(encoding="utf-8", errors="replace")
+        return code, log.read_text(encoding="utf-8", errors="replace")
 
     def stop(self) -> None:
         if self.process is not None:
@@ -107,10 +107,10 @@ class Tree:
 
     def run_tests(self, tests: Sequence[str], seconds: float, source: str) -> Ending:
         """Runs these tests until one fails."""
-        asked = self.folder / "tests.txt"
-        asked.write_text("".join(f"{test}\n" for test in tests), encoding="utf-8")
+        listing = self.folder / "tests.txt"
+        listing.write_text("".join(f"{test}\n" for test in tests), encoding="utf-8")
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-rfE", "--tb=no"]
-        command += ["-p", "no:cacheprovider", "-p", "no:xdist", f"@{asked}"]
+        command += ["-p", "no:cacheprovider", "-p", "no:xdist", f"@{listing}"]
         code, output = self.run(command, seconds, **self.environment(source))
         without = list(dict.fromkeys(test.partition("[")[0] for test in tests))
         if code == NOT_FOUND and without != list(tests):

@@ -77,8 +77,8 @@ class Cell(ABC):
         are dropped."""
         if "_bound" in vars(self):
             raise EquationError(
-                f"{type(self).__name__}: step sets self.{name}; a step only computes: return what "
-                "is to be remembered as a state part"
+                f"{type(self).__name__}: step sets self.{name}; a step must not change its "
+                "cell. Fix: return the value as a state part"
             )
         _check_name(type(self), name, value)
         for read_off in ("declarations", "parameters", "masks", "parts", *DERIVED):

@@ -12,7 +12,7 @@ from ensue.cells import CELLS
 from ensue.cells.cell import Cell
 from ensue.drawing.document import Document, Lines, Section, Table
 from ensue.equations import Counts, Equations, MatrixRef, Node, below
-from ensue.equations.schedule import Given, Schedule, is_hoisted, lower, of_x_and_shifts
+from ensue.equations.schedule import IsConstant, Schedule, is_hoisted, lower, of_x_and_shifts
 from ensue.equations.text import ATOM, Plain
 
 
@@ -106,7 +106,7 @@ def stages(equations: Equations) -> list[str]:
     return parts
 
 
-def _before_the_loop(equations: Equations, is_given: Given) -> list[str]:
+def _before_the_loop(equations: Equations, is_given: IsConstant) -> list[str]:
     """One line with the products before the loop: the matrices of each operand (x, or a part that
     holds the previous x)."""
     by_operand: dict[str, list[str]] = {}

@@ -64,7 +64,7 @@ def import_file(path: Path, permission: CellPermission) -> ModuleType:
         raise OptionError(
             f"{path}: importing it failed{_line_in(path, problem)}\n"
             f"  {type(problem).__name__}: {problem}\n"
-            "  a file of cells is imported: what is to happen only when it is run belongs under "
+            "  importing executes the whole file: put everything except cells under "
             'if __name__ == "__main__"'
         ) from problem
     finally:
@@ -123,7 +123,7 @@ def _make(kind: type[Cell], name: str, path: Path) -> Cell:
     ]
     if needed:
         raise OptionError(
-            f"{path}: {name} cannot be made without {', '.join(needed)}; make one in the file, "
+            f"{path}: {name} needs arguments: {', '.join(needed)}; create one in the file, "
             f"mine = {name}(...), and name it: {path}:mine"
         )
     return kind()

@@ -71,7 +71,7 @@ class CellReference(str):
             return self
         if not self.file:
             raise OptionError(
-                f"cell: {self.name} was handed over in Python and has no file: expected its "
+                f"cell: {self.name} was defined in Python and has no file. Fix: pass its "
                 f"class, in Python load(run, cell={self.name})"
             )
         path = Path(self.file)

@@ -21,7 +21,7 @@ from ensue.escape import in_json, printable_lines, readable
 from ensue.files.atomic_folder import finite
 
 if TYPE_CHECKING:
-    from ensue.runs.messages import Message, Say
+    from ensue.runs.messages import Message, MessageCallback
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
@@ -131,10 +131,11 @@ AsJson = Annotated[bool, option("--json", "Print JSON instead of text.")]
 Picture = Annotated[Path | None, option("--picture FILE", "Draw into a file: .svg, .png or .pdf.")]
 Html = Annotated[Path | None, option("--html FILE", "Write a self-contained HTML page.")]
 Dark = Annotated[
-    bool, option("--dark", "Draw on dark paper; without it an .svg follows its reader.")
+    bool,
+    option("--dark", "Draw on a dark background; by default an .svg follows the viewer's theme."),
 ]
 Device = Annotated[
-    str, option("--device NAME", "Where to compute: auto (a GPU if there is one), cpu or cuda.")
+    str, option("--device NAME", "Device: auto (a GPU if there is one), cpu or cuda.")
 ]
 Quiet = Annotated[bool, option("--quiet", "Print warnings only, no progress.")]
 Run = Annotated[Path, argument("RUN", "Run folder.")]
@@ -142,7 +143,7 @@ BestSoFar = Annotated[
     bool,
     option(
         "--best-so-far",
-        "Of a run that is not finished, use the best weights until now (not calibrated).",
+        "Use the best weights so far of an unfinished run (not calibrated).",
     ),
 ]
 
@@ -189,7 +190,7 @@ def report(line: str) -> None:
         answer(line)
 
 
-def teller(quiet: bool = False, silent: bool = False) -> Say:
+def teller(quiet: bool = False, silent: bool = False) -> MessageCallback:
     """A callback that prints the messages of a run. quiet: warnings only; silent: nothing, for all
     processes except the first."""
 

@@ -55,7 +55,7 @@ class ShowOptions:
         str | None,
         option(
             "--as LANGUAGE",
-            "Print only what it is in this language: c, javascript, onnx, cpp, latex, mathml "
+            "Print only its code in this language: c, javascript, onnx, cpp, latex, mathml "
             "or text.",
         ),
     ] = None
@@ -64,14 +64,13 @@ class ShowOptions:
         int | None,
         option(
             "--unfold N",
-            "With --picture: a network of the cell, unfolded over N steps, in the place of "
-            "one step.",
+            "With --picture: draw a network of the cell, unfolded over N steps.",
             min=1,
         ),
     ] = None
-    layers: Annotated[int, option("--layers N", "Of the unfolded network.", min=1)] = 1
+    layers: Annotated[int, option("--layers N", "With --unfold: number of layers.", min=1)] = 1
     bidirectional: Annotated[
-        bool, option("--bidirectional", "Of the unfolded network: both directions.")
+        bool, option("--bidirectional", "With --unfold: draw both directions.")
     ] = False
     dark: Dark = False
     as_json: AsJson = False
@@ -86,7 +85,7 @@ def show_cell(options: ShowOptions) -> None:
     --unfold the network over several.
     """
     if options.picture is None and options.unfold is not None:
-        raise OptionError("--unfold: expected --picture FILE with it, which it draws, got none")
+        raise OptionError("--unfold: expected --picture FILE with it, got none")
     if options.unfold is None and (options.layers > 1 or options.bidirectional):
         raise OptionError("--layers, --bidirectional: expected --unfold N with them, got none")
     from ensue.cells.describe import describe, document

@@ -25,7 +25,7 @@ from ensue.data.formats import format_names
 if TYPE_CHECKING:
     from ensue.data.options import ReadOptions
 
-data = group("data", "Check data files before training on them, show them, make small ones.")
+data = group("data", "Check, show and make data files.")
 
 Encoding = Annotated[
     str, option("--encoding NAME", "Character encoding: utf-8, cp1252, …", READING)
@@ -63,7 +63,7 @@ Columns = Annotated[
     str,
     option(
         "--columns A,B",
-        "Columns of numbers and categories that are read together with the other inputs.",
+        "Columns of numbers and categories, read together with the other inputs.",
         DATA,
     ),
 ]
@@ -159,7 +159,7 @@ class CheckOptions(ReadingOptions):
 @data.command("check")
 @grouped
 def check_data(options: CheckOptions) -> None:
-    """Find the faults of data files, rows in two parts, odd labels.
+    """Check data files: faulty rows, leakage between parts, odd labels.
 
     Reports every fault with file, line and reason; leakage between parts, labels and lengths. Exit
     code 2 if a row is faulty.
@@ -230,7 +230,7 @@ def make_data(
     ],
     rows: Annotated[int, option("--rows N", "Number of rows.", min=1)] = 1000,
     steps: Annotated[int, option("--steps N", "Length of a sequence.", min=1)] = 20,
-    depth: Annotated[int, option("--depth N", "Greatest depth of a tree.", min=1, max=12)] = 6,
+    depth: Annotated[int, option("--depth N", "Maximum depth of a tree.", min=1, max=12)] = 6,
     part: Annotated[
         str, option("--part NAME", "train, validation or test; no row is in two parts.")
     ] = "train",
@@ -247,13 +247,15 @@ def make_data(
 def count_ngrams(
     files: Annotated[list[str], argument("FILES", "Files of text.")],
     held_out: Annotated[
-        list[str] | None, option("--held-out FILE", "Text to hold out; else a tenth of the files.")
+        list[str] | None, option("--held-out FILE", "Held-out text. [a tenth of the files]")
     ] = None,
     order: Annotated[int, option("--order N", "Greatest n.", min=1, max=10)] = 5,
     level: Annotated[
-        str, option("--level NAME", "What a token is: spaces, words, characters.")
+        str, option("--level NAME", "Kind of token: spaces, words, characters.")
     ] = "spaces",
-    after: Annotated[str | None, option("--after TEXT", "Count what follows these words.")] = None,
+    after: Annotated[
+        str | None, option("--after TEXT", "Show which words follow this text, and how often.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Count n-grams: how many, how many unseen, bytes, perplexity by n.

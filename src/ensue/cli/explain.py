@@ -36,11 +36,13 @@ if TYPE_CHECKING:
     from ensue.tasks.any_model import AnyModel
 
 File = Annotated[
-    str | None, option("--file FILE", "File with the input, like those of training, instead.")
+    str | None, option("--file FILE", "File with the input, in the format of the training files.")
 ]
-Row = Annotated[int, option("--row N", "Which of the file's rows, from 1 on.", min=1)]
+Row = Annotated[int, option("--row N", "Row of the file, counted from 1.", min=1)]
 Attention = Annotated[bool, option("--attention", "Show where each head of a Transformer looks.")]
-Layer = Annotated[int | None, option("--layer N", "With --attention: one layer alone, from 1 on.")]
+Layer = Annotated[
+    int | None, option("--layer N", "With --attention: show only this layer, counted from 1.")
+]
 
 
 @dataclass(frozen=True)

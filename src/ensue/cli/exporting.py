@@ -8,7 +8,7 @@ from ensue.cli.trusting import TrustCell, trusted
 
 
 @app.command(
-    examples="ensue export runs/reviews reviews.onnx  ONNX, with what to do before and after it\n"
+    examples="ensue export runs/reviews reviews.onnx  ONNX, with pre- and postprocessing\n"
     "ensue export runs/reviews reviews.html  a page that runs the model itself\n"
     "ensue export runs/tags tags.c --weights int8  a folder of C99\n"
     "ensue export runs/reviews live.js --streaming  an answer after each word"
@@ -17,24 +17,25 @@ def export(
     run: Run,
     file: Annotated[
         Path,
-        argument("FILE", "What to write: model.onnx, model.js, page.html, or a folder model.c."),
+        argument("FILE", "Output file: model.onnx, model.js, page.html, or a folder model.c."),
     ],
     weights: Annotated[
-        str, option("--weights KIND", "How matrices are stored: float32, bf16, int8.")
+        str, option("--weights KIND", "Number format of stored matrices: float32, bf16, int8.")
     ] = "float32",
     streaming: Annotated[
-        bool, option("--streaming", "Fed piece by piece, with its state (one direction).")
+        bool,
+        option(
+            "--streaming", "Read a stream piece by piece, keeping the state (one direction only)."
+        ),
     ] = False,
-    unchecked: Annotated[
-        bool, option("--unchecked", "Write it without comparing it with Python.")
-    ] = False,
+    unchecked: Annotated[bool, option("--unchecked", "Skip the comparison with Python.")] = False,
     trust_cell: TrustCell = "",
     as_json: AsJson = False,
 ) -> None:
     """Write a trained model as a file that runs without Ensue.
 
-    What is written is compared with the model first, over 24 combinations of rows, steps and
-    padding; on a mismatch there is no file.
+    Compares the export with the model first, over 24 combinations of rows, steps and padding.
+    Writes no file on a mismatch.
     """
     from ensue.export.model import change_of_scores, refuse_path, write_model
     from ensue.runs.load import load_run
@@ -60,4 +61,4 @@ def export(
     for name, (before, after) in changes.items():
         report(f"validation {name}: {before:.4f} → {after:.4f} with {weights} weights")
     if changes and (what := model.knows_validation()):
-        report(f"At the end {what} learned from these rows, too: they are no test of the whole.")
+        report(f"These rows are no test: {what} also learned from them at the end of training.")

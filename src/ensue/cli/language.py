@@ -57,8 +57,8 @@ class GenerateOptions:
         int | None,
         option(
             "--tokens N",
-            "Number of tokens: texts go on over line ends. Without it, a text is a line of "
-            f"at most {MOST_TOKENS}.",
+            "Number of tokens; texts continue over line ends. Without it, a text is one line "
+            f"of at most {MOST_TOKENS}.",
             min=1,
         ),
     ] = None
@@ -86,7 +86,7 @@ class GenerateOptions:
 @app.command()
 @grouped
 def generate(options: GenerateOptions) -> None:
-    """Write texts that continue a prompt, by a language model.
+    """Continue a prompt with a language model.
 
     A single text is printed as it is generated.
     """
@@ -94,8 +94,8 @@ def generate(options: GenerateOptions) -> None:
 
     if options.width > 1 and (options.temperature != 1.0 or options.top_k or options.top_p):
         raise OptionError(
-            "--beam searches and draws nothing: expected it without --temperature, --top-k and "
-            "--top-p"
+            "--beam: beam search does not sample; expected it without --temperature, --top-k "
+            "and --top-p"
         )
     choice = Choice(
         options.temperature,
@@ -130,7 +130,7 @@ def suggest(
     trust_cell: TrustCell = "",
     as_json: AsJson = False,
 ) -> None:
-    """Suggest the next words while you type, by a language model.
+    """Suggest the next words while you type, with a language model.
 
     Tab accepts the first, Enter ends. If standard input is not a terminal, prints suggestions for
     each of its lines.
@@ -222,7 +222,7 @@ class PretrainOptions(TrainOptions):
 )
 @requested
 def pretrain(options: PretrainOptions, further: FurtherOptions) -> None:
-    """Train a language model for others to begin from.
+    """Train a language model that other models start from.
 
     The same as `ensue train --task language`, with settings that make a good base: words in small
     letters, dropout in every place, averaged weights. Texts may have labels or none; `ensue train

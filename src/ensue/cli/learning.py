@@ -49,10 +49,14 @@ LOADING = "loading torch"  # takes seconds
 HERE = "local"
 Workers = Annotated[
     int | None,
-    option("--workers N", "Processes that share the work, one thread each; same result."),
+    option(
+        "--workers N",
+        "Number of processes, one thread each; the result is the same for any number.",
+    ),
 ]
 On = Annotated[
-    str, option("--on WHERE", "Where they run: local, or ray, the cluster of RAY_ADDRESS.")
+    str,
+    option("--on WHERE", "Where these processes run: local, or ray, the cluster of RAY_ADDRESS."),
 ]
 
 
@@ -105,7 +109,7 @@ class TrainOptions(Request):
 def train(options: TrainOptions, further: FurtherOptions) -> None:
     """Train a model on your files, or resume an interrupted run.
 
-    What is not given is inferred from the data and printed. The same command resumes a run;
+    Infers from the data whatever you leave out, and prints it. The same command resumes a run;
     `ensue evaluate RUN` tests the model.
     """
     run_training(options, further)
@@ -140,13 +144,13 @@ def run_training(options: TrainOptions, further: FurtherOptions) -> None:
             on = elsewhere(options)
             first = None if on is None else members_elsewhere(folder, config, on, tell, allow)
             with attempted(folder) if team.first else nullcontext():
-                trained = train_run(config, folder, watchers, tell, allow, first)
+                trained = train_run(config, folder, watchers, tell, allow, first, summary=True)
         if team.first:
             report(f"{options.run}: {trained.best()}")
             if not options.quiet:
                 test = "" if config.data.has_test else " --test FILE"
                 run = in_shell(options.run)
-                say(f"next: ensue evaluate {run}{test}    ensue predict {run} FILE")
+                say(f"Next: ensue evaluate {run}{test}    scores on unseen rows, and mistakes")
     finally:
         processes.end()
 
@@ -176,7 +180,7 @@ class EvaluateOptions(TolerantOptions):
     run: Run
     test: Annotated[
         list[str] | None,
-        option("--test FILE", "Test file to use instead of the run's own; may be repeated."),
+        option("--test FILE", "Test file, instead of the run's test part; may be repeated."),
     ] = None
     validation: Annotated[
         bool, option("--validation", "Evaluate on the validation part instead of the test part.")
@@ -249,7 +253,7 @@ class PredictOptions(TolerantOptions):
     keep: Annotated[
         str,
         option(
-            "--keep COLUMNS", "Columns of the files that the table keeps, a,b or all; else its ids."
+            "--keep COLUMNS", "Columns of the files to keep in the table: a,b or all. [its ids]"
         ),
     ] = ""
     workers: Workers = None
@@ -267,7 +271,7 @@ class PredictOptions(TolerantOptions):
 @with_task_options(PREDICT)
 @grouped
 def predict(options: PredictOptions, option_values: OptionValues) -> None:
-    """Answer for every row of files, or every line of standard input.
+    """Predict each row of files, or each line of standard input.
 
     Prints a line for each: label, probability and text with tabs between, token/LABEL for each
     step, a number with its interval, or the translation. Forecasts continue the given files, or
@@ -285,7 +289,10 @@ def predict(options: PredictOptions, option_values: OptionValues) -> None:
 
         check_table_file(options.out)
     elif options.keep:
-        raise OptionError("--keep: it is for the table of --out FILE; add --out answers.csv")
+        raise OptionError(
+            "--keep: expected --out FILE, the table that keeps them, got none; "
+            "add --out answers.csv"
+        )
     run = open_run(RunFolder(options.run), loading(options), teller())
     model, data = run.model, run.config.data.model_copy(update=options.as_data())
     if options.out is not None:
@@ -350,8 +357,8 @@ def _print_answers(answers: "Iterable[Reply]", as_json: bool, to_the_end: bool) 
 def _write_answers(
     path: Path, answers: "Iterable[Reply]", files: list[str], data: "DataSettings", keep: str
 ) -> None:
-    from ensue.runs.answer_table import KeptColumns, table_rows, write_table
+    from ensue.runs.answer_table import CopiedColumns, table_rows, write_table
 
-    columns = KeptColumns(files, data, [name.strip() for name in keep.split(",") if name.strip()])
+    columns = CopiedColumns(files, data, [name.strip() for name in keep.split(",") if name.strip()])
     count = write_table(path, table_rows(answers, columns))
     say(f"wrote {path}: {count:,} rows")

@@ -25,7 +25,8 @@ from ensue.errors import OptionError
 @app.command()
 def demo(
     what: Annotated[
-        str, argument("NAME", "dates: train a translator of dates; cell: what equations give.")
+        str,
+        argument("NAME", "dates: train a translator of dates; cell: write a cell as equations."),
     ] = "dates",
     out: Annotated[Path, option("--out FOLDER", "Output folder.")] = Path("ensue-demo"),
 ) -> None:
@@ -44,7 +45,7 @@ def demo(
 
 @app.command()
 def doctor(as_json: AsJson = False) -> None:
-    """Check what this machine has and lacks, with advice.
+    """Check this machine: compiler, GPU, packages, data sets.
 
     Versions, processor, compiler, cache, data sets and extras, with advice on each.
     """
@@ -63,7 +64,9 @@ Cases = Annotated[
 @dataclass(frozen=True, kw_only=True)
 class BenchOptions:
     words: Cases = None
-    full: Annotated[bool, option("--full/--quick", "All shapes of the grid, or four.")] = False
+    full: Annotated[
+        bool, option("--full/--quick", "Measure all shapes of the grid, or only four.")
+    ] = False
     cells: Annotated[
         list[str] | None,
         option("--cell FILE", "Python file of a cell: mine.py, mine.py:MyCell; may be repeated."),
@@ -93,9 +96,9 @@ class BenchOptions:
 def bench(options: BenchOptions) -> None:
     """Benchmark the native engine against torch.nn.
 
-    And against a plain torch loop of the same equations. JAX and ONNX Runtime take part if `make
-    bench-peers` has installed them. Ctrl-C prints what has been measured so far. `ensue bench
-    export` measures exported layers instead.
+    Also compares with a plain torch loop of the same equations, and with JAX and ONNX Runtime if
+    `make bench-peers` has installed them. Ctrl-C prints what has been measured so far. `ensue
+    bench export` measures exported layers instead.
     """
     _module_of_checkout("benchmarks.engine.command").run_command(options)
 

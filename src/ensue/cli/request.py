@@ -26,7 +26,7 @@ from ensue.tasks.options import TRAIN, Option
 
 if TYPE_CHECKING:
     from ensue.runs.config import RunConfig
-    from ensue.runs.messages import Say
+    from ensue.runs.messages import MessageCallback
 
 PREFIX = "word_"
 TYPES: dict[str, Any] = {"text": str | None, "number": int | None, "fraction": float | None}
@@ -148,8 +148,8 @@ class Request(TolerantOptions):
         list[str] | None,
         option(
             "--base RUN",
-            "Begin from a trained run or model, word vectors or weights; twice: a forward and "
-            "a backward language model.",
+            "Start from a trained run or model, word vectors or weights; repeat it for a "
+            "forward and a backward language model.",
         ),
     ] = None
     run: Annotated[Path, option("--run, --out, --output FOLDER", "Run folder.")] = Path("run")
@@ -158,7 +158,8 @@ class Request(TolerantOptions):
         bool,
         option(
             "--best",
-            "Train for hours: several networks, longer. `ensue settings TASK` shows what both set.",
+            "Train for hours: several networks, more epochs. `ensue settings TASK` lists "
+            "what --quick and --best set.",
             SETTINGS,
         ),
     ] = False
@@ -174,7 +175,7 @@ class Request(TolerantOptions):
         str,
         option(
             "--device NAME",
-            "Where to compute: auto (a GPU if there is one), cpu or cuda. [auto]",
+            "Device: auto (a GPU if there is one), cpu or cuda. [auto]",
             SETTINGS,
         ),
     ] = ""
@@ -281,7 +282,7 @@ def _keys(request: Request, further: FurtherOptions) -> dict[str, str]:
 
 
 def configured(
-    request: Request, further: FurtherOptions, say: Say, trust_cell: str = ""
+    request: Request, further: FurtherOptions, say: MessageCallback, trust_cell: str = ""
 ) -> RunConfig:
     """The configuration of the command or, without files, of the folder. say: callback for what was
     inferred from the data; trust_cell: which files of cells that the folder names may run."""
@@ -306,8 +307,8 @@ def configured(
         if implied:
             add_note(
                 problem,
-                f"{flags}: an option of {task} alone, so these files were read for that task; "
-                "without it the task is inferred",
+                f"{flags}: only {task} has this option, so the task is {task}; leave it out "
+                "to infer the task",
             )
         raise
     check_owned(further.options, TRAIN, config.task, f"one to {config.task}")

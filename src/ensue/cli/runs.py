@@ -46,7 +46,7 @@ def runs(
 
         for name, count in replay(folder, tensorboard).items():
             report(f"{printable(name)}: {count:,} points")
-        say(f"next: tensorboard --logdir {in_shell(tensorboard)}")
+        say(f"Next: tensorboard --logdir {in_shell(tensorboard)}")
         return
     listed = list_runs(folder)
     if as_json:
@@ -54,7 +54,7 @@ def runs(
     elif listed.runs:
         answer(listed.as_text())
     elif not listed.broken:
-        answer(f"{printable(str(folder))}: no run in it or below it")
+        answer(f"{printable(str(folder))}: no run in this folder or below it")
     for line in listed.broken:
         say(line)
 
@@ -66,7 +66,7 @@ def compare(
         bool,
         option(
             "--validation",
-            "Compare on the validation part; runs that were not evaluated on it are.",
+            "Compare on the validation part; runs are evaluated on it if needed.",
         ),
     ] = False,
     device: Device = "auto",

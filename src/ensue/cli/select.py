@@ -40,21 +40,21 @@ Trials = Annotated[
     int | None,
     option(
         "--trials N",
-        "Number of trials; the result follows from the seed, whatever the number of workers. [24]",
+        "Number of trials; the result is the same for any number of workers. [24]",
     ),
 ]
 Minutes = Annotated[
     float | None,
-    option("--minutes M", "As many trials as fit into this time, the test of the winner included."),
+    option("--minutes M", "Time budget: as many trials as fit, including the test of the winner."),
 ]
-Workers = Annotated[int, option("--workers N", "Trials that are trained at the same time.")]
+Workers = Annotated[int, option("--workers N", "Number of trials trained at the same time.")]
 
 Storage = Annotated[
     str,
     option(
         "--storage URL",
-        "Database that trials are written to for Optuna's tools, postgresql://user@host/name "
-        "(extra postgresql). [optuna.db in the folder]",
+        "Database of the trials, for Optuna's tools: postgresql://user@host/name (extra "
+        "postgresql). [optuna.db in the folder]",
     ),
 ]
 
@@ -63,8 +63,7 @@ Together = Annotated[
     bool,
     option(
         "--together",
-        "Also an ensemble of trials, by forward selection on the validation part; the winner, "
-        "one trial or several, is tested.",
+        "Also try an ensemble of trials, by forward selection on the validation part.",
     ),
 ]
 
@@ -96,8 +95,8 @@ class SelectOptions(Request):
             raise OptionError("--trials and --minutes: expected one of them; leave one out")
         if self.models and (clashing := [flag for flag, value in flags.items() if value]):
             raise OptionError(
-                f"--models and {clashing[0]}: models that are named are all trained, one after "
-                f"another; leave one of them out"
+                f"--models and {clashing[0]}: --models trains every model that it names; "
+                "leave one of them out"
             )
 
 
@@ -124,7 +123,7 @@ def select_command(options: SelectOptions, further: FurtherOptions) -> None:
     tell(
         f"selecting a model{' among ' + options.models if options.models else ''}"
     )  # torch takes seconds to load
-    from ensue.study.selection.kept import FILE, PICTURE
+    from ensue.study.selection.folder import FILE, PICTURE
 
     request = _request(options, began)  # refused before any file is read
     config = configured(options, further, teller(options.quiet))
@@ -136,7 +135,7 @@ def select_command(options: SelectOptions, further: FurtherOptions) -> None:
     if options.picture is not None and selection.winner:
         write_picture(options.picture, selection.picture(), options.dark)
     if selection.winner:
-        tell(f"next: ensue predict {in_shell(options.run / selection.winner.folder)} FILE")
+        tell(f"Next: ensue predict {in_shell(options.run / selection.winner.folder)} FILE")
 
 
 def _compared(options: SelectOptions, config: "RunConfig") -> "Selection":

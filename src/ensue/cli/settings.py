@@ -113,7 +113,7 @@ def settings_page(known: TaskSettings) -> Page:
     }
     column = widest(text for listed in rows.values() for text in listed)
     if known.recipes and len(known.tables) > 1:
-        page.heading("Recipes", "what --quick and --best set, unless it is given otherwise")
+        page.heading("Recipes", "what --quick and --best set; your own settings take precedence")
         page.entries(
             [(asked_by(name), as_words(recipe)) for name, recipe in known.recipes.items()], column
         )
@@ -134,7 +134,7 @@ def setting_page(known: TaskSettings, name: str, setting: Setting) -> Page:
     page.entries(
         [
             ("meaning", setting.meaning),
-            ("default", shown_value(setting.default) or "none: it must be given"),
+            ("default", shown_value(setting.default) or "none: required"),
             ("expected", setting.expected),
             ("change it", f"{' or '.join(ways)}; or {setting.key} = {example} {where}"),
         ]

@@ -90,9 +90,8 @@ def memory(options: MemoryOptions) -> None:
     Every cell is trained on every task with the same budget, until it solves it: adding at a mean
     squared error of 0.001 (chance 0.167), temporal order at an accuracy of 99 % (chance 25 %).
     Training stops once the validation error is four fifths of that; the score printed is that of
-    the test part. Of the settings tried, the defaults are those with which gated cells solve
-    adding over 400 steps fastest. Takes some minutes; Ctrl-C prints what has been measured so
-    far.
+    the test part. The defaults are the settings with which gated cells solve adding over 400
+    steps fastest. Takes some minutes; Ctrl-C prints what has been measured so far.
     """
     from ensue.drawing.document import as_text
     from ensue.study.memory.study import find_tasks, lengths_up_to, study_memory
@@ -145,7 +144,7 @@ def write_json(path: Path, facts: dict[str, object]) -> None:
 
 # --- of a run ----------------------------------------------------------------------
 
-studies = group("study", "Studies of a run: what its labels and its base are worth.")
+studies = group("study", "Studies of a run: the value of labels and of a base.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,7 +156,9 @@ class LabelOptions:
     folder: Annotated[Path | None, option("--run FOLDER", "Folder of the runs. [RUN-labels]")] = (
         None
     )
-    workers: Annotated[int, option("--workers N", "Runs trained at the same time.", min=1)] = 1
+    workers: Annotated[
+        int, option("--workers N", "Number of runs trained at the same time.", min=1)
+    ] = 1
     settings: Annotated[
         list[str] | None,
         option("--set KEY=VALUE", "Change any setting of all runs; may be repeated."),
@@ -172,12 +173,12 @@ class LabelOptions:
 @studies.command("labels")
 @grouped
 def labels_command(options: LabelOptions) -> None:
-    """Draw quality over the number of labels, with base and without.
+    """Plot the score over the number of labels, with and without a base.
 
-    Trains runs on 100, 300, 1,000, … and all rows of the training part of RUN, drawn so that fewer
-    are among more: each once from the base, with the settings of RUN, and once without it, with
-    the defaults of the task and what else was set for RUN. Scores are those of the validation part;
-    the test part is not opened. The same command resumes an interrupted study.
+    Trains on 100, 300, 1,000, … and all rows of the training part of RUN; a smaller sample is part
+    of a larger one. Each size is trained once from the base, with the settings of RUN, and once
+    without it, with the defaults of the task. Scores are those of the validation part; the test
+    part is not opened. The same command resumes an interrupted study.
     """
     check_files(None, options.picture)
     say(f"label study of {options.run}")  # torch takes seconds to load
@@ -200,7 +201,7 @@ def labels_command(options: LabelOptions) -> None:
     if options.picture is not None and (curve.of(True) or curve.of(False)):
         write_picture(options.picture, draw(curve), options.dark)
     if not curve.of(True) and not curve.of(False):
-        raise RunError("no run of the study came to its end; the table says why")
+        raise RunError("no run of the study finished; the table gives the reasons")
 
 
 def _counts(listed: str) -> list[int]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from ensue.tasks.kept_cells import Trust
+    from ensue.tasks.saved_cells import Trust
 
 OPTION, EVERY = "--trust-cell", "every"
 TrustCell = Annotated[
@@ -17,8 +17,7 @@ TrustCell = Annotated[
     typer.Option(
         OPTION,
         metavar="[SHA256,…]",
-        help="Allow the run's own cells, Python files, to be executed: those with these sha256, or "
-        "every one.",
+        help="Execute the run's own cells (Python files): those with these sha256, or all.",
     ),
 ]
 
@@ -42,6 +41,6 @@ def _digests(word: str) -> bool:
 def trusted(files: str) -> Trust:
     """The files of custom cells that a command may run, by the value of the option."""
     from ensue.cli.app import say
-    from ensue.tasks.kept_cells import Trust
+    from ensue.tasks.saved_cells import Trust
 
     return Trust(files == EVERY if files in ("", EVERY) else files, command=OPTION, announce=say)

@@ -70,7 +70,7 @@ def series_lines(columns: Mapping[str, Sequence[Any]]) -> list[str]:
     if axis.spacing is None:
         return [*axis.notes, *empty]
     first, last = axis.times[0], axis.times[-1]
-    lead = f"a series of {len(axis.rows):,} steps, a step each {axis.spacing}"
+    lead = f"a series of {len(axis.rows):,} steps, one per {axis.spacing}"
     return [f"{name}: {lead}, from {first} to {last}", *axis.notes, *empty]
 
 
@@ -341,8 +341,8 @@ def _row_warnings(part: Survey) -> Iterator[Finding]:
     if part.replaced:
         yield Finding(
             "damage",
-            f"{_of(part.replaced, part.rows)} rows of {part.name} hold U+FFFD, the sign of letters "
-            "lost in an earlier conversion",
+            f"{_of(part.replaced, part.rows)} rows of {part.name} contain U+FFFD, the mark of "
+            "characters lost in an earlier conversion",
         )
     count, longest = part.outliers()
     if count:
@@ -529,6 +529,6 @@ def _pair_warnings(part: Survey) -> Iterator[Finding]:
     if part.replaced:
         yield Finding(
             "damage",
-            f"{part.replaced:,} of {part.rows:,} rows of {part.name} hold U+FFFD, the sign of "
-            "letters lost in an earlier conversion",
+            f"{part.replaced:,} of {part.rows:,} rows of {part.name} contain U+FFFD, the mark "
+            "of characters lost in an earlier conversion",
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 from ensue.data.options import ReadOptions
 from ensue.data.read import read, read_parallel
 from ensue.data.recognise.format import TEXT, format_of
-from ensue.data.rows import Row, Tell
+from ensue.data.rows import ProblemCallback, Row
 from ensue.data.stream import open_file
 from ensue.errors import DataError
 
@@ -36,7 +36,7 @@ def parallel(paths: Iterable[str]) -> bool:
     return any(len(sides_of(path)) > 1 for path in paths)
 
 
-def read_any(path: str, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
+def read_any(path: str, options: ReadOptions, on_bad_row: ProblemCallback) -> Iterator[Row]:
     """The valid rows of a file, or of two parallel files."""
     sides = sides_of(path)
     if len(sides) == 1:

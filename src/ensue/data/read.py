@@ -12,7 +12,7 @@ from ensue.data.formats.text import read_parallel
 from ensue.data.options import ALL, ReadOptions
 from ensue.data.recognise.format import format_of
 from ensue.data.recognise.marked_numbers import without_marks
-from ensue.data.rows import Broken, Place, Problem, Row, Tally, Tell, watched_rows
+from ensue.data.rows import Broken, Place, Problem, ProblemCallback, Row, Tally, watched_rows
 from ensue.data.series import Steps, sequences, with_numbers
 from ensue.data.stream import open_file
 from ensue.errors import DataError
@@ -20,7 +20,7 @@ from ensue.errors import DataError
 __all__ = ["Gathered", "gather", "gather_parallel", "read", "read_parallel", "read_series"]
 
 
-def read(path: Path | str, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
+def read(path: Path | str, options: ReadOptions, on_bad_row: ProblemCallback) -> Iterator[Row]:
     """The valid rows of a file, one at a time; on_bad_row is called for every fault.
 
     Memory does not grow with the file, except for a JSON list. A file without rows is also a
@@ -32,7 +32,7 @@ def read(path: Path | str, options: ReadOptions, on_bad_row: Tell) -> Iterator[R
     return _read(path, options, on_bad_row)
 
 
-def _read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
+def _read(path: Path, options: ReadOptions, on_bad_row: ProblemCallback) -> Iterator[Row]:
     faults = 0
 
     def count_fault(problem: Problem) -> None:
@@ -55,7 +55,7 @@ def _read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
         on_bad_row(Problem(Place(str(path), 1), reason, rejects=0))
 
 
-def shaped(steps: Steps, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
+def shaped(steps: Steps, options: ReadOptions, on_bad_row: ProblemCallback) -> Iterator[Row]:
     """Rows in the form of the options: sequences of a long table, steps of a series, or
     unchanged."""
     if options.sequence is not None:
@@ -71,7 +71,7 @@ def _has_bytes(path: Path) -> bool:
 
 def read_series(
     path: Path | str,
-    on_bad_row: Tell,
+    on_bad_row: ProblemCallback,
     columns: Sequence[str] = (),
     time: str | None = None,
     options: ReadOptions | None = None,
@@ -102,9 +102,9 @@ class Gathered:
 
     def __init__(
         self,
-        sources: Mapping[str, Callable[[Tell], Iterator[Row]]],
+        sources: Mapping[str, Callable[[ProblemCallback], Iterator[Row]]],
         skip_bad: bool = False,
-        on_bad_row: Tell | None = None,
+        on_bad_row: ProblemCallback | None = None,
         mend: str = MEND_LINES,
     ) -> None:
         self._sources, self._skip_bad, self._on_bad_row = sources, skip_bad, on_bad_row
@@ -129,7 +129,7 @@ class Gathered:
         if self.count and not self._skip_bad and (self.accepted or self.rejected):
             raise DataError(self._message(self._mend))
         if not self.accepted:
-            raise DataError(self._message("No sound row is left to work with."))
+            raise DataError(self._message("No valid row is left."))
 
     def _add(self, problem: Problem) -> None:
         self._problems.add(problem)
@@ -152,7 +152,7 @@ def gather(
     options: ReadOptions,
     *,
     skip_bad: bool = False,
-    on_bad_row: Tell | None = None,
+    on_bad_row: ProblemCallback | None = None,
 ) -> Gathered:
     """The rows of these files, one file after another.
 
@@ -171,7 +171,7 @@ def gather_parallel(
     options: ReadOptions,
     *,
     skip_bad: bool = False,
-    on_bad_row: Tell | None = None,
+    on_bad_row: ProblemCallback | None = None,
 ) -> Gathered:
     """The pairs of two files."""
     pairs = partial(read_parallel, source, target, options)

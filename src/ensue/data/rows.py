@@ -120,7 +120,7 @@ class Tally:
         return [*listed, *([f"and {left:,} more"] if left else [])]
 
 
-Tell = Callable[[Problem], None]  # callback for rejected rows and other faults
+ProblemCallback = Callable[[Problem], None]  # callback for rejected rows and other faults
 
 
 class Broken(Exception):

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from ensue.data.options import ALL, ReadOptions
-from ensue.data.rows import Place, Problem, Row, Tell
+from ensue.data.rows import Place, Problem, ProblemCallback, Row
 from ensue.data.values import RANGE, is_finite
 from ensue.files.opening import LARGEST_NUMBER
 
 LONGEST_NUMBER = 400  # characters
 MISSING = {"", "na", "n/a", "nan", "null", "none", "?", "-"}
-Steps = Callable[[Tell], Iterator[Row]]  # the rows of a table
+Steps = Callable[[ProblemCallback], Iterator[Row]]  # the rows of a table
 
 
 def number_of(value: Any) -> float | None:
@@ -112,7 +112,7 @@ def between_thousands(text: str) -> bool:
 # --- series ------------------------------------------------------------------------------
 
 
-def with_numbers(steps: Steps, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
+def with_numbers(steps: Steps, options: ReadOptions, on_bad_row: ProblemCallback) -> Iterator[Row]:
     """Rows whose `numbers` are floats and whose `time` increases."""
     before: tuple[Row, Any] | None = None
     for row in steps(on_bad_row):
@@ -178,7 +178,7 @@ class SeriesCollector:
     """Collects the lines of a long table into sequences. An unreadable line belongs to the sequence
     around it. Between two sequences it may belong to either, so both are rejected."""
 
-    def __init__(self, options: ReadOptions, on_bad_row: Tell) -> None:
+    def __init__(self, options: ReadOptions, on_bad_row: ProblemCallback) -> None:
         self.options, self._on_bad_row = options, on_bad_row
         self._current: Collected | None = None
         self._lost: Place | None = None  # an unreadable line since the last valid one
@@ -199,8 +199,8 @@ class SeriesCollector:
             if name in self._begun:
                 self._fault(
                     row.place,
-                    f"sequence {name!r} has begun on line {self._begun[name]} and ended: "
-                    "the lines of a sequence must be consecutive",
+                    f"sequence {name!r} began on line {self._begun[name]} and has ended: the "
+                    "lines of a sequence must be consecutive",
                 )
             self._begun.setdefault(name, row.place.line)
         self._current.faulty = self._current.faulty or self._lost
@@ -259,7 +259,7 @@ class SeriesCollector:
         )
 
 
-def sequences(steps: Steps, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
+def sequences(steps: Steps, options: ReadOptions, on_bad_row: ProblemCallback) -> Iterator[Row]:
     """{"sequence": name, "features": array (steps, n), columns…} from a table with a line for
     each step."""
     collector = SeriesCollector(options, on_bad_row)

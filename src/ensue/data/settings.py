@@ -18,13 +18,15 @@ class DataSettings(Table):
     Files that are not named are split off the training files, by a hash of each row (of a pair: of
     its source) or of its group: 80/10/10, or 90/10 where the test part has its own file."""
 
-    train: list[str] = Field(description="Training files; parallel ones as train.en,train.de.")
-    validation: list[str] = Field([], description="Validation files; [] splits them off.")
-    test: list[str] = Field([], description="Test files; [] splits them off.")
+    train: list[str] = Field(description="Training files; parallel files as train.en,train.de.")
+    validation: list[str] = Field(
+        [], description="Validation files; []: a part of the training files."
+    )
+    test: list[str] = Field([], description="Test files; []: a part of the training files.")
     unlabelled: list[str] = Field(
         [],
-        description="Files of texts without labels: the linear model of the ensemble learns from "
-        "them which words occur together.",
+        description="Files of unlabelled texts, from which the linear model of the ensemble "
+        "learns which words occur together.",
     )
     format: Annotated[str, Expected(", ".join(["auto", *format_names()]))] = Field(
         "auto", description="File format; auto: by the ending of the file's name."
@@ -40,8 +42,7 @@ class DataSettings(Table):
     )
     marked: list[str] = Field(
         [],
-        description="Columns of numbers such as €12.50, 45 % or 1 234,5, which are read without "
-        "their marks.",
+        description="Columns of numbers such as €12.50, 45 % or 1 234,5, read without their marks.",
     )
     header: list[str] = Field(
         [], description="Names of the columns, if no line of the file has them."
@@ -51,11 +52,13 @@ class DataSettings(Table):
         "",
         description="Column of the text or the tokens; of several texts the list of their columns.",
     )
-    second: str = Field("", description="Column of the text that the first is matched with.")
+    second: str = Field(
+        "", description="Column of the second text, which the first is matched with."
+    )
     label: str = Field("", description="Column of the label, the labels or the target.")
     columns: list[str] = Field(
         [],
-        description="Columns of numbers or categories that are read together with the text; their "
+        description="Columns of numbers or categories, read together with the text; their "
         "cells may be empty.",
     )
     image: str = Field(
@@ -69,11 +72,11 @@ class DataSettings(Table):
     )
     features: list[str] = Field([], description="Numeric columns of such a table.")
     group: str = Field("", description="Column whose equal values stay in the same part.")
-    split_seed: int = Field(0, ge=0, description="Another number splits the rows otherwise.")
+    split_seed: int = Field(0, ge=0, description="Seed of the split.")
     train_rows: Annotated[Size | None, NoneWord("all")] = Field(
         None,
-        description="Rows of the training part that are learned from, drawn by split_seed: fewer "
-        "are among more.",
+        description="Number of training rows to use, sampled by split_seed; a smaller sample "
+        "is part of a larger one.",
     )
     skip_bad: bool = Field(False, description="Skip faulty rows instead of stopping.")
 

@@ -69,8 +69,7 @@ class Preview:
             value = row.fields.get(name, "")
             if not isinstance(value, str | list):
                 return (
-                    f"{name}: sequences of numbers are taken as they are, scaled by the training "
-                    "part"
+                    f"{name}: sequences of numbers are read directly, scaled by the training part"
                 )
             tokens = tokeniser(value) if isinstance(value, str) else value
             line = f"  {len(tokens):>5}  {SEPARATOR.join(map(str, tokens))}"

@@ -267,7 +267,7 @@ def _unpacked(file: BinaryIO, packed: bytes) -> Iterator[bytes]:
                 end += len(packed)
                 if not packed and not piece:
                     raise DamagedStream(
-                        f"the gzip data is cut off at byte {end}: the file is not whole, "
+                        f"the gzip data is cut off at byte {end}: the file is incomplete, "
                         "copy it again"
                     )
         packed = member.unused_data.lstrip(b"\0")  # some tools pad with zeros
@@ -276,4 +276,4 @@ def _unpacked(file: BinaryIO, packed: bytes) -> Iterator[bytes]:
             end += len(more)
         if packed and not packed.startswith(MAGIC):
             at = end - len(packed)
-            raise DamagedStream(f"bytes that are no gzip follow the gzip data at byte {at}")
+            raise DamagedStream(f"the gzip data is followed by other bytes at byte {at}")

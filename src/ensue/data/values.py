@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ensue.data.options import ALL, ReadOptions, needed_columns
-from ensue.data.rows import Place, Problem, Row, Tell
+from ensue.data.rows import Place, Problem, ProblemCallback, Row
 from ensue.errors import unknown
 from ensue.files.opening import LARGEST_NUMBER
 
@@ -146,7 +146,9 @@ class FieldReader:
     kind in all rows, or null if they may be `empty`. Other fields, if kept, lose values that no row
     can hold, such as an object in an object; null becomes None."""
 
-    def __init__(self, options: ReadOptions, on_bad_row: Tell, unit: str = "on line") -> None:
+    def __init__(
+        self, options: ReadOptions, on_bad_row: ProblemCallback, unit: str = "on line"
+    ) -> None:
         """unit: of the places of rows, as in "on line 3"."""
         self._on_bad_row, self._kinds, self._unit = on_bad_row, Kinds(), unit
         self._needed, self._empty = needed_columns(options), options.empty

@@ -154,7 +154,10 @@ class _Reading:
 
     def result(self, seed: int) -> WordVectors:
         if self.promised is not None and self.promised != self.words and not self.problems.count:
-            reason = f"{self.promised} vectors are announced, {self.words} follow (cut off?)"
+            reason = (
+                f"{self.promised} vectors announced in the first line, {self.words} "
+                "follow (cut off?)"
+            )
             self.problems.add(1, reason)
         self.problems.raise_any()
         if self.matrix is None:

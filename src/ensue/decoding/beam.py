@@ -36,8 +36,8 @@ def penalty(name: str, alpha: float) -> Callable[[Tensor], Tensor]:
         raise unknown("length_penalty", name, PENALTIES)
     if not 0 <= alpha < float("inf"):
         raise OptionError(
-            f"alpha: expected a number ≥ 0, got {alpha}; 0 ranks by log-probability, and the "
-            "greater it is, the longer what is found"
+            f"alpha: expected a number ≥ 0, got {alpha}; 0 ranks by log-probability, greater "
+            "values favour longer sequences"
         )
     of = PENALTIES[name]
     return lambda words: of(words, alpha)

@@ -112,8 +112,8 @@ def _best(search: Setting, row: int, known: Hypothesis | None, most_expansions: 
                 )
     if known is None:
         raise OptionError(
-            f"exact: no sequence of row {row} is possible; every beginning comes to where the "
-            "step gives all words the probability 0"
+            f"exact: no sequence of row {row} is possible; every prefix leads to a step that "
+            "gives all words the probability 0"
         )
     return known
 

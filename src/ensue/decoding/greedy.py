@@ -25,7 +25,7 @@ from ensue.decoding.step import (
 Choose = Callable[[Tensor, Tensor, int], Tensor]
 
 
-class Taken(NamedTuple):
+class SearchStep(NamedTuple):
     """One step: the rows that continue, the word each takes, its log p, the watched values."""
 
     rows: Tensor
@@ -35,7 +35,7 @@ class Taken(NamedTuple):
 
 
 @torch.no_grad()
-def walk(search: Setting, choose: Choose) -> Iterator[Taken]:
+def walk(search: Setting, choose: Choose) -> Iterator[SearchStep]:
     """Yields steps until every row is over; finished rows are not computed."""
     tokens, state, limits = search.tokens, search.state, search.limits
     rows = torch.arange(len(tokens), device=tokens.device)
@@ -44,7 +44,7 @@ def walk(search: Setting, choose: Choose) -> Iterator[Taken]:
         log_probs, state = search.ask(tokens, state)
         tokens = choose(log_probs, rows, number)
         chosen = log_probs.gather(1, tokens[:, None])[:, 0].double().clamp(max=0)
-        yield Taken(rows, tokens, chosen, search.watched(state, len(rows)))
+        yield SearchStep(rows, tokens, chosen, search.watched(state, len(rows)))
         number += 1
         over = (tokens == search.end) | (limits == number)
         if bool(over.any()):
@@ -53,7 +53,7 @@ def walk(search: Setting, choose: Choose) -> Iterator[Taken]:
             state = search.reorder(state, rest) if len(rest) else state
 
 
-def hypotheses(search: Setting, steps: Iterator[Taken]) -> list[Hypothesis]:
+def hypotheses(search: Setting, steps: Iterator[SearchStep]) -> list[Hypothesis]:
     """The chosen sequences, row by row."""
     walked = list(steps)
     if not walked:

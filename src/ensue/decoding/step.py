@@ -205,7 +205,7 @@ def check_greatest(greatest: Tensor) -> None:
         wrong = greatest[~(greatest <= ROUNDING)][0]
         raise OptionError(
             f"step: expected log-probabilities, which are at most 0, got {float(wrong):g}; "
-            "log_softmax makes them of scores, and a value that is nan comes from the model"
+            "apply log_softmax to scores; a value of nan comes from the model"
         )
 
 

@@ -95,9 +95,9 @@ def _theory(track: TrackFlow) -> list[str]:
 def verdict(track: TrackFlow) -> str:
     """The conclusion from the bound alone, without measurement."""
     if track.bound is None:
-        return "no bound of this kind: gates multiply the state; the measurement decides"
+        return "no such bound: gates multiply the state; see the measurement"
     if track.bound < 1:
-        return f"λσ_max = {track.bound:.4g} < 1 suffices for vanishing, whatever is read"
+        return f"λσ_max = {track.bound:.4g} < 1 suffices for vanishing, for any input"
     return f"λσ_max = {track.bound:.4g} ≥ 1: necessary for explosion, not sufficient"
 
 

@@ -22,9 +22,9 @@ from ensue.errors import DataError, OptionError, unknown
 from ensue.layers.dropin import DropIn
 from ensue.layers.recurrent import Recurrent, as_cell
 from ensue.runs.load import Loading, open_run
-from ensue.runs.messages import Say, nobody
+from ensue.runs.messages import MessageCallback, nobody
 from ensue.tasks.any_model import AnyModel
-from ensue.tasks.given import part_to_evaluate
+from ensue.tasks.data_argument import part_to_evaluate
 from ensue.training import RunFolder, Source
 
 CLASSES = 10
@@ -202,7 +202,7 @@ def flow_of_run(
     how: Loading,
     settings: FlowSettings | None = None,
     files: Sequence[str] = (),
-    say: Say = nobody,
+    say: MessageCallback = nobody,
 ) -> Flow:
     """The flow of a run on its validation part, or on `files` instead; the test part is not
     read."""

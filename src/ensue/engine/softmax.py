@@ -21,7 +21,7 @@ from torch.nn.functional import cross_entropy
 from ensue.engine.check import under_autocast
 from ensue.engine.native import why_not_native
 from ensue.engine.native.call import DEFINES
-from ensue.engine.native.softmax import Asked, softmax_of_rows, softmax_rows
+from ensue.engine.native.softmax import GradientBuffers, softmax_of_rows, softmax_rows
 from ensue.errors import OptionError, ShapeError
 
 SCORES = 2_500_000  # numbers in a piece of torch's products: about the last-level cache
@@ -104,9 +104,9 @@ def _computed(
     smoothing: float,
     low: bool,
     needs: Sequence[bool],
-) -> tuple[Tensor, Asked]:
+) -> tuple[Tensor, GradientBuffers]:
     """The cost in float64, and those gradients of (h, weight, bias) that are needed."""
-    gradients = Asked(
+    gradients = GradientBuffers(
         *(
             None if v is None or not want else v.new_empty(v.shape)
             for v, want in zip((h, weight, bias), needs, strict=True)
@@ -130,7 +130,7 @@ def _by_torch(
     bias: Tensor | None,
     targets: Tensor,
     smoothing: float,
-    gradients: Asked,
+    gradients: GradientBuffers,
 ) -> Tensor:
     """The cost, computed by torch. operand: the weights, in the dtype of the products."""
     total = h.new_zeros((), dtype=torch.float64)

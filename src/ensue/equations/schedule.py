@@ -25,7 +25,7 @@ MOST = 8  # operands of one dot
 REDUCTIONS = ("sum", "mean")
 CHEAP = ("add", "multiply", "negative", "spread", "copy")
 
-Given = Callable[[Node], bool]  # whether a leaf is known before the loop, for all steps
+IsConstant = Callable[[Node], bool]  # whether a leaf is known before the loop, for all steps
 
 
 def of_x(leaf: Node) -> bool:
@@ -38,13 +38,13 @@ def of_nothing(leaf: Node) -> bool:
     return False
 
 
-def of_x_and_shifts(old: Mapping[str, Node], new: Mapping[str, Node]) -> Given:
+def of_x_and_shifts(old: Mapping[str, Node], new: Mapping[str, Node]) -> IsConstant:
     """x, and the parts of the old state whose new value is x: they hold the previous x."""
     shifted = {old[part] for part, node in new.items() if of_x(node)}
     return lambda leaf: of_x(leaf) or leaf in shifted
 
 
-def is_hoisted(node: Node, is_given: Given = of_x) -> bool:
+def is_hoisted(node: Node, is_given: IsConstant = of_x) -> bool:
     """Whether a product reads only leaves that are known before the loop: it becomes one large
     product for all steps."""
     return node.op == "product" and is_given(node.args[0])
@@ -56,7 +56,7 @@ def as_operand(node: Node) -> Node:
     return node.graph.copy(node) if node.is_leaf and node.op not in ("x", "state") else node
 
 
-def lower(roots: Iterable[Node], is_given: Given = of_x) -> dict[Node, Node]:
+def lower(roots: Iterable[Node], is_given: IsConstant = of_x) -> dict[Node, Node]:
     """The same values with products as `dot` nodes, sums of matrix · operand.
 
     Products that are only added to each other become one dot. Hoisted products stay."""

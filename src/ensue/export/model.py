@@ -184,7 +184,7 @@ BEGINNING = 10  # first bytes of every file of a kind; for a description, everyt
 FOLDER = ".c"  # ending of the name of a written folder
 EXAMPLE = Path(__file__).parent / "example"
 Outputs = Sequence[NDArray[Any]]
-Given = Mapping[str, torch.Tensor]
+Tensors = Mapping[str, torch.Tensor]
 
 
 @dataclass(frozen=True)
@@ -266,7 +266,7 @@ def cases_of(exported: Exported) -> Iterator[tuple[Graph, dict[str, torch.Tensor
 
 @torch.no_grad()
 def compare_outputs(
-    exported: Exported, weights: str, run: Callable[[str, Given], Outputs], target: str
+    exported: Exported, weights: str, run: Callable[[str, Tensors], Outputs], target: str
 ) -> float:
     """The largest difference over the grid; raises ExportMismatch if one is too large."""
     worst = 0.0
@@ -316,7 +316,7 @@ def _write_onnx(model: TracedModel, path: Path, weights: str, unchecked: bool) -
     if not unchecked:
         sessions = {name: session_of(value) for name, value in data.items()}
 
-        def run(name: str, inputs: Given) -> Outputs:
+        def run(name: str, inputs: Tensors) -> Outputs:
             outputs: Outputs = sessions[name].run(None, {k: v.numpy() for k, v in inputs.items()})
             return outputs
 
@@ -407,8 +407,8 @@ def _written(
     foreign = [name for name in ours if _of_somebody_else(folder / name, files[name])]
     if foreign:
         raise OptionError(
-            f"{folder / foreign[0]} is there already, and no export wrote it: not exported, for it "
-            "would be lost. Give a path in another folder, or move that file"
+            f"{folder / foreign[0]} already exists, and no export wrote it; it would be lost, "
+            "so nothing was exported. Name a path in another folder, or move that file"
         )
     for name, content in files.items():
         write_whole(folder / name, content)

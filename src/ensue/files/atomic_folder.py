@@ -115,8 +115,8 @@ def write_folder(place: Path, files: Mapping[str, bytes], *, stands: str = "") -
         exists = os.path.lexists(place)
         if exists and not _ours(place, files.keys()):
             raise RunError(
-                f"{place}: not saved: {_described(place)} is there, and nothing of it was touched. "
-                "Name a folder that does not exist yet, or move away what is there"
+                f"{place}: not saved: {_described(place)} already exists, and was left "
+                "unchanged. Name a new folder, or move it away"
             )
         place.parent.mkdir(parents=True, exist_ok=True)
         remove_leftovers(place)

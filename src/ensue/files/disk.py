@@ -162,8 +162,8 @@ def refuse_target(path: Path) -> None:
     is_of_run = path.name in RUN_FILES and _has(place, RUN_MARKS)
     if inside or is_of_run or (path.name == OPENINGS and path.exists()):
         raise OptionError(
-            f"{path} cannot be written: it is a file of a run or a model, which are kept as they "
-            "were written; name one in another folder"
+            f"{path} cannot be written: files of a run or a model are never overwritten; name "
+            "one in another folder"
         )
 
 

@@ -57,8 +57,8 @@ class Lock:
                     raise
             file.close()  # its last holder has removed it
         raise RunError(
-            f"{self.place}: expected to take this lock, but others take and remove it again and "
-            "again. Run the same command once more, or name another run folder"
+            f"{self.place}: expected to take this lock, but other processes keep taking and "
+            "removing it. Run the same command once more, or name another run folder"
         )
 
     def _make_folders(self) -> None:
@@ -95,8 +95,8 @@ class Lock:
         assert self._file is not None
         if not _is_at(self._file, self.place):
             raise RunError(
-                f"{self.place.parent}: this folder was removed or replaced while the run was at "
-                "work, and what was learned went with it. Next: run the same command again"
+                f"{self.place.parent}: this folder was removed or replaced while the run was "
+                "training, and what was learned is lost. Next: run the same command again"
             )
 
     def undo(self) -> None:

@@ -5,7 +5,16 @@ from collections.abc import Callable
 
 from ensue.errors import unknown
 from ensue.jobs.cluster import Ray
-from ensue.jobs.job import Job, JobResult, Machines, Tell, as_completed, in_order, stoppable, work
+from ensue.jobs.job import (
+    Job,
+    JobResult,
+    Machines,
+    ProgressCallback,
+    as_completed,
+    in_order,
+    stoppable,
+    work,
+)
 from ensue.jobs.local import Local
 
 __all__ = [
@@ -14,8 +23,8 @@ __all__ = [
     "JobResult",
     "Local",
     "Machines",
+    "ProgressCallback",
     "Ray",
-    "Tell",
     "as_completed",
     "in_order",
     "machines",

@@ -127,8 +127,8 @@ class RayPool:
         except self._ray.exceptions.RayError as problem:
             why = str(problem).partition("\n")[0].rstrip(".")
             error = JobError(
-                f"{job.name}: Ray has given it up after {self._on.restarts} restarts: {why}. Next: "
-                "`ray status` shows the machines; see whether their memory is enough"
+                f"{job.name}: Ray gave up after {self._on.restarts} restarts: {why}. Next: "
+                "check the memory of the machines with `ray status`"
             )
             return number, JobResult(job, None, error, self._on.restarts)
         failed = problem_of(job, message["error"]) if "error" in message else None

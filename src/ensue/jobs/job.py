@@ -18,7 +18,7 @@ from ensue import errors
 from ensue.errors import EnsueError, JobError
 from ensue.signals import Interrupted, Signals, Stopped
 
-Tell = Callable[[Any], None]  # takes progress, as JSON
+ProgressCallback = Callable[[Any], None]  # takes progress, as JSON
 MARK = "__job__"
 
 
@@ -84,7 +84,7 @@ def of_json(data: bytes) -> Any:
     return json.loads(data.decode("utf-8", "surrogatepass"))
 
 
-def called(message: bytes, tell: Tell) -> dict[str, Any]:
+def called(message: bytes, tell: ProgressCallback) -> dict[str, Any]:
     """Runs the job of a message: {"value": …} or {"error": …}. Raises Stopped where a signal has
     ended it at a checkpoint."""
     message_facts = of_json(message)

@@ -166,8 +166,8 @@ class LocalPool:
         failed: list[tuple[int, JobResult]] = []
         if first.restarts > self._on.restarts:
             error = JobError(
-                f"{first.job.name}: its process was {ended}, {first.restarts} times. Next: see "
-                "whether there is enough memory for all processes, or take fewer workers"
+                f"{first.job.name}: its process was {ended}, {first.restarts} times. Next: "
+                "check that there is enough memory for all processes, or use fewer workers"
             )
             failed.append((first.number, JobResult(first.job, None, error, first.restarts - 1)))
         else:

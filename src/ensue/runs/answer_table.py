@@ -37,7 +37,7 @@ Rows = Iterable[Values]
 # --- rows ----------------------------------------------------------------------------------------
 
 
-class KeptColumns:
+class CopiedColumns:
     """Columns of the input files to repeat in the table. columns: their names, or `all`; by default
     the columns that are named like an id."""
 
@@ -82,7 +82,7 @@ def _is_id(name: str) -> bool:
     return name.lower() == "id" or name.lower().endswith("_id") or name.endswith(("Id", "ID"))
 
 
-def table_rows(answers: Iterable[Reply], columns: KeptColumns) -> Iterator[Values]:
+def table_rows(answers: Iterable[Reply], columns: CopiedColumns) -> Iterator[Values]:
     """The rows of a table of answers: the kept columns (or the file and line of the row), then the
     fields of the answer, renamed if a kept column has the same name."""
     for values, answered in columns.beside(answers):

@@ -13,7 +13,8 @@ from ensue.files.disk import write_whole
 from ensue.files.opening import read_plain
 from ensue.files.run_folder import RunFolder
 from ensue.runs.evaluations import Evaluated, current_evaluations
-from ensue.runs.messages import Message, Say, nobody
+from ensue.runs.messages import Message, MessageCallback, nobody
+from ensue.tasks.evaluation.summary import difference_text
 
 if TYPE_CHECKING:
     from ensue.runs.train import Trained
@@ -22,7 +23,7 @@ EVALUATION = "## Evaluation"
 SEAL = "<!-- sha256 {} -->"
 
 
-def write_card(folder: RunFolder, trained: Trained, say: Say = nobody) -> None:
+def write_card(folder: RunFolder, trained: Trained, say: MessageCallback = nobody) -> None:
     """Writes the card of a newly trained model, with its evaluations so far."""
     _, edited = _read(folder)
     if edited:
@@ -30,7 +31,7 @@ def write_card(folder: RunFolder, trained: Trained, say: Say = nobody) -> None:
     _write(folder, _training(folder, trained) + _evaluations(folder))
 
 
-def add_evaluations(folder: RunFolder, say: Say = nobody) -> None:
+def add_evaluations(folder: RunFolder, say: MessageCallback = nobody) -> None:
     """Replaces the section on evaluations in the card of a finished run. Text that a person wrote
     before it stays."""
     text, edited = _read(folder)
@@ -79,13 +80,26 @@ def _training(folder: RunFolder, trained: Trained) -> str:
     for number, outcome in enumerate(trained.outcomes, 1):
         lines.append(
             f"- network {number}: {outcome.updates:,} updates in {outcome.epochs} epochs, "
-            "stopped by "
-            f"{outcome.reason}; best on validation: {_listed(outcome.scores or {})}"
+            f"stopped by {outcome.reason}; validation: {_listed(outcome.scores or {})}"
         )
     if trained.answer:
         lines.append(f"- validation, combined model: {_listed(trained.answer)}")
-    lines.append("- the whole configuration: config.toml")
-    return "\n".join(lines) + "\n"
+    lines.append("- configuration: config.toml")
+    return "\n".join([*lines, *_validation(trained)]) + "\n"
+
+
+def _validation(trained: Trained) -> list[str]:
+    """A table of the main score and the strongest baseline; empty if they are not known."""
+    summary = trained.summary
+    if summary is None:
+        return []
+    value, low, high = summary.score
+    rows = [f"| {in_markdown(summary.name)} | {value:.4f} | 95 % interval {low:.4f} … {high:.4f} |"]
+    if summary.baseline:
+        against = difference_text(summary.difference)
+        name, score = in_markdown(summary.baseline), summary.baseline_score
+        rows.append(f"| {name} | {score:.4f} | {against} |")
+    return ["", "| validation | score | |", "|---|---|---|", *rows]
 
 
 def _evaluations(folder: RunFolder) -> str:
@@ -111,7 +125,10 @@ def _section(evaluated: Evaluated) -> str:
         f"| {in_markdown(name)} | {value:.4f} | |" for name, value in evaluation.others.items()
     ]
     if evaluation.baselines:
-        lines += ["", f"for comparison, {evaluation.main}: {_listed(evaluation.baselines)}"]
+        lines += ["", f"| baseline | {in_markdown(evaluation.main)} |", "|---|---|"]
+        lines += [
+            f"| {in_markdown(name)} | {value:.4f} |" for name, value in evaluation.baselines.items()
+        ]
     return "\n".join(lines) + "\n"
 
 

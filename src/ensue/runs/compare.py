@@ -73,8 +73,8 @@ class Comparison(Printed):
             )
         if value == low == high == 0:
             return (
-                f"{difference.run} and {first}: the answers are the same, as far as "
-                f"{difference.score} tells"
+                f"{difference.run} and {first}: the answers are the same, judged by "
+                f"{difference.score}"
             )
         if not difference.beyond_chance:
             return (
@@ -126,7 +126,7 @@ class Comparison(Printed):
         rows = self.evaluations[0].rows
         about = f"{self.part} part of {', '.join(self.files)}: {rows:,} rows, {self.task}"
         title = f"difference from {self.runs[0]}, 95 % intervals by paired bootstrap"
-        luck = "Each interval is by itself: of many comparisons, one in 20 is luck."
+        luck = "Each interval stands alone: among many comparisons, one in 20 excludes 0 by chance."
         return Document(
             f"Comparison on the {self.part} part",
             about,
@@ -163,7 +163,7 @@ class Comparison(Printed):
             rows.append(
                 [difference.run, difference.score, bar, f"{_signed(low)} … {_signed(high)}"]
             )
-        return Table(rows, left=2) if rows else Paragraph("no score says what each row adds")
+        return Table(rows, left=2) if rows else Paragraph("no score has a value for each row")
 
 
 def _shared(each: Sequence[Mapping[str, float]]) -> list[tuple[str, ...]]:
@@ -240,7 +240,7 @@ def _comparable(runs: Sequence[Run], names: Sequence[str], part: str) -> list[Ev
         option = " --validation" if part == "validation" else ""
         commands = "\n".join(f"  ensue evaluate {in_shell(run.path)}{option}" for run in missing)
         raise RunError(
-            f"compare: expected the {part} part of each run evaluated, got none of "
+            f"compare: expected the {part} part evaluated for each run, got no evaluation of "
             f"{', '.join(str(run.path) for run in missing)}. Evaluate it first:\n{commands}"
         )
     for first in reversed(every[0]):
@@ -258,7 +258,7 @@ def _comparable(runs: Sequence[Run], names: Sequence[str], part: str) -> list[Ev
                 f"the same options:\n  ensue evaluate {in_shell(runs[0].path)} --test FILE\n"
                 f"  ensue evaluate {in_shell(run.path)} --test FILE"
             )
-    raise AssertionError("some run has no evaluation like that of the first")
+    raise AssertionError("not every run has an evaluation like that of the first")
 
 
 def _same(first: Evaluated, others: Sequence[Evaluated]) -> Evaluated | None:

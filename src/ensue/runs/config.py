@@ -27,8 +27,8 @@ from ensue.tasks import TASKS
 from ensue.tasks.abilities import input_tables
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.blocks.layer_settings import cell_references, named_cells, with_loaded_cells
-from ensue.tasks.kept_cells import CellFile, Trust, file_name
 from ensue.tasks.model_settings import BASED_INPUTS, INPUTS, NO_INPUTS, InputTables, not_watched
+from ensue.tasks.saved_cells import CellFile, Trust, file_name
 from ensue.tasks.settings import TextSettings
 from ensue.tasks.task import Task
 from ensue.tasks.transfer.settings import BaseSettings
@@ -88,7 +88,7 @@ def located(path: str, folder: Path) -> str:
 BASE = "base"  # present only if a run begins from a base
 TABLES = ("data", "text", "model", "train", BASE)
 AnyTask = Task[Any, Any, Any]
-Told = Mapping[str, frozenset[str]]
+ExplicitKeys = Mapping[str, frozenset[str]]
 Kinds = Mapping[str, tuple[type[Table], Mapping[str, Any]]]  # with the defaults of a task
 
 
@@ -106,7 +106,7 @@ class RunConfig:
     train: TrainSettings
     base: BaseSettings = field(default_factory=lambda: BaseSettings.of({}, BASE))
     inputs: InputTables = field(default_factory=lambda: NO_INPUTS)
-    explicit: Told = field(default_factory=dict, compare=False)
+    explicit: ExplicitKeys = field(default_factory=dict, compare=False)
     permission: CellPermission = field(default=NO_PERMISSION, compare=False)
 
     @classmethod
@@ -416,7 +416,7 @@ class _NamedFile(CellFile):
         if self.verified:
             return super().line()
         if not self.expected:
-            return f"{super().line()}; the run keeps no copy of its own to compare it with"
+            return f"{super().line()}; the run has no copy to compare it with"
         return f"{super().line()}; the run was trained with sha256 {self.expected}"
 
 
@@ -446,7 +446,8 @@ def _untrusted(folder: RunFolder, files: Mapping[str, CellFile], trust: Trust) -
     named = (f"{key}={file.path}:{file.name}" for key, file in files.items())
     again = " ".join(f"--set {in_shell(setting)}" for setting in named)
     return RunError(
-        f"{folder.path}: going on with this run would run the files of its cells:{lines}\nNothing "
-        f"was run. Read them first; to allow them: {trust.command or 'trust'}={digests}, or name "
-        f"the cells again with the files of the training: {again}"
+        f"{folder.path}: resuming this run would execute the files of its "
+        f"cells:{lines}\nNothing was run. Read them first; to allow them: "
+        f"{trust.command or 'trust'}={digests}, or name the cells again with the files of the "
+        f"training: {again}"
     )

@@ -29,8 +29,8 @@ def refuse_changed_files(folder: RunFolder, config: RunConfig, allow: Collection
     changed = _changed(folder, _files(config.data))
     if changed and not {"data", "validation"} & set(allow):
         raise RunError(
-            f"{_change_message(folder, changed)}\n"
-            "Next: name another run for the new data, put the old back, or say --allow data"
+            f"{_change_message(folder, changed)}\nNext: name another run for the new data, "
+            "restore the old data, or add --allow data"
         )
 
 
@@ -43,11 +43,11 @@ def split_still_holds(folder: RunFolder, config: RunConfig) -> str:
     message = _change_message(folder, changed)
     if config.description.split.moves_with_files(config.data):
         raise DataError(
-            f"{message}: parts are split by place, so that rows that were trained on may now be "
-            "among "
-            "those to test on. Put the file back, give others with --test, or train another run"
+            f"{message}: parts are split by position, so rows that were trained on may now be "
+            "in the test part. Put the file back, give others with --test, or train another "
+            "run"
         )
-    return f"{message}: rows keep their parts, but these are not all the rows of that time"
+    return f"{message}: rows keep their parts, but the files no longer have the same rows"
 
 
 def _change_message(folder: RunFolder, changed: Sequence[str]) -> str:

@@ -14,17 +14,17 @@ from ensue.cells.permission import CellPermission
 from ensue.errors import OptionError
 from ensue.files.opening import read_plain
 from ensue.files.seal import CONFIG, DATA
-from ensue.jobs import Job, Machines, Tell, in_order, stoppable, work
+from ensue.jobs import Job, Machines, ProgressCallback, in_order, stoppable, work
 from ensue.runs.config import RunConfig
 from ensue.runs.data_files import data_facts
-from ensue.runs.messages import Message, Say, nobody
+from ensue.runs.messages import Message, MessageCallback, nobody
 from ensue.runs.train import read_parts
 from ensue.tasks.fitting import Fitting
 from ensue.training import Display, RunFolder
 
 
 def members_elsewhere(
-    folder: RunFolder, config: RunConfig, on: Machines, say: Say, allow: list[str]
+    folder: RunFolder, config: RunConfig, on: Machines, say: MessageCallback, allow: list[str]
 ) -> Callable[[int], None]:
     """A function that trains a number of networks of the run, after the configuration is
     written."""
@@ -56,7 +56,7 @@ def refuse_one_network(config: RunConfig) -> None:
 class LinesTo:
     """A text stream that passes each line to a callback."""
 
-    def __init__(self, tell: Tell) -> None:
+    def __init__(self, tell: ProgressCallback) -> None:
         self._tell = tell
 
     def write(self, text: str) -> int:
@@ -72,7 +72,7 @@ class LinesTo:
 
 @work
 def train_member(
-    tell: Tell, folder: str, member: int, allow: list[str], cells: Mapping[str, Any]
+    tell: ProgressCallback, folder: str, member: int, allow: list[str], cells: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Trains or resumes one network of the run in this folder; 0 is the first. cells: the files of
     `CellPermission`."""

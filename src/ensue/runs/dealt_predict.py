@@ -10,16 +10,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ensue.data.rows import Tell
+from ensue.data.rows import ProblemCallback
 from ensue.data.settings import DataSettings
 from ensue.errors import OptionError
-from ensue.jobs import Job, Machines, in_order, work
-from ensue.jobs import Tell as TellProgress
+from ensue.jobs import Job, Machines, ProgressCallback, in_order, work
 from ensue.runs.load import LoadedRun, Loading, open_run
 from ensue.runs.predict import Prediction, Reply, replies
-from ensue.tasks.abilities import Asked, Deals
-from ensue.tasks.kept_cells import Trust
+from ensue.tasks.abilities import Deals, RequestOptions
 from ensue.tasks.reader import QuestionFiles
+from ensue.tasks.saved_cells import Trust
 from ensue.training import RunFolder
 
 WAITING = 1  # shares in the queue of each worker, in addition to the current one
@@ -47,7 +46,11 @@ class DealtPrediction:
         return deals
 
     def files(
-        self, paths: Sequence[str], data: DataSettings, form: str, on_bad_row: Tell | None = None
+        self,
+        paths: Sequence[str],
+        data: DataSettings,
+        form: str,
+        on_bad_row: ProblemCallback | None = None,
     ) -> Iterator[Reply]:
         """Like `Prediction.files`; each answer is in a form of `FORMS`."""
         deals, counts = self._deals, self.prediction
@@ -74,7 +77,11 @@ class DealtPrediction:
 
 @work
 def answer_share(
-    tell: TellProgress, model: dict[str, Any], options: Asked, form: str, share: list[Any]
+    tell: ProgressCallback,
+    model: dict[str, Any],
+    options: RequestOptions,
+    form: str,
+    share: list[Any],
 ) -> dict[str, Any]:
     """The answers to a share of the rows."""
     loaded = _loaded(json.dumps(model)).model

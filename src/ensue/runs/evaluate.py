@@ -24,12 +24,12 @@ from ensue.runs.evaluations import (
     read_evaluations,
 )
 from ensue.runs.load import LoadedRun, Loading, open_run
-from ensue.runs.messages import Message, Say, log, nobody, rejected_message
+from ensue.runs.messages import Message, MessageCallback, log, nobody, rejected_message
 from ensue.settings import one_of
 from ensue.tasks.any_model import AnyModel
+from ensue.tasks.data_argument import check_words
 from ensue.tasks.evaluation.openings import record_opening
 from ensue.tasks.evaluation.report import Evaluation, TimesOpened
-from ensue.tasks.given import check_words
 from ensue.tasks.options import DECISIONS, EVALUATE
 from ensue.training import RunFolder
 
@@ -63,7 +63,9 @@ class Opened:
     not_kept: EnsueError | None = None
 
 
-def evaluate_run(folder: RunFolder, request: EvaluationRequest, say: Say = nobody) -> Opened:
+def evaluate_run(
+    folder: RunFolder, request: EvaluationRequest, say: MessageCallback = nobody
+) -> Opened:
     """Opens the test part (or other files as test part), records the opening, and stores the result
     in the run's folder."""
     run = open_run(folder, request.loading, say)
@@ -83,7 +85,7 @@ def evaluate_run(folder: RunFolder, request: EvaluationRequest, say: Say = nobod
     evaluation = model.evaluate_part(part, request.options)
     svg = ""
     if part_name == "validation" and (what := model.knows_validation()):
-        note = f"At the end {what} learned from these rows, too: they are no test of the whole."
+        note = f"These rows are no test: {what} also learned from them at the end of training."
         evaluation = replace(evaluation, notes=(*evaluation.notes, note))
     if request.picture and draws is not None:
         svg = draws.evaluated(model, part)
@@ -131,7 +133,9 @@ def _known_openings(folder: RunFolder, files: Sequence[EvaluatedFile]) -> list[s
     return [each.opening for each in same if each.opening]
 
 
-def evaluate_validation(folder: RunFolder, how: Loading | None = None, say: Say = nobody) -> None:
+def evaluate_validation(
+    folder: RunFolder, how: Loading | None = None, say: MessageCallback = nobody
+) -> None:
     """Evaluates the validation part of a run and stores the result, for example for a
     comparison."""
     request = EvaluationRequest("validation", loading=how or Loading())
@@ -160,13 +164,13 @@ def _evaluated(
     )
 
 
-def _keep(folder: RunFolder, evaluated: Evaluated, say: Say) -> EnsueError | None:
+def _keep(folder: RunFolder, evaluated: Evaluated, say: MessageCallback) -> EnsueError | None:
     """Writes an evaluation into the folder and the card. Returns the error, if any: the caller
     reports it after the scores. Scores with thresholds of one command are not kept."""
     tried = [decision.flag for decision in DECISIONS if decision.key in evaluated.options]
     if tried:
         by = " and ".join(tried)
-        say(Message(f"not kept in {folder.path.name}: scores by {by} hold for this call only"))
+        say(Message(f"not saved in {folder.path.name}: scores with {by} hold for this call only"))
         return None
     try:
         keep_evaluation(folder, evaluated)
@@ -218,7 +222,11 @@ def _refuse_missing(folder: RunFolder, data: DataSettings, request: EvaluationRe
 
 
 def _warn(
-    folder: RunFolder, config: RunConfig, data: DataSettings, request: EvaluationRequest, say: Say
+    folder: RunFolder,
+    config: RunConfig,
+    data: DataSettings,
+    request: EvaluationRequest,
+    say: MessageCallback,
 ) -> None:
     """Warnings about files that have changed, and about files that the model was trained with."""
     split_off = not (data.validation if request.part == "validation" else data.test)
@@ -231,7 +239,9 @@ def _warn(
             say(Message(message, warning=True))
 
 
-def _part(folder: RunFolder, data: DataSettings, model: AnyModel, name: str, say: Say) -> Any:
+def _part(
+    folder: RunFolder, data: DataSettings, model: AnyModel, name: str, say: MessageCallback
+) -> Any:
     files = model.reader.files(data)
     part = files.part(name)
     for message in rejected_message(files.rejected):

@@ -190,8 +190,8 @@ def _nothing_recognised(sample: Sample) -> EnsueError:
     if label in sample.columns and not any(column.kind in (*WRITTEN, *VALUES) for column in beside):
         listed = ", ".join(f"{column.name} ({column.kind})" for column in beside) or "none"
         return DataError(
-            f"{rows[0].place}: no column to predict {label} from, got {listed}; if one of them is "
-            "to be learned from all the same, name it with --text"
+            f"{rows[0].place}: no column to predict {label} from, got {listed}; to use one of "
+            "them anyway, name it with --text"
         )
     return message
 

@@ -13,13 +13,13 @@ from ensue.files.atomic_folder import MANIFEST
 from ensue.files.attempt import failure_of
 from ensue.files.seal import sealed_config
 from ensue.runs.config import RunConfig
-from ensue.runs.messages import Message, Say, log, nobody
+from ensue.runs.messages import Message, MessageCallback, log, nobody
 from ensue.tasks import TASKS, unfinished
 from ensue.tasks.any_model import AnyModel
+from ensue.tasks.data_argument import openings_of
 from ensue.tasks.evaluation.openings import Openings
-from ensue.tasks.given import openings_of
-from ensue.tasks.kept_cells import NO_TRUST, Trust
 from ensue.tasks.saved import Saved, read_model
+from ensue.tasks.saved_cells import NO_TRUST, Trust
 from ensue.tasks.unfinished import BestSoFar
 from ensue.training import RunFolder
 
@@ -38,8 +38,8 @@ class Loading:
 
 @dataclass(frozen=True)
 class LoadedRun:
-    """A loaded run. digest: of the model's content; best: the source of the weights, if the run is
-    unfinished."""
+    """A loaded run. A loaded run. digest: of the model's content; best: the source of the weights,
+    if the run is unfinished."""
 
     config: RunConfig
     model: AnyModel
@@ -48,7 +48,7 @@ class LoadedRun:
 
 
 def load_run(
-    folder: RunFolder, trust: Trust = NO_TRUST, device: str = "auto", say: Say = nobody
+    folder: RunFolder, trust: Trust = NO_TRUST, device: str = "auto", say: MessageCallback = nobody
 ) -> tuple[RunConfig, AnyModel]:
     """A run's model with its configuration. trust: files of custom cells that may run; device:
     where the model runs."""
@@ -56,7 +56,7 @@ def load_run(
     return run.config, run.model
 
 
-def open_run(folder: RunFolder, how: Loading, say: Say = nobody) -> LoadedRun:
+def open_run(folder: RunFolder, how: Loading, say: MessageCallback = nobody) -> LoadedRun:
     """A run's model, with the configuration that it was trained with. say: callback for the source
     of the weights of an unfinished run, and for edited files."""
     if not folder.config.exists():

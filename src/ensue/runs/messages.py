@@ -15,7 +15,7 @@ class Message:
     warning: bool = False
 
 
-Say = Callable[[Message], None]
+MessageCallback = Callable[[Message], None]
 
 
 def nobody(message: Message) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
-from ensue.data.rows import Tell
+from ensue.data.rows import ProblemCallback
 from ensue.data.settings import DataSettings
 from ensue.errors import OptionError
-from ensue.tasks.abilities import NOTHING, Asked
+from ensue.tasks.abilities import NOTHING, RequestOptions
 from ensue.tasks.answers import as_row
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.finite_answers import answers_of
@@ -67,7 +67,7 @@ def replies(answers: Iterable[Answered], form: str) -> Iterator[Reply]:
 class Prediction:
     """Answers of a model, and a picture of the questions, if the task draws one."""
 
-    def __init__(self, model: AnyModel, options: Asked = NOTHING) -> None:
+    def __init__(self, model: AnyModel, options: RequestOptions = NOTHING) -> None:
         self.model, self.options = model, options
         self._last: Questions[Any] | None = None
         self.answered = self.abstained = 0  # number of rows so far, and of empty answers
@@ -81,7 +81,7 @@ class Prediction:
             yield from self.about(Questions(part, inputs))
 
     def files(
-        self, paths: Sequence[str], data: DataSettings, on_bad_row: Tell | None = None
+        self, paths: Sequence[str], data: DataSettings, on_bad_row: ProblemCallback | None = None
     ) -> Iterator[Answered]:
         """An answer for each row of files like the training files. Labels are not needed and not
         read. on_bad_row: callback for rejected rows."""

@@ -48,16 +48,14 @@ def replay(folder: Path | str, logs: Path | str) -> dict[str, int]:
             label = name if member == 1 else f"{name}/members/{member}"
             counts[label] = _write(writer, run, member, Path(logs) / label)
     if not counts:
-        raise RunError(f"{folder}: no run in it or below it")
+        raise RunError(f"{folder}: no run in this folder or below it")
     return counts
 
 
 def _write(writer: Any, run: Run, member: int, place: Path) -> int:
     events = list(place.glob(EVENTS))
     if events and not (place / MARK).exists():
-        raise RunError(
-            f"{place}: it has logs of something else ({events[0].name}); name another folder"
-        )
+        raise RunError(f"{place}: it has other logs ({events[0].name}); name another folder")
     with disk_errors(place, 0):
         place.mkdir(parents=True, exist_ok=True)
         write_whole(place / MARK, b"")

@@ -279,7 +279,7 @@ class Run(Printed):
         trust, device: as in `ensue.load`; options: of the task, such as beam=5."""
         from ensue.runs.evaluate import evaluate_in_python
         from ensue.runs.load import Loading
-        from ensue.tasks.kept_cells import Trust
+        from ensue.tasks.saved_cells import Trust
 
         files, how = [str(file) for file in test], Loading(Trust(trust), device)
         return evaluate_in_python(self.folder, part, files, options, how)

@@ -40,26 +40,26 @@ from ensue.training import TrainSettings
 BEGINNING = """\
 # Settings
 
-Everything that a run follows from stands in its `config.toml`, which `ensue init` and `ensue train`
-write. A setting is changed there, on the command line with `--set train.clip=0.5`, or in Python,
-`Classifier(train={"clip": 0.5})`. The most common ones have a word of their own, `--epochs 3`.
+`ensue init` and `ensue train` write all settings of a run into its `config.toml`. Change a setting
+there, on the command line with `--set train.clip=0.5`, or in Python with
+`Classifier(train={"clip": 0.5})`. The most common ones have an option, such as `--epochs 3`.
 `ensue settings TASK` prints this page for one task, and `ensue settings TASK KEY` one setting.
-`make settings` writes it, from the tables of the program itself.
+`make settings` generates it from the code.
 
 """
 WORDS_HEAD = """\
 ## Words
 
-They stand for a setting, whatever a task calls it; a task without such a setting refuses the word
-and names what comes closest.
+Each option sets the same thing in every task, whatever the task calls it. A task without such a
+setting rejects the option and names the closest setting.
 
 """
 RECIPES_HEAD = """
 ## Recipes
 
-`--quick` is about a minute of training, `--best` hours: less and more effort than the default. They
-set what is not given otherwise; in Python, `Classifier(recipe="quick")`. `ensue pretrain` trains a
-language model for others to begin from, `LanguageModel(recipe="pretrain")`.
+`--quick` trains for about a minute, `--best` for hours. Your own settings take precedence. In
+Python: `Classifier(recipe="quick")`. `ensue pretrain` trains a language model that others start
+from: `LanguageModel(recipe="pretrain")`.
 
 """
 COLUMNS = ("key", "default", "expected", "meaning")
@@ -145,7 +145,12 @@ def _page_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-MEMBERS = Setting("members", 1, "a whole number ≥ 1", "Number of networks; their mean answers.")
+MEMBERS = Setting(
+    "members",
+    1,
+    "a whole number ≥ 1",
+    "Ensemble size: number of networks whose predictions are averaged.",
+)
 SHARED: Mapping[str, type[Table]] = {
     "data": DataSettings,
     "text": TextSettings,

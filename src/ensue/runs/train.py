@@ -23,8 +23,9 @@ from ensue.files.seal import CONFIG, DATA, Seal, seal_folder, seal_in, sealed_co
 from ensue.runs.card import write_card
 from ensue.runs.config import RunConfig
 from ensue.runs.data_files import data_facts, refuse_changed_files
-from ensue.runs.messages import Message, Say, nobody, rejected_message
+from ensue.runs.messages import Message, MessageCallback, nobody, rejected_message
 from ensue.tasks.any_model import AnyModel
+from ensue.tasks.evaluation.summary import Summary, summary_lines
 from ensue.tasks.fitting import Fitting, holding
 from ensue.tasks.model_settings import Tables, adapt
 from ensue.tasks.rows.unlabelled import unlabelled_in_files
@@ -43,7 +44,9 @@ def drawn(train: Any, data: DataSettings) -> Any:
     return train.take(np.sort(order[: data.train_rows]))
 
 
-def read_unlabelled(config: RunConfig, model: AnyModel, train: Any, say: Say) -> Any | None:
+def read_unlabelled(
+    config: RunConfig, model: AnyModel, train: Any, say: MessageCallback
+) -> Any | None:
     """Unlabelled rows to learn from; None if there are none."""
     bad = Tally()
     unlabelled = unlabelled_in_files(model, config.data, train, bad.add)
@@ -52,7 +55,7 @@ def read_unlabelled(config: RunConfig, model: AnyModel, train: Any, say: Say) ->
     return unlabelled
 
 
-def read_parts(config: RunConfig, model: AnyModel, say: Say) -> tuple[Any, Any]:
+def read_parts(config: RunConfig, model: AnyModel, say: MessageCallback) -> tuple[Any, Any]:
     """The training part and the validation part."""
     files = model.reader.files(config.data)
     train = drawn(files.part("train"), config.data)
@@ -85,36 +88,31 @@ ELSEWHERE = "train.device"  # a run may continue on another device
 
 @dataclass(frozen=True)
 class Trained:
-    """A finished training. outcomes: of each network; rows: numbers of training, validation and
-    unlabelled rows; answer: validation scores of the combined model; empty for a single network."""
+    """outcomes: of each network; rows: numbers of training, validation and unlabelled rows; answer:
+    validation scores of the combined model, empty for a single network; summary: its main score
+    next to the strongest baseline, if it was wanted and is known."""
 
     config: RunConfig
     model: AnyModel
     outcomes: Sequence[Outcome]
     rows: dict[str, int]
     answer: Mapping[str, float] = field(default_factory=dict)
+    summary: Summary | None = None
 
     def best(self) -> str:
-        """The line on the validation scores of the combined model, and of the networks alone."""
-        alone = _listed([outcome.scores or {} for outcome in self.outcomes])
-        if not self.answer:
-            return f"best on validation: {alone}"
-        networks = f"network{'s' * (len(self.outcomes) > 1)}"
-        return f"best on validation: {_listed([self.answer])} ({networks} alone: {alone})"
-
-
-def _listed(scores: Sequence[Mapping[str, float]]) -> str:
-    """Names with the values of each."""
-    names = sorted({name for score in scores for name in score})
-    by_name = {name: [f"{score[name]:.4f}" for score in scores] for name in names}
-    return ", ".join(f"{name} {' '.join(values)}" for name, values in by_name.items())
+        """The validation score, the strongest baseline and their difference, a line each; the
+        networks alone, and further scores."""
+        rows = self.rows["validation"]
+        networks = [outcome.scores or {} for outcome in self.outcomes]
+        lines = summary_lines(self.summary, self.config.train.watch, networks, self.answer)
+        return "\n  ".join([f"validation part, {rows:,} row{'s' * (rows != 1)}", *lines])
 
 
 # --- the configuration -------------------------------------------------------------------------
 
 
 def settle(
-    folder: RunFolder, config: RunConfig, allow: Collection[str] = (), say: Say = nobody
+    folder: RunFolder, config: RunConfig, allow: Collection[str] = (), say: MessageCallback = nobody
 ) -> RunConfig:
     """Writes the configuration into the folder. A different one is replaced if nothing was trained
     with it yet, or if `allow` has all differences. If another process works in the folder, an error
@@ -158,7 +156,7 @@ def _refuse(
         raise _refused(folder, differs, refused, edited)
 
 
-def _began_with(folder: RunFolder, text: bytes | None, say: Say) -> bytes | None:
+def _began_with(folder: RunFolder, text: bytes | None, say: MessageCallback) -> bytes | None:
     """The configuration that a run began with: the sealed one, else the one in the folder."""
     place = seal_folder(folder)
     try:
@@ -245,13 +243,14 @@ def train_run(
     config: RunConfig,
     folder: RunFolder,
     watchers: Sequence[Watcher] = (),
-    say: Say = nobody,
+    say: MessageCallback = nobody,
     allow: Collection[str] = (),
     members_first: Callable[[int], None] | None = None,
     outputs: bool = False,
+    summary: bool = False,
 ) -> Trained:
     """Settles the configuration, reads the data, trains or resumes, and writes the model.
-    members_first, outputs: as in `Fitting`."""
+    members_first, outputs, summary: as of `Fitting`."""
     device_of(config.train.device)  # reported before data is read
     _refuse_ensemble(folder)
     first = processes.team().first
@@ -272,13 +271,16 @@ def train_run(
         say(Message(f"{many} to train on, {len(validation):,} to validate on"))
         more = read_unlabelled(config, model, train, say)
         rows |= {} if more is None else {"unlabelled": len(more)}
-        how = Fitting(folder, watchers, config.flat(), allow, seal, members_first, outputs, more)
+        how = Fitting(
+            folder, watchers, config.flat(), allow, seal, members_first, outputs, more, summary
+        )
         outcomes = model.fit_parts(train, validation, how)
         if any(map(_still_improving, outcomes)):
             more = f"--epochs {2 * config.train.epochs} --allow train.epochs"
             say(Message(f"the validation score was still improving: more epochs may help ({more})"))
         refuse_changed_files(folder, config, allow)
-        trained = Trained(config, model, outcomes, rows, model.answered.scores)
+        answered = model.answered
+        trained = Trained(config, model, outcomes, rows, answered.scores, answered.summary)
         if first:
             _write(folder, trained, seal, say)
     return trained
@@ -296,13 +298,13 @@ def _refuse_ensemble(folder: RunFolder) -> None:
     elsewhere."""
     if any(folder.model.glob(f"{MEMBER}*")):
         raise RunError(
-            f"{folder.path}: this folder holds an ensemble, which is not trained: its models were, "
-            f"each in a folder of its own; `ensue predict {in_shell(folder.path)} FILE` asks it. "
-            "Name another --run"
+            f"{folder.path}: this folder holds an ensemble, which is not trained: its models "
+            f"were, each in a separate folder; `ensue predict {in_shell(folder.path)} FILE` "
+            "uses it. Name another --run"
         )
 
 
-def _write(folder: RunFolder, trained: Trained, seal: Seal, say: Say) -> None:
+def _write(folder: RunFolder, trained: Trained, seal: Seal, say: MessageCallback) -> None:
     """Writes the result of a training. The model is written before the files that it replaces are
     deleted; data.json never contradicts the model next to it."""
     if folder.data.exists() and read_plain(folder.data) != seal[DATA]:
@@ -325,25 +327,28 @@ def _write(folder: RunFolder, trained: Trained, seal: Seal, say: Say) -> None:
     try:
         _, config_text = sealed_config(folder, folder.model, seal)
     except (OSError, RunError) as error:
-        config_text = f"the run went on as it began, but its file was changed meanwhile. {error}"
+        config_text = (
+            "the run finished with its original settings, but the file was changed "
+            f"meanwhile. {error}"
+        )
     if config_text:
         say(Message(config_text, warning=True))
 
 
-def complete(config: RunConfig, say: Say = nobody) -> RunConfig:
+def complete(config: RunConfig, say: MessageCallback = nobody) -> RunConfig:
     """The configuration with the defaults for its training part, as `train_run` settles it."""
     if not config.description.adapts and not config.base.path:
         return config
     return adapted(config, say)[0]
 
 
-def adapted(config: RunConfig, say: Say = nobody) -> tuple[RunConfig, AnyModel, Any]:
+def adapted(config: RunConfig, say: MessageCallback = nobody) -> tuple[RunConfig, AnyModel, Any]:
     """The completed configuration, an unfitted model, and the training part."""
     model, train, tables = _adapted(config, say)
     return config.changed(tables), model, train
 
 
-def _adapted(config: RunConfig, say: Say) -> tuple[AnyModel, Any, Tables]:
+def _adapted(config: RunConfig, say: MessageCallback) -> tuple[AnyModel, Any, Tables]:
     """An unfitted model, its training part, and the settings that follow from it."""
     model = config.new_model()
     model.read_base()
@@ -351,10 +356,10 @@ def _adapted(config: RunConfig, say: Say) -> tuple[AnyModel, Any, Tables]:
     return model, train, adapt(model, train, lambda line: say(Message(line)))
 
 
-def suggest_rate(config: RunConfig, say: Say = nobody) -> str:
+def suggest_rate(config: RunConfig, say: MessageCallback = nobody) -> str:
     """A suggested learning rate for this model and data, with the curve it comes from."""
     model, train, _ = _adapted(config, say)
-    say(Message(f"{len(train):,} rows; trying rates"))
+    say(Message(f"{len(train):,} rows: trying learning rates"))
     curve = model.find_rate(train)
     points = list(zip(curve.rates, curve.smoothed, strict=True))[::POINTS]
     lines = [f"{rate:10.2e}  {cost:.4f}" for rate, cost in points]

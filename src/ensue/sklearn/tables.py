@@ -53,8 +53,8 @@ def refuse_times(X: Any) -> None:
     for place, kind in kinds.items():
         if kind.lower().startswith(TIMES):
             raise DataError(
-                f"{place}: expected numbers, texts or categories, got {kind}; make numbers of it, "
-                "such as the days since a first one, or leave it out"
+                f"{place}: expected numbers, texts or categories, got {kind}; convert it to "
+                "numbers, such as days since the first date, or leave it out"
             )
 
 

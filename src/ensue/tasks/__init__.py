@@ -104,20 +104,20 @@ class Tasks(Mapping[str, "Task[Any, Any, Any]"]):
         from ensue.metrics.table import METRICS
 
         if task.name in self:
-            raise OptionError(f"task {task.name}: there is one of this name already")
+            raise OptionError(f"task {task.name}: this name is taken")
         for metric in task.metrics:
             known = METRICS.get(metric.name, metric)
             if known.higher_is_better != metric.higher_is_better:
                 raise OptionError(
-                    f"task {task.name}: its metric {metric.name} is better the other way round "
-                    "than the one that is known by this name; call it otherwise"
+                    f"task {task.name}: its metric {metric.name} has the opposite direction "
+                    "of the known metric with this name; rename it"
                 )
         for option in task.options:
             for name in self:
                 if any(_clash(option, other) for other in self.options(name)):
                     raise OptionError(
-                        f"task {task.name}: {option.flag} means something else to {name}; call it "
-                        "otherwise, or take the same Option"
+                        f"task {task.name}: {option.flag} has another meaning in {name}; "
+                        "rename it, or use the same Option"
                     )
         new = {metric.name: metric for metric in task.metrics if metric.name not in METRICS}
         METRICS.update(new)

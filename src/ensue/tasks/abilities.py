@@ -21,10 +21,11 @@ from ensue.tasks.search.ranges import Space
 if TYPE_CHECKING:
     from ensue.drawing.document import Document
     from ensue.tasks.evaluation.report import Evaluation
+    from ensue.tasks.evaluation.summary import Summary
     from ensue.tasks.reader import QuestionFiles, Questions
 
-Asked = Mapping[str, Any]  # options of a request: beam, n_best, future, …
-NOTHING: Asked = {}
+RequestOptions = Mapping[str, Any]  # options of a request: beam, n_best, future, …
+NOTHING: RequestOptions = {}
 
 
 class Explains(Protocol):
@@ -32,13 +33,13 @@ class Explains(Protocol):
 
     option: Option  # how the command line receives the input to explain
 
-    def explain(self, model: Any, inputs: Any, options: Asked = NOTHING) -> Explanation:
+    def explain(self, model: Any, inputs: Any, options: RequestOptions = NOTHING) -> Explanation:
         """Explains the answer to an input. options: the task's further options of `explain`."""
         ...
 
 
 class Explanation(Protocol):
-    """An explanation. result: a dataclass, the answer with its reasons."""
+    """An explanation. An explanation. result: a dataclass, the answer with its reasons."""
 
     @property
     def result(self) -> Any: ...
@@ -53,7 +54,7 @@ class Explanation(Protocol):
 class Draws(Protocol):
     """An ability of some tasks: answers as a picture."""
 
-    def answers(self, model: Any, part: Any, options: Asked) -> str:
+    def answers(self, model: Any, part: Any, options: RequestOptions) -> str:
         """The requested picture, as SVG."""
         ...
 
@@ -108,16 +109,29 @@ class Averages(ABC):
         """The parts of the model that also learned from the validation rows; "" for none."""
         return ""
 
+    def summary(self, validation: Any, model: Any) -> Summary | None:
+        """Of the validation part, as training ends: by linear models that had not learned from it.
+        None without them."""
+        from ensue.tasks.evaluation.summary import summary_of  # most commands need no evaluation
+
+        if self.knows_validation(model):
+            return None
+        return summary_of(model.task.evaluate(validation, model, NOTHING))
+
     @abstractmethod
     def scores(self, outputs: Outputs, validation: Any, model: Any) -> dict[str, float]:
         """The validation metrics of the mean of these outputs."""
 
     @abstractmethod
-    def answers(self, outputs: Outputs, part: Any, model: Any, options: Asked) -> Sequence[Any]:
+    def answers(
+        self, outputs: Outputs, part: Any, model: Any, options: RequestOptions
+    ) -> Sequence[Any]:
         """The answers to a part, one for each row, from the mean of these outputs."""
 
     @abstractmethod
-    def evaluate(self, outputs: Outputs, part: Any, model: Any, options: Asked) -> Evaluation:
+    def evaluate(
+        self, outputs: Outputs, part: Any, model: Any, options: RequestOptions
+    ) -> Evaluation:
         """Evaluation of the mean of these outputs against gold labels."""
 
 

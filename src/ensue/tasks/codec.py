@@ -57,8 +57,8 @@ from ensue.tasks.declarations import (
     Array,
     Arrays,
     Check,
+    Derived,
     Equal,
-    Given,
     Keys,
     Kinds,
     Length,
@@ -280,7 +280,7 @@ def _write_fields(value: Any, at: Place) -> None:
     for each in fields_of(value.__class__):
         part, kind, key = getattr(value, each.name), each.kind, at.key(each)
         omitted = OMITTED in kind.notes and not part
-        if part is None or omitted or NOT_SAVED in kind.notes or kind.note(Given) is not None:
+        if part is None or omitted or NOT_SAVED in kind.notes or kind.note(Derived) is not None:
             continue
         below = at.below({}, each.named)
         if kind.is_array:
@@ -337,7 +337,7 @@ def _read_fields(record: Any, at: Place, outer: Scope) -> Any:
 def _read_field(of_field: Field, at: Place, scope: Scope) -> Any:
     kind, key = of_field.kind, at.key(of_field)
     in_arrays = kind.is_array or kind.note(Arrays) is not None
-    if note := kind.note(Given):
+    if note := kind.note(Derived):
         return referred(note.value, scope)
     of = kind.note(OfClass)
     if of is not None and referred(of.record, scope) is None:

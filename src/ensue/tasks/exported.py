@@ -269,15 +269,15 @@ def reads_of(column: str, order: str) -> dict[str, Any]:
 # by key: what is unsupported, and the alternative; printed in docs/reference/export.md
 REFUSED: dict[str, tuple[str, str]] = {
     "task": (
-        "a whole model of a task of your own that does not say how (`exported`)",
+        "a whole model of a custom task without `exported`",
         "export its layers with ensue.export.write",
     ),
     "input": (
-        "an input of your own that does not say how (`question`)",
+        "a custom input without `question`",
         "export its layers with ensue.export.write",
     ),
     "target": (
-        "a target of your own that does not say how (`answering`)",
+        "a custom target without `answering`",
         "export its layers with ensue.export.write",
     ),
     "subwords": (
@@ -327,8 +327,8 @@ REFUSED: dict[str, tuple[str, str]] = {
         "train with --set model.linear_share=0",
     ),
     "stream": (
-        "streaming of this task: its answer is one to a whole (a window of a series, a row, a "
-        "picture, two texts), or comes word by word as it is",
+        "streaming of this task: it has one answer for a whole input (a window of a series, "
+        "a row, a picture, two texts), or already answers word by word",
         "export it without --streaming",
     ),
 }

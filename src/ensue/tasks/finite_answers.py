@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ensue.errors import DataError
-from ensue.tasks.abilities import Asked
+from ensue.tasks.abilities import RequestOptions
 from ensue.tasks.answers import Answer
 
 if TYPE_CHECKING:
     from ensue.tasks.any_model import AnyModel
 
 
-def answers_of(model: AnyModel, part: Any, options: Asked) -> Sequence[Any]:
+def answers_of(model: AnyModel, part: Any, options: RequestOptions) -> Sequence[Any]:
     """The task's answers to a part; raises DataError if a number in them is NaN or infinite."""
     with np.errstate(over="ignore", invalid="ignore"):  # results are checked below
         answers = model.answers_to(part, options)
@@ -30,8 +30,9 @@ def answers_of(model: AnyModel, part: Any, options: Asked) -> Sequence[Any]:
         if not all_finite(answer):
             name = f"{part.names[k]}: " if len(answers) == len(part) else ""
             raise DataError(
-                f"{name}answer {k + 1} holds a number that is not finite: the input is too far "
-                "from what the model was trained with. Look for a number out of range in it"
+                f"{name}answer {k + 1} holds a number that is not finite: the input is too "
+                "far from what the model was trained with. Check that input for numbers out "
+                "of range"
             )
     return answers
 

@@ -16,15 +16,16 @@ from ensue.files.attempt import add_note, note_failure, restored
 from ensue.files.seal import Seal
 from ensue.tasks.abilities import Outputs
 from ensue.tasks.blocks.pooling import settle_spreads
+from ensue.tasks.evaluation.summary import Summary
 from ensue.tasks.task import Solved, family_of, is_solved
 from ensue.tasks.transfer.pretrained import write_copy
 from ensue.tasks.unfinished import KeepsLearned
 from ensue.training import (
     Began,
+    Notice,
     Outcome,
     Row,
     RunFolder,
-    Said,
     Stopped,
     Validated,
     Watcher,
@@ -42,10 +43,12 @@ MOST_PLACES = 3  # maximum number of omitted rows in a message
 @dataclass(frozen=True)
 class AnsweredValidation:
     """Validation results at the end of training. scores: of the combined model, empty for a
-    single network; outputs: of each network, if they are kept."""
+    single network; outputs: of each network, if they are kept; summary: next to the strongest
+    baseline, if it is wanted and known."""
 
     scores: Mapping[str, float] = field(default_factory=dict)
     outputs: Outputs = ()
+    summary: Summary | None = None
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class Fitting:
     the run that the model follows from, saved with it; members_first: trains this number of
     networks elsewhere, after which they are read from their folders; outputs: keep the outputs for
     the validation part, for averaging with other models; unlabelled: a part without labels, learned
-    from at the end, or None."""
+    from at the end, or None; summary: compares the validation score with the baselines."""
 
     folder: RunFolder | None = None
     watchers: Sequence[Watcher] = ()
@@ -66,6 +69,7 @@ class Fitting:
     members_first: Callable[[int], None] | None = None
     outputs: bool = False
     unlabelled: Any = None
+    summary: bool = False
 
     def answered(self, validation: Any, model: AnyModel) -> AnsweredValidation:
         """Reports the answers to the validation part, before networks may also learn from it."""
@@ -75,16 +79,17 @@ class Fitting:
         outputs = averages.out_of_sample(validation, model) if self.outputs else ()
         alone = averages.alone(model)
         scores = {} if alone else averages.model_scores(validation, model)
-        return AnsweredValidation(scores, outputs)
+        summary = averages.summary(validation, model) if self.summary else None
+        return AnsweredValidation(scores, outputs, summary)
 
     def say(self, text: str) -> None:
         for watcher in self.watchers:
-            watcher(Said(text))
+            watcher(Notice(text))
 
     def show(self, text: str) -> None:
         """Shows what is being computed; left out with --quiet."""
         for watcher in self.watchers:
-            watcher(Said(text, progress=True))
+            watcher(Notice(text, progress=True))
 
     @contextmanager
     def attempt(self) -> Iterator[Fitting]:
@@ -175,8 +180,8 @@ P = TypeVar("P", bound="AnyPart")
 def refuse_members(model: AnyModel) -> None:
     if is_solved(model.task, model.settings) and model.members > 1:
         raise OptionError(
-            f"members: expected 1 with model.family = {model.family_name}, which is "
-            f"solved and has no seed, got {model.members}"
+            f"members: expected 1 with model.family = {model.family_name}, which is fitted in "
+            f"closed form and has no seed, got {model.members}"
         )
 
 
@@ -248,7 +253,7 @@ def trained_again(
         place = None if how.folder is None else how.folder.refit(member + 1)
         source = model.task.source(whole, model, settings.seed)
         settle_spreads(network, source)
-        how.show(f"training again, with the validation part: {outcome.best_update} updates")
+        how.show(f"retraining with the validation part: {outcome.best_update} updates")
         config = model.run_settings(network, how)
         fit(network, source, None, settings, place, how.watchers, config=config)
         networks.append(network.eval())

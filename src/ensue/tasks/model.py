@@ -16,9 +16,10 @@ from ensue.data.settings import DataSettings
 from ensue.errors import OptionError, enough_memory
 from ensue.files.seal import Seal
 from ensue.renamed import renamed_attribute, renamed_parameter
-from ensue.tasks.abilities import Abilities, Asked, Explains, input_tables
+from ensue.tasks.abilities import Abilities, Explains, RequestOptions, input_tables
 from ensue.tasks.any_model import table_of
 from ensue.tasks.blocks.layer_settings import named_cells, with_loaded_cells
+from ensue.tasks.data_argument import answered, check_words, evaluated, fit_parts_of, openings_of
 from ensue.tasks.estimator import FrameType, Inputs
 from ensue.tasks.evaluation.openings import Openings
 from ensue.tasks.evaluation.report import Evaluation
@@ -35,24 +36,14 @@ from ensue.tasks.fitting import (
     trained_again,
     trained_member,
 )
-from ensue.tasks.given import answered, check_words, evaluated, fit_parts_of, openings_of
-from ensue.tasks.kept_cells import (
-    NO_TRUST,
-    Trust,
-    cell_facts,
-    cell_sources,
-    check_trust,
-    kept_settings,
-    with_kept_cells,
-)
 from ensue.tasks.model_settings import (
     BASED_INPUTS,
     NO_INPUTS,
     Base,
-    Given,
     InputTables,
-    Settled,
+    SettingsOverride,
     Tables,
+    TableValues,
     adapt,
     base_settings,
     config_of,
@@ -67,6 +58,15 @@ from ensue.tasks.reader import DatasetReader, P
 from ensue.tasks.recipes import with_recipe
 from ensue.tasks.rows.unlabelled import learned_with_unlabelled, unlabelled_given
 from ensue.tasks.saved import Saved, loading, network_files, networks_of, read_model, write_model
+from ensue.tasks.saved_cells import (
+    NO_TRUST,
+    Trust,
+    cell_facts,
+    cell_sources,
+    check_trust,
+    kept_settings,
+    with_saved_cells,
+)
 from ensue.tasks.settings import TextSettings
 from ensue.tasks.task import AnswerShape, L, S, Task, is_solved
 from ensue.tasks.transfer.layers import begin_network, rates_of
@@ -111,11 +111,11 @@ class Model(Generic[S, P, L, A]):
 
     def __init__(
         self,
-        text: TextSettings | Given | None = None,
-        model: S | Given | None = None,
-        train: TrainSettings | Given | None = None,
+        text: TextSettings | TableValues | None = None,
+        model: S | TableValues | None = None,
+        train: TrainSettings | TableValues | None = None,
         *,
-        inputs: Mapping[str, Given] | None = None,
+        inputs: Mapping[str, TableValues] | None = None,
         base: Base = None,
         members: int | None = None,
         recipe: str = "",
@@ -147,7 +147,7 @@ class Model(Generic[S, P, L, A]):
         self.given_inputs: Mapping[str, Any] = dict(inputs or {})
         self.inputs = NO_INPUTS  # settings of each of several inputs, once the columns are known
         self.explicit_inputs: Mapping[str, frozenset[str]] = {}
-        self.defaults_taken = Settled(self, {})
+        self.defaults_taken = SettingsOverride(self, {})
         self.curves = Curves()
         self.answered = AnsweredValidation()
         self.networks: list[nn.Module] = []
@@ -168,11 +168,11 @@ class Model(Generic[S, P, L, A]):
     def abilities(self) -> Abilities:
         return self.task
 
-    def answers_to(self, part: P, options: Asked) -> Sequence[Any]:
+    def answers_to(self, part: P, options: RequestOptions) -> Sequence[Any]:
         """The answers to a part, one for each row."""
         return self.task.answers(part, self, options)
 
-    def evaluation_of(self, part: P, options: Asked) -> Evaluation:
+    def evaluation_of(self, part: P, options: RequestOptions) -> Evaluation:
         return self.task.evaluate(part, self, options)
 
     def answer_shape(self) -> AnswerShape:
@@ -273,7 +273,7 @@ class Model(Generic[S, P, L, A]):
     def settle(self, tables: Tables) -> None:
         """Takes over settings that follow from the data; the next fit begins without them."""
         self.defaults_taken.undo(self)
-        self.defaults_taken = Settled(self, tables)
+        self.defaults_taken = SettingsOverride(self, tables)
 
     def fit_parts(self, train: P, validation: P, how: Fitting = IN_MEMORY) -> list[Outcome]:
         """Fits the model to encoded rows; returns an outcome for each member."""
@@ -345,7 +345,8 @@ class Model(Generic[S, P, L, A]):
         """Tries rising learning rates on a fresh network, and suggests one."""
         if is_solved(self.task, self.settings):
             raise OptionError(
-                f"find-rate: model.family = {self.family_name} is solved and has no learning rate"
+                f"find-rate: model.family = {self.family_name} is fitted in closed form and "
+                "has no learning rate"
             )
         self.reader.check(train, "training")
         self._learned = self.task.learn(train, train, self)
@@ -396,10 +397,10 @@ class Model(Generic[S, P, L, A]):
 
     def _ability(self, ability: Explains | None, verb: str) -> Explains:
         if ability is None:
-            raise OptionError(f"{verb}: a {self.task.name} model does not offer it")
+            raise OptionError(f"{verb}: not available for a {self.task.name} model")
         return ability
 
-    def evaluate_part(self, part: P, options: Asked) -> Evaluation:
+    def evaluate_part(self, part: P, options: RequestOptions) -> Evaluation:
         self.reader.check(part, "test")
         names = part.names
         evaluation = self.evaluation_of(part, options)
@@ -464,7 +465,7 @@ class Model(Generic[S, P, L, A]):
         """Like `of_saved`, after its files were permitted."""
         facts = saved.facts
         with loading(saved.place):
-            settings = with_kept_cells(cls.saved_settings(saved), saved, trust)
+            settings = with_saved_cells(cls.saved_settings(saved), saved, trust)
             base = facts.get("base")
             model = cls(
                 facts["text"],

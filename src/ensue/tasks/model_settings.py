@@ -13,7 +13,7 @@ from ensue.settings import Table, one_of, unknown_key
 from ensue.tasks.any_model import ATTRIBUTES, table_of
 from ensue.tasks.blocks.layer_settings import with_loaded_cells
 from ensue.tasks.fitting import Fitting
-from ensue.tasks.kept_cells import cell_facts
+from ensue.tasks.saved_cells import cell_facts
 from ensue.tasks.settings import TextSettings
 from ensue.tasks.transfer.settings import BaseSettings
 from ensue.tasks.transfer.takeover import explicit_of_base, settled_recipe, taken_over
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from ensue.tasks.task import Task
 
 P = TypeVar("P", bound="AnyPart")
-Given = Mapping[str, Any]
-Base = str | Path | Sequence[str | Path] | Given | BaseSettings | None  # of a training
-Tables = Mapping[str, Given]  # settings by table and key
+TableValues = Mapping[str, Any]
+Base = str | Path | Sequence[str | Path] | TableValues | BaseSettings | None  # of a training
+Tables = Mapping[str, TableValues]  # settings by table and key
 TABLES = ("text", "model", "train")
 INPUTS = "inputs"
 
@@ -73,7 +73,7 @@ BASED_INPUTS = (
 )
 
 
-def settings_of(kind: type[Any], table: Any, defaults: Given, where: str) -> Any:
+def settings_of(kind: type[Any], table: Any, defaults: TableValues, where: str) -> Any:
     """Settings unchanged, or made of a table."""
     if isinstance(table, kind):
         return table
@@ -96,14 +96,14 @@ def _paths(paths: Any) -> list[str]:
     return [str(paths)] if isinstance(paths, str | Path) else [str(path) for path in paths]
 
 
-def explicit_keys(table: Table | Given | None) -> frozenset[str]:
+def explicit_keys(table: Table | TableValues | None) -> frozenset[str]:
     """The settings that the user gave; the others are defaults."""
     if isinstance(table, Table):
         return frozenset(table.model_fields_set)
     return frozenset(table or ())
 
 
-def misplaced(task: Task[Any, Any, Any], tables_given: Given) -> OptionError:
+def misplaced(task: Task[Any, Any, Any], tables_given: TableValues) -> OptionError:
     """The error for settings given outside their table: Classifier(epochs=3)."""
     called = task.model_class.__name__
     name, value = next(iter(tables_given.items()))
@@ -156,7 +156,7 @@ def run_settings(model: AnyModel, how: Fitting, layers: LayerRates = ALL_LEARN) 
     return RunSettings(facts, layers)
 
 
-class Settled:
+class SettingsOverride:
     """Settings that a fit took from its data or columns, and their earlier values."""
 
     def __init__(self, model: AnyModel, tables: Tables) -> None:
@@ -180,7 +180,7 @@ def adapt(model: AnyModel, train: P, say: Callable[[str], None]) -> Tables:
     """The model takes over the task's defaults for this training part, except where the user gave
     a value; the next fit begins without them. say: callback for what was chosen, and why."""
     recipe, explicit = model.task.fitted_settings(train, model), explicit_of_base(model)
-    tables: dict[str, Given] = {
+    tables: dict[str, TableValues] = {
         name: new
         for name, table in recipe.tables.items()
         if (

@@ -37,14 +37,14 @@ DECISIONS = (
     Option(
         "--threshold",
         "threshold",
-        "Lowest probability for predicting a label: 0.7 for the minority class of two, or for each "
-        "of several labels; spam=0.7 for one label.",
+        "Minimum probability for predicting a label: 0.7 for the minority class of two, or "
+        "for each of several labels; spam=0.7 for one label.",
         verbs=(PREDICT, EVALUATE),
     ),
     Option(
         "--abstain-below",
         "abstain_below",
-        "Leave answers that are less probable empty.",
+        "Leave answers below this probability empty.",
         kind="fraction",
         verbs=(PREDICT, EVALUATE),
     ),
@@ -52,7 +52,7 @@ DECISIONS = (
 UNLABELLED = Option(
     "--unlabelled",
     "data.unlabelled",
-    "File of texts without labels, to learn from as well; may be repeated.",
+    "File of unlabelled texts, to learn from as well; may be repeated.",
     kind="files",
 )
 COLUMNS = Option(

@@ -23,7 +23,7 @@ def undecided(sample: Sample, readings: Sequence[Reading], named: bool = False) 
     """The error for several readings. named: the user named the task, so only its columns are
     ambiguous."""
     several = len({task.name for task, _ in readings}) > 1
-    what = "what is to be learned" if several or not named else "which columns are meant"
+    what = "what to learn" if several or not named else "which columns are meant"
     lines = [f"{sample.place}: the columns do not tell {what}:"]
     lines += [f"  ({note})" for note in sample.notes]
     lines += [f"  {kind.name}: {kind.summary}" for kind in sample.kinds.values()]

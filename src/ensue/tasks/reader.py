@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ensue.data.frames.origin import FILES, Origin
-from ensue.data.rows import Tell
+from ensue.data.rows import ProblemCallback
 from ensue.data.settings import DataSettings
 from ensue.data.split import by_share
-from ensue.tasks.abilities import NOTHING, Asked
+from ensue.tasks.abilities import NOTHING, RequestOptions
 
 if TYPE_CHECKING:
     from ensue.tasks.any_model import AnyModel
@@ -65,7 +65,7 @@ class QuestionFiles:
 
     paths: Sequence[str]
     data: DataSettings
-    on_bad_row: Tell | None = None
+    on_bad_row: ProblemCallback | None = None
     origin: Origin = FILES
 
 
@@ -87,7 +87,7 @@ class DatasetReader(ABC, Generic[P]):
     # ------------------------------------------------------------- to learn from
     @abstractmethod
     def files(
-        self, data: DataSettings, on_bad_row: Tell | None = None, origin: Origin = FILES
+        self, data: DataSettings, on_bad_row: ProblemCallback | None = None, origin: Origin = FILES
     ) -> PartFiles[P]:
         """The parts of files. on_bad_row: callback for rejected rows; origin: what the rows are
         read from, a data frame instead of files."""
@@ -118,12 +118,12 @@ class DatasetReader(ABC, Generic[P]):
 
     # ------------------------------------------------------------- to answer
     @abstractmethod
-    def questions(self, inputs: Any, options: Asked = NOTHING) -> P:
+    def questions(self, inputs: Any, options: RequestOptions = NOTHING) -> P:
         """Inputs in memory."""
 
     @abstractmethod
     def question_files(
-        self, files: QuestionFiles, options: Asked = NOTHING
+        self, files: QuestionFiles, options: RequestOptions = NOTHING
     ) -> Iterator[Questions[P]]:
         """The rows of files in batches."""
 

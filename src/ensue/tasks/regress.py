@@ -51,8 +51,8 @@ class RegressorSettings(
     def _mixed_gaussians(self) -> Self:
         if self.linear == MIXED and self.distribution != "gaussian":
             raise ValueError(
-                "linear: a gaussian alone can be mixed; expected model.distribution = gaussian, "
-                f"got {self.distribution}"
+                "linear: only a gaussian can be mixed; expected model.distribution = "
+                f"gaussian, got {self.distribution}"
             )
         return self
 

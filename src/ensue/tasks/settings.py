@@ -25,7 +25,7 @@ class TextSettings(Table):
         "learned from the training part; auto: characters for short texts whose words are nearly "
         "all different, such as names, else words.",
     )
-    lower: bool = Field(True, description="Read capital letters as small ones.")
+    lower: bool = Field(True, description="Convert texts to lower case.")
     numbers: Literal["keep", "digit", "tag"] = Field(
         "keep", description="Numbers: as they are, every digit as 0, or each as one token."
     )
@@ -33,17 +33,15 @@ class TextSettings(Table):
         "space", description="HTML line breaks, <br />: as they are, or as a space."
     )
     min_count: Size = Field(
-        2, description="Tokens that are rarer in the training part are read as unknown."
+        2, description="Minimum count of a token in the training part; rarer tokens are unknown."
     )
     max_words: Annotated[Size | None, OFF] = Field(
-        None, description="Size of the vocabulary, by frequency; off has no limit."
+        None, description="Maximum size of the vocabulary, by frequency; off: no limit."
     )
     max_length: Annotated[Size | None, OFF] = Field(
-        None, description="Longer texts are cut to this many tokens; off cuts none."
+        None, description="Maximum length of a text in tokens; longer texts are cut; off: no limit."
     )
-    cut: Literal["end", "start"] = Field(
-        "end", description="Side at which a text that is too long is cut."
-    )
+    cut: Literal["end", "start"] = Field("end", description="Side at which a long text is cut.")
     subword_count: Size = Field(8000, description="Number of subwords, with level subwords.")
 
 
@@ -53,12 +51,12 @@ class SequenceSettings(EncoderSettings):
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {"dropout": DROPOUT}
 
     embedding_size: Width = Field(100, description="Size of the word vectors.")
-    vectors: str = Field("", description="File of pretrained word vectors to begin with.")
-    freeze_vectors: bool = Field(False, description="Leave the pretrained vectors as they are.")
+    vectors: str = Field("", description="File of pretrained word vectors.")
+    freeze_vectors: bool = Field(False, description="Freeze the pretrained vectors.")
     dropout_input: Rate = Field(0.3, description="Dropout of the encoder's inputs.")
     dropout_output: Rate = Field(0.3, description="Dropout before the output layer.")
     word_dropout: Rate = Field(
-        0.0, description="Share of the words that training replaces by the unknown word."
+        0.0, description="Word dropout: share of words that training replaces by the unknown word."
     )
     norm_weight: float = Field(
         0.0, ge=0, description="Weight of the norm-preserving regulariser of recurrent encoders."
@@ -72,8 +70,12 @@ class NetworkSettings(SequenceSettings):
     'LSTM'
     """
 
-    batch_tokens: Size = Field(16000, description="Most tokens of a batch, padding counted.")
-    batch_rows: Annotated[Size | None, OFF] = Field(32, description="Most rows of a batch.")
+    batch_tokens: Size = Field(
+        16000, description="Maximum number of tokens in a batch, including padding."
+    )
+    batch_rows: Annotated[Size | None, OFF] = Field(
+        32, description="Maximum number of rows in a batch."
+    )
 
 
 class LinearSettings(Table):
@@ -81,8 +83,8 @@ class LinearSettings(Table):
 
     linear: Literal["alone", "mixed"] = Field(
         "alone",
-        description="Linear model of texts: alone, for comparison; or mixed, TF-IDF of words and "
-        "letters whose answers are mixed with the network's by weights that fit the validation "
+        description="Linear model of texts: alone, for comparison; or mixed, TF-IDF of words "
+        "and letters in an ensemble with the network, weighted by the validation "
         "part.",
     )
 
@@ -104,9 +106,7 @@ class BesideSettings(Table):
 class LabelSettings(NetworkSettings):
     """Networks that choose among labels."""
 
-    smoothing: Rate = Field(
-        0.0, description="Label smoothing: probability that is spread over all labels."
-    )
+    smoothing: Rate = Field(0.0, description="Label smoothing: probability spread over all labels.")
     class_weights: Literal["none", "balanced"] = Field(
         "none", description="Weights of the classes in the cost; balanced: rare classes count more."
     )
@@ -115,7 +115,7 @@ class LabelSettings(NetworkSettings):
 class SearchSettings(Table):
     """The search for the words of an answer, and the scores of answers."""
 
-    beam: Width = Field(5, description="Width of the beam; 1 is greedy search.")
+    beam: Width = Field(5, description="Beam width; 1 is greedy search.")
     length_penalty: Literal["wu", "length"] = Field(
         "wu", description="Length normalisation of the beam's scores: of Wu et al., or by length."
     )
@@ -126,7 +126,7 @@ class SearchSettings(Table):
         "greedy", description="Search on the validation part during training."
     )
     validation_rows: Annotated[int, Field(ge=0)] = Field(
-        500, description="Rows of the validation part that are answered at each evaluation."
+        500, description="Number of validation rows to decode at each evaluation."
     )
     bleu_tokenize: Literal["13a", "none", "intl", "char"] = Field(
         "13a", description="Tokenisation for BLEU, as sacrebleu names it; none for tokenised text."
@@ -149,17 +149,16 @@ class DecoderSettings(CellSettings):
         False, description="Project the memory to the decoder's width, which `dot` may need."
     )
     input_feeding: bool = Field(
-        False, description="Feed the attention's result into the decoder's next step."
+        False,
+        description="Input feeding: feed the attention's result into the decoder's next step.",
     )
     first_word: Literal["learned", "zero"] = Field(
         "learned", description="Input of the decoder before its first word: a vector, or zero."
     )
-    tied: bool = Field(True, description="The output layer has the weights of the embedding.")
+    tied: bool = Field(True, description="Tie the weights of the output layer to the embedding.")
     dropout_input: Rate = Field(0.0, description="Dropout of the inputs.")
     dropout_output: Rate = Field(0.0, description="Dropout before the output layer.")
-    smoothing: Rate = Field(
-        0.0, description="Label smoothing: probability that is spread over all words."
-    )
+    smoothing: Rate = Field(0.0, description="Label smoothing: probability spread over all words.")
     sampling: Annotated[float, Field(ge=0, le=1)] = Field(
         0.0,
         description="Scheduled sampling: share of the decoder's inputs that are its own words.",

@@ -12,7 +12,7 @@ from torch import nn
 from ensue.errors import DataError
 from ensue.metrics.table import Metric
 from ensue.settings import Table
-from ensue.tasks.abilities import NOTHING, Abilities, Asked
+from ensue.tasks.abilities import NOTHING, Abilities, RequestOptions
 from ensue.tasks.codec import Packed, packed, unpacked
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.exported import Exported, refuse
@@ -50,7 +50,7 @@ class AnswerShape:
 
     columns: tuple[str, ...] = ()
     time: str = ""
-    decision: Callable[[Asked], list[str]] = lambda options: []
+    decision: Callable[[RequestOptions], list[str]] = lambda options: []
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,9 @@ class Task(Abilities, ABC, Generic[S, P, L]):
 
     # ------------------------------------------------------------- answers
     @abstractmethod
-    def answers(self, part: P, model: Model[S, P, L], options: Asked = NOTHING) -> Sequence[Any]:
+    def answers(
+        self, part: P, model: Model[S, P, L], options: RequestOptions = NOTHING
+    ) -> Sequence[Any]:
         """One answer per row, from all members together. An answer is a dataclass with
         `as_line(shown)`, and with `as_row()` if a data frame should have other columns than its
         fields."""
@@ -185,7 +187,9 @@ class Task(Abilities, ABC, Generic[S, P, L]):
         return AnswerShape()
 
     @abstractmethod
-    def evaluate(self, part: P, model: Model[S, P, L], options: Asked = NOTHING) -> Evaluation:
+    def evaluate(
+        self, part: P, model: Model[S, P, L], options: RequestOptions = NOTHING
+    ) -> Evaluation:
         """Evaluation against gold labels."""
 
     # ------------------------------------------------------------- saved, exported, described

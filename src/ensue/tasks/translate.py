@@ -47,7 +47,7 @@ class Translate(Seq2Seq[PairSettings]):
     options = OPTIONS["translate"]
     explains = ExplainWords(EXPLAINED)
     heads = WordHeads()
-    transfers = SourceTransfers("the layers that read its sources answer to its decoder alone")
+    transfers = SourceTransfers("its encoder serves only its decoder")
     split = LineSplit("each source")
     where_words = "where its words come from"
 

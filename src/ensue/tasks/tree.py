@@ -13,7 +13,7 @@ from ensue.data.trees.tree import looks_like_trees
 from ensue.errors import DataError
 from ensue.metrics.table import CLASS_METRICS, NUMBER_METRICS
 from ensue.settings import OneOf
-from ensue.tasks.abilities import NOTHING, Asked
+from ensue.tasks.abilities import NOTHING, RequestOptions
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.model import Model
 from ensue.tasks.rows.part import Part
@@ -95,7 +95,9 @@ class Trees(Supervised[TreeSettings]):
                 return name
         return ""
 
-    def evaluate(self, part: Part, model: SupervisedModel, options: Asked = NOTHING) -> Evaluation:
+    def evaluate(
+        self, part: Part, model: SupervisedModel, options: RequestOptions = NOTHING
+    ) -> Evaluation:
         """Evaluation of whole trees; for labelled nodes also accuracy, in all and by height."""
         if model.learned.input.whole:
             return super().evaluate(part, model, options)

@@ -13,8 +13,8 @@ from ensue.training.rows import (
     Began,
     CheckpointSaved,
     Finished,
+    Notice,
     Row,
-    Said,
     Update,
     Validated,
     Watcher,
@@ -54,7 +54,7 @@ class Display:
         self._best: float | None = None
 
     def __call__(self, row: Row) -> None:
-        if self.quiet and (not isinstance(row, Said) or row.progress):
+        if self.quiet and (not isinstance(row, Notice) or row.progress):
             return
         match row:
             case Began(update, updates, watch):
@@ -70,7 +70,7 @@ class Display:
                 mark = ", the best so far" if best else ""
                 listed = ", ".join(f"{name} {score:.4g}" for name, score in scores.items())
                 self._line(f"epoch {epoch}, update {update}: validation {listed}{mark}")
-            case Said(text):
+            case Notice(text):
                 self._line(text)
             case CheckpointSaved():
                 pass

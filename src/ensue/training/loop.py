@@ -170,7 +170,9 @@ class Updates:
         if wrong is not None:
             raise self._wrong_cost(at.update, group, *wrong)
         if mistakes:
-            raise TrainingError(f"update {at.update + 1}: stopped, as another process says why")
+            raise TrainingError(
+                f"update {at.update + 1}: stopped; another process gives the reason"
+            )
         return mean, self._clipped(at.update, group), targets, carried
 
     def _backward(

@@ -135,7 +135,9 @@ def try_checkpoint(trainee: Trainee, at: Progress, checkpoints: Path) -> None:
         same_bits(tensors[group], restored.tensors[group]) for group in tensors
     )
     if not same or restored.scalars != at.scalars():
-        raise RunError(f"{checkpoints}: what was saved is not what was read back. Check the disk")
+        raise RunError(
+            f"{checkpoints}: the data read back differs from the data saved. Check the disk"
+        )
 
 
 def same_bits(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:

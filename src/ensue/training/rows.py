@@ -51,7 +51,7 @@ class CheckpointSaved:
 
 
 @dataclass(frozen=True)
-class Said:
+class Notice:
     """A line of text for the user. progress: left out with --quiet."""
 
     text: str
@@ -66,5 +66,5 @@ class Finished:
     reason: str
 
 
-Row = Began | Update | Validated | CheckpointSaved | Said | Finished
+Row = Began | Update | Validated | CheckpointSaved | Notice | Finished
 Watcher = Callable[[Row], None]

@@ -24,7 +24,7 @@ from ensue.training.facts import RunSettings, check_allowed, check_same, facts
 from ensue.training.loop import ended, train
 from ensue.training.preflight import rehearse
 from ensue.training.progress import Progress
-from ensue.training.rows import CheckpointSaved, Finished, Row, Said, Update, Validated, Watcher
+from ensue.training.rows import CheckpointSaved, Finished, Notice, Row, Update, Validated, Watcher
 from ensue.training.settings import TrainSettings
 from ensue.training.trainee import Source, Trainee, Validation
 
@@ -157,15 +157,15 @@ class Keeper:
         folder = self.folder.checkpoints
         sweep(folder)
         had_checkpoints = bool(present(folder))
-        newest = checkpoint.newest(folder, lambda text: self.tell(Said(text)))
+        newest = checkpoint.newest(folder, lambda text: self.tell(Notice(text)))
         if had_checkpoints and not newest:
-            self.tell(Said("no whole checkpoint is left: the training starts again"))
+            self.tell(Notice("no whole checkpoint is left: the training starts again"))
         with checkpoint.used(newest.path if newest else folder):
             check_allowed(allow, self.facts, newest.facts if newest else {})
             if newest:
                 for line in check_same(self.folder.path, newest.facts, self.facts, allow):
-                    self.tell(Said(line))
-                self.tell(Said(f"continuing from {newest.path.name}", progress=True))
+                    self.tell(Notice(line))
+                self.tell(Notice(f"continuing from {newest.path.name}", progress=True))
                 self.saved = (newest.scalars["update"], newest.path.name.endswith("-final"))
             self.history.begin(newest.scalars["history"] if newest else None)
         return newest

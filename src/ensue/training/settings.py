@@ -28,9 +28,9 @@ class TrainSettings(Table):
     """
 
     seed: int = Field(1, ge=0, description="Random seed of weights, batches and dropout.")
-    epochs: int = Field(10, ge=1, description="Most passes over the training part.")
+    epochs: int = Field(10, ge=1, description="Maximum number of epochs.")
     most_updates: Annotated[Count | None, OFF] = Field(
-        None, description="Most updates, in however many epochs."
+        None, description="Maximum number of updates, in any number of epochs."
     )
     optimiser: Annotated[str, OneOf(lambda: OPTIMISERS)] = Field(
         "adam", description="Optimiser of torch."
@@ -46,7 +46,7 @@ class TrainSettings(Table):
     l1: float = Field(0.0, ge=0, description="Adds l1·Σ|w| over all matrices to the cost.")
     l2: float = Field(0.0, ge=0, description="Adds l2/2·Σw² over all matrices to the cost.")
     clip: Annotated[Positive | None, OFF] = Field(
-        1.0, description="Largest norm of the gradient; a larger one is scaled down."
+        1.0, description="Maximum norm of the gradient; larger ones are scaled down."
     )
     schedule: Annotated[str, OneOf(lambda: SCHEDULES)] = Field(
         "constant", description="Course of the learning rate."
@@ -55,32 +55,33 @@ class TrainSettings(Table):
         0, ge=0, description="Updates over which the rate grows from zero at the beginning."
     )
     decay: float = Field(
-        0.5, gt=0, lt=1, description="What the plateau schedule multiplies the rate by."
+        0.5, gt=0, lt=1, description="Factor by which the plateau schedule multiplies the rate."
     )
     decay_patience: int = Field(
         1, ge=0, description="Evaluations without a new best before the plateau schedule decays."
     )
     accumulate: int = Field(
-        1, ge=1, description="Batches whose gradients make one update, in each process."
+        1, ge=1, description="Gradient accumulation: batches per update, in each process."
     )
     check_every: Annotated[Count | None, NoneWord("epoch")] = Field(
         None, description="Updates between two evaluations on the validation part."
     )
     patience: Annotated[Count | None, OFF] = Field(
-        None, description="Early stopping: most evaluations without a new best."
+        None,
+        description="Early stopping: evaluations without a new best score before training ends.",
     )
     watch: Annotated[str, OneOf(lambda: METRICS)] = Field(
         "cost", description="Validation score that decides which weights are the best."
     )
     averaging: Annotated[Share | None, OFF] = Field(
         None,
-        description="Decay of a moving average of the weights, which then answers in their place.",
+        description="Decay of a moving average of the weights, which replaces them in the model.",
     )
     precision: Literal["float32", "bfloat16"] = Field(
         "float32", description="Number format of the computation."
     )
     device: DeviceName = Field(
-        "auto", description="Where to compute: auto (a GPU if there is one), cpu or cuda."
+        "auto", description="Device: auto (a GPU if there is one), cpu or cuda."
     )
     checkpoint_seconds: Annotated[Positive | None, OFF] = Field(
         300.0, description="Seconds between two checkpoints."

@@ -48,7 +48,8 @@ class BackpropOptions:
     cost: Annotated[
         str,
         option(
-            "--cost NAME", "Cost: cross-entropy or squares; with --cell, the steps that cost: 2:4."
+            "--cost NAME",
+            "Cost: cross-entropy or squares; with --cell, the steps with a cost: 2:4.",
         ),
     ] = ""
     weights: Annotated[
@@ -68,7 +69,7 @@ class BackpropOptions:
         int | None,
         option(
             "--depth N",
-            "Instead: δ through N hidden layers: logistic, tanh and ReLU.",
+            "Show δ through N hidden layers instead: logistic, tanh and ReLU.",
             min=1,
             max=50,
         ),

@@ -65,8 +65,8 @@ def graph(
 ) -> None:
     """Show an expression as a graph, with every derivative.
 
-    Of numbers, vectors and matrices: W @ x is their product. Second derivatives of up to three
-    numbers follow.
+    Variables are numbers, vectors or matrices; W @ x is a matrix product. With up to three numbers,
+    also shows the second derivatives.
     """
     from ensue.drawing.document import as_text
     from ensue.study.foundations.expression_report import document, draw
@@ -102,8 +102,10 @@ def lab(
     rates: Annotated[
         str, option("--rates A,B", "Step sizes of the descent, comma-separated.")
     ] = "0.001,0.01,0.02,0.05",
-    p: Annotated[str, option("--p A,B", "Instead: KL divergence of p, with --q.")] = "",
-    q: Annotated[str, option("--q A,B", "From this distribution q.")] = "",
+    p: Annotated[
+        str, option("--p A,B", "Compute the KL divergence of p from q instead, with --q.")
+    ] = "",
+    q: Annotated[str, option("--q A,B", "Distribution q.")] = "",
     seed: Seed = 1,
     json_file: Annotated[
         Path | None, option("--json FILE", "Write results and curves to a JSON file.")

@@ -40,18 +40,20 @@ class FlowOptions:
             "A cell with fresh weights: a name, or a Python file such as mine.py:MyCell.",
         ),
     ] = ""
-    steps: Annotated[int, option("--steps N", "Steps; of a run, the last ones.", min=1)] = 100
-    rows: Annotated[int, option("--rows N", "Sequences that are looked at.", min=1)] = 3
+    steps: Annotated[
+        int, option("--steps N", "Number of steps; for a run, the last ones.", min=1)
+    ] = 100
+    rows: Annotated[int, option("--rows N", "Number of sequences.", min=1)] = 3
     updates: Annotated[
         int,
         option(
             "--updates N",
-            "Updates by the norm-preserving regulariser, on a copy; 0 leaves it out.",
+            "Updates with the norm-preserving regulariser, on a copy of the network; 0: none.",
             min=0,
         ),
     ] = 10
     clip: Annotated[
-        float | None, option("--clip X", "Norm to clip at. [1, or that of the run]")
+        float | None, option("--clip X", "Maximum norm of the gradient. [1, or the run's]")
     ] = None
     data: Annotated[
         list[str] | None, option("--data FILE", "Files instead of the run's validation part.")
@@ -64,15 +66,15 @@ class FlowOptions:
         str,
         option(
             "--activation NAME",
-            "Of a SimpleRNN: tanh, sigmoid, relu, linear, prelu, maxout.",
+            "Activation of SimpleRNN: tanh, sigmoid, relu, linear, prelu, maxout.",
             FRESH,
         ),
     ] = ""
     gain: Annotated[float, option("--gain X", "Factor of recurrent matrices.", FRESH)] = 1.0
     scale: Annotated[float, option("--scale X", "Standard deviation of inputs.", FRESH)] = 1.0
-    bias: Annotated[
-        str, option("--bias G=X,…", "Added to the biases of gates: f=2,i=-1.", FRESH)
-    ] = ""
+    bias: Annotated[str, option("--bias G=X,…", "Offsets of the gate biases: f=2,i=-1.", FRESH)] = (
+        ""
+    )
     init: Annotated[
         str,
         option(
@@ -81,7 +83,7 @@ class FlowOptions:
             FRESH,
         ),
     ] = "standard"
-    cost: Annotated[str, option("--cost NAME", "Cost of all steps, or the last.", FRESH)] = "all"
+    cost: Annotated[str, option("--cost NAME", "Steps with a cost: all, or last.", FRESH)] = "all"
     seed: Annotated[int, option("--seed N", "Random seed.", FRESH, min=0)] = 1
     html: Html = None
     picture: Picture = None

@@ -14,7 +14,7 @@ def numbers(option: str, text: str) -> list[float]:
         return [float(word) for word in text.replace(",", " ").split()]
     except ValueError:
         raise OptionError(
-            f"{option}: expected numbers with commas between, such as 0.5,-1, got {text!r}"
+            f"{option}: expected comma-separated numbers, such as 0.5,-1, got {text!r}"
         ) from None
 
 
@@ -22,7 +22,7 @@ def positive_numbers(option: str, text: str) -> list[float]:
     values = numbers(option, text)
     if not values or not all(math.isfinite(value) and value > 0 for value in values):
         raise OptionError(
-            f"{option}: expected numbers > 0 with commas between, such as 0.01,0.05, got {text!r}"
+            f"{option}: expected comma-separated numbers > 0, such as 0.01,0.05, got {text!r}"
         )
     return values
 
@@ -31,7 +31,7 @@ def whole_numbers(option: str, text: str) -> list[int]:
     values = numbers(option, text)
     if not all(map(float.is_integer, values)):
         raise OptionError(
-            f"{option}: expected whole numbers with commas between, such as 2,3,1, got {text!r}"
+            f"{option}: expected comma-separated whole numbers, such as 2,3,1, got {text!r}"
         )
     return [int(number) for number in values]
 
@@ -43,7 +43,7 @@ def assignments(option: str, text: str) -> dict[str, float]:
         name, _, value = part.partition("=")
         values = numbers(option, value)
         if len(values) != 1:
-            raise OptionError(f"{option}: expected name=number with commas between, got {part!r}")
+            raise OptionError(f"{option}: expected comma-separated name=number, got {part!r}")
         by_name[name.strip()] = values[0]
     return by_name
 
@@ -60,7 +60,7 @@ def shaped_assignments(option: str, text: str) -> dict[str, Any]:
             by_name[name.strip()] = json.loads(value)
         except ValueError:
             raise OptionError(
-                f"{option}: expected name=number, or name=[1,2] or name=[[1,2],[3,4]], with commas "
-                f"between, got {part!r}"
+                f"{option}: expected comma-separated name=number, name=[1,2] or "
+                f"name=[[1,2],[3,4]], got {part!r}"
             ) from None
     return by_name

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from ensue.data.options import ReadOptions
-    from ensue.data.rows import Row, Tell
+    from ensue.data.rows import ProblemCallback, Row
 
-Reader = Callable[[Path, "ReadOptions", "Tell"], "Iterator[Row]"]
+Reader = Callable[[Path, "ReadOptions", "ProblemCallback"], "Iterator[Row]"]
 
 
 class Format(NamedTuple):

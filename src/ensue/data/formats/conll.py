@@ -9,7 +9,7 @@ from pathlib import Path
 from ensue.data.decode import Line, lines
 from ensue.data.formats.text import INNER_CR
 from ensue.data.options import ReadOptions, needed_columns, require
-from ensue.data.rows import Broken, Place, Problem, Row, Tell
+from ensue.data.rows import Broken, Place, Problem, ProblemCallback, Row
 
 ENDINGS = (".conll",)
 CONLLU = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
@@ -48,7 +48,7 @@ def _sentences(path: Path, options: ReadOptions) -> Iterator[list[Line]]:
 class Faults:
     """Reports the faults of one sentence; the first of them rejects the row."""
 
-    def __init__(self, file: str, on_bad_row: Tell) -> None:
+    def __init__(self, file: str, on_bad_row: ProblemCallback) -> None:
         self._file, self._on_bad_row, self.count = file, on_bad_row, 0
 
     def add(self, line: int, reason: str) -> None:
@@ -99,7 +99,7 @@ def recognised(first: Sequence[str]) -> bool:
     return alike and 1 < len(lasts) <= len(rows) // REPEATS
 
 
-def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
+def read(path: Path, options: ReadOptions, on_bad_row: ProblemCallback) -> Iterator[Row]:
     """{"form": […], …, "tag": […]} for each sentence.
 
     Tabs separate columns, or spaces if the first token's line has no tab. A line that begins with #
@@ -161,7 +161,7 @@ def _column_fault(columns: Sequence[str], names: Sequence[str], apart: str) -> s
 # --- CoNLL-U -----------------------------------------------------------------------------
 
 
-def read_conllu(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
+def read_conllu(path: Path, options: ReadOptions, on_bad_row: ProblemCallback) -> Iterator[Row]:
     """{"form": […], "lemma": […], "upos": […], …} and the comments `text` and `sent_id` for each
     sentence. Ranges of multiword tokens and empty nodes are checked and left out."""
     file = str(path)

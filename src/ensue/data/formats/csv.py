@@ -16,7 +16,7 @@ from typing import NamedTuple
 from ensue.data.decode import EMPTY, Line, lines
 from ensue.data.formats.text import INNER_CR
 from ensue.data.options import ReadOptions, faults_of_names, needed_columns, require
-from ensue.data.rows import Broken, Place, Problem, Row, Tell
+from ensue.data.rows import Broken, Place, Problem, ProblemCallback, Row
 from ensue.data.series import as_decimal_point
 from ensue.drawing.layout import cut
 from ensue.errors import DataError
@@ -42,7 +42,7 @@ class Record(NamedTuple):
     lost: int = 1
 
 
-def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
+def read(path: Path, options: ReadOptions, on_bad_row: ProblemCallback) -> Iterator[Row]:
     """{column: text} for each row."""
     file, first = str(path), Place(str(path), 1)
     tabs = options.format == "tsv"
@@ -89,8 +89,9 @@ def _refuse_delimiter(line: str, delimiter: str, place: Place) -> None:
     if other in line:
         name, quoted = DELIMITERS[delimiter], "$'\\t'" if delimiter == "\t" else f"'{delimiter}'"
         raise DataError(
-            f"{place}: with a {name} between columns there is one, {cut(line, SHOWN)!r}, with a "
-            f"{DELIMITERS[other]} in it: use {_option(other)} (--delimiter {quoted} if it is one)"
+            f"{place}: with a {name} as the delimiter there is one column, {cut(line, SHOWN)!r}, "
+            f"with a {DELIMITERS[other]} in it: use {_option(other)} (--delimiter {quoted} if it "
+            "really is one)"
         )
 
 

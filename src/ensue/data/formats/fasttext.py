@@ -9,7 +9,7 @@ from pathlib import Path
 from ensue.data.decode import filled
 from ensue.data.formats.text import text_lines
 from ensue.data.options import ReadOptions, require
-from ensue.data.rows import Place, Problem, Row, Tell
+from ensue.data.rows import Place, Problem, ProblemCallback, Row
 
 ENDINGS = ()  # recognised by the beginnings of lines
 COLUMNS = ("text", "label")
@@ -23,7 +23,7 @@ def recognised(first: Sequence[str]) -> bool:
     return 2 * sum(line.startswith(PREFIX) for line in filled) > len(filled)
 
 
-def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
+def read(path: Path, options: ReadOptions, on_bad_row: ProblemCallback) -> Iterator[Row]:
     """{"text": …, "label": its label, or a list of several}; labels may be anywhere in the line.
     Lines need a label only if the options name it."""
     require(options.columns, COLUMNS, Place(str(path), 1))

@@ -9,7 +9,7 @@ from ensue.data.formats import endings
 from ensue.data.formats.text import whole_text
 from ensue.data.options import ReadOptions, require
 from ensue.data.pictures.endings import is_image
-from ensue.data.rows import Broken, Place, Problem, Row, Tell
+from ensue.data.rows import Broken, Place, Problem, ProblemCallback, Row
 from ensue.errors import DataError
 
 ENDINGS = ()  # recognised because it is a folder
@@ -17,7 +17,7 @@ TEXTS = (".txt", ".txt.gz")
 PICTURE = ", got a picture: a folder holds .txt files alone, or pictures alone"
 
 
-def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
+def read(path: Path, options: ReadOptions, on_bad_row: ProblemCallback) -> Iterator[Row]:
     """{"text": the file, "label": its folder}, by label and name. Names that begin with a dot
     are skipped, and so are files next to the label folders."""
     require(options.columns, ("text", "label"), Place(str(path), 1))
@@ -57,7 +57,7 @@ def _is_text(file: Path) -> bool:
     return file.name.endswith(TEXTS) and not file.is_dir()
 
 
-def _row(file: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
+def _row(file: Path, options: ReadOptions, on_bad_row: ProblemCallback) -> Iterator[Row]:
     place = Place(str(file), 1)
     if not _is_text(file):
         on_bad_row(Problem(place, f"expected a .txt file{PICTURE if is_image(file) else ''}"))

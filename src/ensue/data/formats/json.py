@@ -16,7 +16,7 @@ from typing import Any
 from ensue.data.decode import Line, filled, lines
 from ensue.data.formats import jsonl
 from ensue.data.options import ReadOptions
-from ensue.data.rows import Broken, Place, Row, Tell
+from ensue.data.rows import Broken, Place, ProblemCallback, Row
 from ensue.data.values import FieldReader, Unfit
 
 ENDINGS = (".json",)
@@ -26,7 +26,7 @@ SPACE = re.compile(r"[ \t\r\n]*")
 WHERE_IT_ENDS = JSONDecoder(parse_int=str, parse_float=str, strict=False)
 
 
-def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
+def read(path: Path, options: ReadOptions, on_bad_row: ProblemCallback) -> Iterator[Row]:
     """The fields of each object, as in JSON lines. Places count rows, because all may be on one
     line; the reason of a fault names its line."""
     first = list(islice(filled(lines(path, options)), 2))

@@ -10,14 +10,14 @@ from typing import Any, NoReturn
 
 from ensue.data.decode import filled, lines
 from ensue.data.options import ReadOptions
-from ensue.data.rows import Place, Row, Tell
+from ensue.data.rows import Place, ProblemCallback, Row
 from ensue.data.values import FieldReader, Unfit
 from ensue.files.opening import COLUMNS
 
 ENDINGS = (".jsonl", ".ndjson")
 
 
-def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
+def read(path: Path, options: ReadOptions, on_bad_row: ProblemCallback) -> Iterator[Row]:
     """The fields of each object: texts, numbers, lists of tokens, arrays (length, …) of numbers.
 
     With `columns`, only these fields are checked and kept."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from ensue.data.decode import filled
 from ensue.data.formats.text import text_lines
 from ensue.data.options import ReadOptions, require
-from ensue.data.rows import Place, Problem, Row, Tell
+from ensue.data.rows import Place, Problem, ProblemCallback, Row
 
 ENDINGS = (".label",)
 COLUMNS = ("text", "label")
@@ -32,7 +32,7 @@ def recognised(first: Sequence[str]) -> bool:
     return 1 < len(kinds) <= len(lines) // REPEATS and all(map(NO_WORD.fullmatch, kinds))
 
 
-def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
+def read(path: Path, options: ReadOptions, on_bad_row: ProblemCallback) -> Iterator[Row]:
     """{"text": the rest of the line, "label": its first word}."""
     require(options.columns, COLUMNS, Place(str(path), 1))
     for number, line, fault in filled(text_lines(path, options)):

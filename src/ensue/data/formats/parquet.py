@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ensue.data.options import ReadOptions, needed_columns, require
-from ensue.data.rows import Broken, Place, Row, Tell
+from ensue.data.rows import Broken, Place, ProblemCallback, Row
 from ensue.data.stream import open_file
 from ensue.data.values import FieldReader
 from ensue.errors import MissingExtra
@@ -35,7 +35,7 @@ def _undecodable(fault: UnicodeDecodeError) -> str:
     return f"a text with the bytes {bad} at its byte {fault.start}, which are not utf-8"
 
 
-def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
+def read(path: Path, options: ReadOptions, on_bad_row: ProblemCallback) -> Iterator[Row]:
     """{column: value} of the columns that the options name (all, if none is named); lines are row
     numbers."""
     try:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ensue.data.decode import Line, lines
 from ensue.data.options import ReadOptions, require
-from ensue.data.rows import Broken, Place, Problem, Row, Tell
+from ensue.data.rows import Broken, Place, Problem, ProblemCallback, Row
 
 ENDINGS = (".txt",)
 INNER_CR = "a carriage return inside the line (mixed line ends?)"
@@ -20,7 +20,7 @@ def text_lines(path: Path, options: ReadOptions) -> Iterator[Line]:
         yield number, text, fault or (INNER_CR if "\r" in text else "")
 
 
-def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
+def read(path: Path, options: ReadOptions, on_bad_row: ProblemCallback) -> Iterator[Row]:
     """{"text": line}; empty lines are rows as well."""
     name = str(path)
     require(options.columns, ("text",), Place(name, 1))
@@ -31,7 +31,7 @@ def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
             yield Row(Place(name, number), {"text": text})
 
 
-def read_whole(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
+def read_whole(path: Path, options: ReadOptions, on_bad_row: ProblemCallback) -> Iterator[Row]:
     """{"text": the file}, one row."""
     place = Place(str(path), 1)
     require(options.columns, ("text",), place)
@@ -40,7 +40,7 @@ def read_whole(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[R
         yield Row(place, {"text": text})
 
 
-def whole_text(path: Path, options: ReadOptions, on_bad_row: Tell) -> str | None:
+def whole_text(path: Path, options: ReadOptions, on_bad_row: ProblemCallback) -> str | None:
     """The text of a file without its last line end; None if a line of it is faulty."""
     lines: list[str] = []
     faults = 0
@@ -53,7 +53,7 @@ def whole_text(path: Path, options: ReadOptions, on_bad_row: Tell) -> str | None
 
 
 def read_parallel(
-    source: Path | str, target: Path | str, options: ReadOptions, on_bad_row: Tell
+    source: Path | str, target: Path | str, options: ReadOptions, on_bad_row: ProblemCallback
 ) -> Iterator[Row]:
     """{"source": line, "target": line}; line k of one file belongs to line k of the other."""
     names = str(source), str(target)
@@ -83,7 +83,9 @@ def read_parallel(
         )
 
 
-def _pair(names: tuple[str, str], pair: tuple[Line, Line], on_bad_row: Tell) -> Iterator[Row]:
+def _pair(
+    names: tuple[str, str], pair: tuple[Line, Line], on_bad_row: ProblemCallback
+) -> Iterator[Row]:
     """The row of two lines, or its problems."""
     texts = [text for _, text, _ in pair]
     faults = [(Place(names[k], n), fault) for k, (n, _, fault) in enumerate(pair) if fault]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ensue.data.decode import lines
 from ensue.data.options import ReadOptions, needed_columns, require
-from ensue.data.rows import Place, Problem, Row, Tell
+from ensue.data.rows import Place, Problem, ProblemCallback, Row
 from ensue.data.trees.tree import balance, looks_like_trees, read_tree, too_long
 from ensue.data.values import Unfit
 from ensue.files.opening import TREE_LENGTH
@@ -27,7 +27,7 @@ def recognised(first: Sequence[str]) -> bool:
     return whole.count("(") > 2 and len(inside) == len(filled) and balance(whole) >= 0
 
 
-def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
+def read(path: Path, options: ReadOptions, on_bad_row: ProblemCallback) -> Iterator[Row]:
     """{"tree": in brackets, on one line; "text": its words; "label": that of its root}, each at
     the line where it begins."""
     name = str(path)
@@ -67,7 +67,7 @@ class _Lines:
         if self.length <= TREE_LENGTH:
             self.lines.append(line)
 
-    def row(self, on_bad_row: Tell) -> Iterator[Row]:
+    def row(self, on_bad_row: ProblemCallback) -> Iterator[Row]:
         if not self.length or self.torn:
             return
         try:

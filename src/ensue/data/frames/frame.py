@@ -16,7 +16,7 @@ import numpy as np
 
 from ensue.data.options import ReadOptions, faults_of_names, needed_columns, require
 from ensue.data.read import shaped
-from ensue.data.rows import Place, Problem, Row, Tell
+from ensue.data.rows import Place, Problem, ProblemCallback, Row
 from ensue.data.values import Unfit
 from ensue.data.values import kind_of as kind_of_value
 from ensue.errors import DataError, MissingExtra, OptionError
@@ -399,11 +399,11 @@ class Frame:
         """bool, int or float if all values of a column have this type; else ""."""
         return type_of(self.column(name))
 
-    def read(self, path: str, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
+    def read(self, path: str, options: ReadOptions, on_bad_row: ProblemCallback) -> Iterator[Row]:
         """The rows of the frame, in the form of a file's reader."""
         return shaped(partial(self._rows, options), options, on_bad_row)
 
-    def _rows(self, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
+    def _rows(self, options: ReadOptions, on_bad_row: ProblemCallback) -> Iterator[Row]:
         named = list(dict.fromkeys(needed_columns(options)))
         names = list(dict.fromkeys([*named, *self.names])) if options.others or not named else named
         if not names:

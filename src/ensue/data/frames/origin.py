@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from ensue.data.options import ReadOptions
 from ensue.data.parallel import read_any
 from ensue.data.read import MEND_LINES
-from ensue.data.rows import Row, Tell
+from ensue.data.rows import ProblemCallback, Row
 
-Read = Callable[[str, ReadOptions, Tell], Iterator[Row]]
+Read = Callable[[str, ReadOptions, ProblemCallback], Iterator[Row]]
 
 
 @dataclass(frozen=True)

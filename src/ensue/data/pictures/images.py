@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ensue.data.pictures.endings import ENDINGS, PLAIN, is_image
-from ensue.data.rows import Place, Problem, Row, Tell
+from ensue.data.rows import Place, Problem, ProblemCallback, Row
 from ensue.data.stream import DamagedStream, open_file, pieces
 from ensue.data.values import Unfit
 from ensue.errors import DataError, MissingExtra, OptionError
@@ -63,7 +63,7 @@ def read_idx(path: Path, axes: int) -> NDArray[np.uint8]:
     expected, got = prod(shape), len(data) - begin
     if got != expected:
         message = (
-            "the file is not whole, copy it again" if got < expected else "what follows is unknown"
+            "the file is incomplete, copy it again" if got < expected else "what follows is unknown"
         )
         raise DataError(
             f"{path}: byte {begin + min(got, expected)}: expected {expected:,} bytes for "
@@ -420,7 +420,7 @@ def image_folder(path: Path) -> bool:
     return False
 
 
-def read_image_folder(path: Path, on_bad_row: Tell) -> Iterator[Row]:
+def read_image_folder(path: Path, on_bad_row: ProblemCallback) -> Iterator[Row]:
     """{"image": the picture, "label": its folder} of `folder/<label>/*.png`, by label and name.
     Names that begin with a dot are skipped, and so are files next to the label folders."""
     labels = sorted(p for p in _visible_files(path) if p.is_dir())
@@ -439,7 +439,7 @@ def read_image_folder(path: Path, on_bad_row: Tell) -> Iterator[Row]:
             yield from image_row(file, label.name, on_bad_row)
 
 
-def image_row(file: Path, label: str | None, on_bad_row: Tell) -> Iterator[Row]:
+def image_row(file: Path, label: str | None, on_bad_row: ProblemCallback) -> Iterator[Row]:
     """Yields one row, or reports a problem."""
     place = Place(str(file), 1)
     if file.is_dir() or not is_image(file):

@@ -34,7 +34,7 @@ class ForeignFile(NamedTuple):
 
 
 PICKLE = (
-    "loading one runs whatever code is in it, and Ensue never does; where it was made, write the "
+    "loading one executes the code in it, so Ensue never does; where it was made, write the "
     "rows as CSV, frame.to_csv({csv}, index=False), or as JSON lines"
 )
 FOREIGN_FILES = (
@@ -126,7 +126,7 @@ FOREIGN_FILES = (
             b"7z\xbc\xaf\x27\x1c",
             b"Rar!\x1a\x07",
         ),
-        "unpack it; one file by itself may be packed with gzip",
+        "unpack it; a single file may be compressed with gzip",
     ),
 )
 
@@ -140,7 +140,9 @@ def refuse_foreign(path: Path, format: str | None) -> None:
     if alike:
         foreign = next((each for each in by_name if each in alike), alike[0])
         if not foreign.format:
-            raise _refused(path, f"this is {foreign.what}, which is not read", foreign.advice)
+            raise _refused(
+                path, f"this is {foreign.what}, which Ensue does not read", foreign.advice
+            )
         if foreign.format != format:
             raise _refused(path, f"this is {foreign.what}", foreign.advice)
     elif by_name and format is None:
@@ -148,7 +150,7 @@ def refuse_foreign(path: Path, format: str | None) -> None:
         if not by_name[0].magic:
             raise _refused(path, f"{what} is not read", advice)
         text = "if it is text, name its format with --format, such as csv"
-        raise _refused(path, f"the name is that of {what}, the bytes are not", text)
+        raise _refused(path, f"the name is that of {what}, the content is not", text)
 
 
 def _refused(path: Path, what: str, advice: str) -> DataError:

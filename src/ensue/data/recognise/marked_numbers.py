@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from ensue.data.rows import Row, Tell
+from ensue.data.rows import ProblemCallback, Row
 from ensue.data.series import MISSING, Steps, number_of
 from ensue.errors import DataError
 
@@ -134,7 +134,7 @@ def without_marks(steps: Steps, columns: Sequence[str], decimal: str) -> Steps:
 
 
 def _without_marks(
-    steps: Steps, columns: Sequence[str], decimal: str, on_bad_row: Tell
+    steps: Steps, columns: Sequence[str], decimal: str, on_bad_row: ProblemCallback
 ) -> Iterator[Row]:
     for row in steps(on_bad_row):
         cells = {name: row.fields.get(name) for name in columns}

@@ -295,7 +295,7 @@ def arranged(
     notes = [*_written_in(times, column), *_without_time(groups, times, column)]
     unsorted = sum(_sort(group, times) for group in groups.values())
     if unsorted:
-        notes.append(f"rows sorted by {column}: {unsorted:,} stood before an earlier one")
+        notes.append(f"rows sorted by {column}: {unsorted:,} out of order")
     notes += _without_copies(groups, times, contents) if contents else []
     _refuse_twice(groups, times, column, where, bool(ids))
     moments = {key: [_known(times.moments[row]) for row in group] for key, group in groups.items()}
@@ -375,7 +375,7 @@ def _without_copies(
         ]
         lost += len(group) - len(rows)
         group[:] = rows
-    return [f"{lost:,} row{'s' * (lost > 1)} left out: copies of others"] if lost else []
+    return [f"{lost:,} row{'s' * (lost > 1)} left out: duplicates of others"] if lost else []
 
 
 def _refuse_twice(
@@ -412,7 +412,7 @@ def _as_they_come(
     rows = np.array([row for group in groups.values() for row in group], np.int64)
     moments = tuple(_known(times.moments[row]) for row in rows)
     if len(rows) > len(groups):
-        notes.append(f"{column} is not evenly spaced: rows count as steps")
+        notes.append(f"{column} is not evenly spaced: each row is one step")
     texts = tuple(times.texts[row] for row in rows)
     bounds = _bounds(map(len, groups.values()))
     return Axis(rows, bounds, tuple(groups), moments, texts, None, tuple(notes))

@@ -28,7 +28,7 @@ class Adjoints(NamedTuple):
     final: Sequence[Tensor | None]
 
 
-class Wanted(NamedTuple):
+class Needed(NamedTuple):
     """The derivatives to compute: by x, by which parts of the initial state, by which
     parameters."""
 
@@ -45,7 +45,7 @@ class Derivatives(NamedTuple):
     parameters: dict[str, Tensor]
 
 
-Given = ParamSpec("Given")
+Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
@@ -84,12 +84,12 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def alone_in_a_child(call: Callable[Given, Result]) -> Callable[Given, Result]:
+def alone_in_a_child(call: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     """Makes the call with one thread in a forked child, then restores the number of threads. With
     more, torch would wait for threads that only the parent has."""
 
     @functools.wraps(call)
-    def alone(*args: Given.args, **kwargs: Given.kwargs) -> Result:
+    def alone(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
         if not _forked or (before := torch.get_num_threads()) == 1:
             return call(*args, **kwargs)
         torch.set_num_threads(1)

@@ -15,7 +15,7 @@ from ensue.engine.native.call import (
     Adjoints,
     CompiledFunction,
     Derivatives,
-    Wanted,
+    Needed,
     alone_in_a_child,
     thread_count,
 )
@@ -195,7 +195,7 @@ class Kernel:
         parameters: Tensors,
         y: Tensor,
         adjoints: Adjoints,
-        needed: Wanted,
+        needed: Needed,
         spend: bool = True,
     ) -> Derivatives:
         """The derivatives in `needed`. With `spend`, the tape is overwritten."""

@@ -13,7 +13,7 @@ from torch.autograd import forward_ad
 from ensue.cells.cell import Cell
 from ensue.engine.bptt import backpropagate
 from ensue.engine.native.cache import NoCompiler, compiler
-from ensue.engine.native.call import DEFINES, Adjoints, Wanted
+from ensue.engine.native.call import DEFINES, Adjoints, Needed
 from ensue.engine.native.kernel import Kernel, TapeLayout
 from ensue.engine.native.operator import Makers, operate, register
 from ensue.engine.native.single_step import SingleStep
@@ -174,7 +174,7 @@ class _Native(torch.autograd.Function):
             recurrence.parameters,
             y,
             Adjoints(d_y, d_final),
-            Wanted(want_x, tuple(rest_needed[:parts]), of_parameters),
+            Needed(want_x, tuple(rest_needed[:parts]), of_parameters),
         )
         return None, None, slopes.x, *slopes.state, *(slopes.parameters.get(n) for n in names)
 

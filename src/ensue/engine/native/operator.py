@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from ensue.cells.cell import Cell
-from ensue.engine.native.call import Adjoints, Wanted
+from ensue.engine.native.call import Adjoints, Needed
 from ensue.engine.native.emission import buffers
 from ensue.engine.native.kernel import Kernel, Tape, TapeLayout
 from ensue.engine.recurrence import Recurrence, State, hidden_size
@@ -125,7 +125,7 @@ def recurrence_backward(
         run.parameters,
         y,
         Adjoints(adjoints[0], adjoints[1:]),
-        Wanted(True, (True,) * parts, tuple(run.parameters)),
+        Needed(True, (True,) * parts, tuple(run.parameters)),
         spend=False,
     )
     derivatives = [slopes.x, *slopes.state, *(slopes.parameters[n] for n in run.parameters)]

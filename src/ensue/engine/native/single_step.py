@@ -20,8 +20,8 @@ from ensue.engine.native.call import (
     PAD,
     Adjoints,
     Derivatives,
+    Needed,
     Threads,
-    Wanted,
     WorkSpace,
     address,
     alone_in_a_child,
@@ -269,7 +269,7 @@ class SingleStep:
         ]
         self._no_products = self._forward.table((), ())
         self._table_before = self._forward.table(self._before, ())
-        self._backward_calls: dict[Wanted, BackwardCall] = {}
+        self._backward_calls: dict[Needed, BackwardCall] = {}
 
     def _list_buffers(self) -> None:
         """Lists inputs, intermediate values and the output; the first two are saved for the
@@ -332,7 +332,7 @@ class SingleStep:
     # ---------------------------------------------------------------- backward
     @alone_in_a_child
     def backward(
-        self, tape: list[Tensor], parameters: Tensors, y: Tensor, adjoints: Adjoints, needed: Wanted
+        self, tape: list[Tensor], parameters: Tensors, y: Tensor, adjoints: Adjoints, needed: Needed
     ) -> Derivatives:
         """Same as `Kernel.backward`."""
         y = y.contiguous()  # a hook on saved tensors may have given it another layout
@@ -373,12 +373,12 @@ class SingleStep:
                 arriving.append(arrived if d is None else arrived.clone())
         return arriving
 
-    def _backward_call(self, needed: Wanted) -> BackwardCall:
+    def _backward_call(self, needed: Needed) -> BackwardCall:
         if needed not in self._backward_calls:
             self._backward_calls[needed] = self._make_backward_call(needed)
         return self._backward_calls[needed]
 
-    def _make_backward_call(self, needed: Wanted) -> BackwardCall:
+    def _make_backward_call(self, needed: Needed) -> BackwardCall:
         backward, equations = self.program.backward, self.program.equations
         products = self.products_after(needed)
         new = [D_X] if needed.x or backward.x is not None else []
@@ -407,7 +407,7 @@ class SingleStep:
             self._backward.table((), products),
         )
 
-    def products_after(self, needed: Wanted) -> list[StepProduct]:
+    def products_after(self, needed: Needed) -> list[StepProduct]:
         """The products after the step for the derivatives in `needed`."""
         parts = [p for p, is_needed in zip(self.parts, needed.state, strict=True) if is_needed]
         products: list[StepProduct] = []

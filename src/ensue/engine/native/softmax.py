@@ -47,7 +47,7 @@ def _library(file: str, dtype: torch.dtype) -> ctypes.CDLL:
     return loaded(template(file), DEFINES[dtype])
 
 
-class Asked(NamedTuple):
+class GradientBuffers(NamedTuple):
     """Output tensors for the gradients; None for those that are not needed."""
 
     h: Tensor | None = None
@@ -55,7 +55,7 @@ class Asked(NamedTuple):
     bias: Tensor | None = None
 
 
-NOTHING = Asked()
+NOTHING = GradientBuffers()
 _thread = threading.local()
 
 
@@ -74,7 +74,7 @@ def softmax_of_rows(
     bias: Tensor | None,
     targets: Tensor,
     smoothing: float = 0.0,
-    gradients: Asked = NOTHING,
+    gradients: GradientBuffers = NOTHING,
 ) -> Tensor:
     """Costs (rows,) of h (rows, width), weight (classes, width), bias (classes,) and int64 targets
     (rows,); the gradients of their sum are written into `gradients`."""

@@ -296,7 +296,7 @@ def check_distribution(targets: Tensor, output: str) -> None:
     if output == "softmax" and targets.shape[-1] > 1 and bool(((sums - 1).abs() > ROUNDED).any()):
         raise OptionError(
             "y: expected targets of a softmax that sum to 1, such as 1,0, got "
-            f"{targets.tolist()}; for labels that are each there or not choose --output logistic"
+            f"{targets.tolist()}; for several independent labels choose --output logistic"
         )
 
 

@@ -37,7 +37,7 @@ MOST_NUMBERS = 100  # of one value
 MOST_AROUND = 5  # zeros, and sizes of patches and steps
 CONSTANTS = {"pi": math.pi, "e": math.e}
 Value = float | list[Any]  # a number, a vector, or the rows of a matrix
-Given = float | Sequence[Any]  # the same, as the caller passes it
+RawValue = float | Sequence[Any]  # the same, as the caller passes it
 
 
 # --- functions of numbers, and feature by feature ------------------------------------------------
@@ -238,7 +238,7 @@ def _check_patches(op: str, values: Sequence[Tensor], shapes: str) -> None:
         raise ShapeError(f"{op}: expected a patch that fits into the matrix, got {shapes}")
 
 
-def as_tensor(name: str, value: Given) -> Tensor:
+def as_tensor(name: str, value: RawValue) -> Tensor:
     """A number, a vector or a matrix."""
     try:
         tensor = torch.tensor(value, dtype=torch.float64)
@@ -469,7 +469,7 @@ class Expression:
         return {node.label: node.derivative for node in self.nodes if node.is_variable}
 
 
-def examine(text: str, values: Mapping[str, Given]) -> Expression:
+def examine(text: str, values: Mapping[str, RawValue]) -> Expression:
     """The graph of an expression at given values of its variables."""
     names = variables(text)
     _check_names(names, values)
@@ -518,7 +518,7 @@ def _second(
     return derivatives
 
 
-def _check_names(names: Sequence[str], values: Mapping[str, Given]) -> None:
+def _check_names(names: Sequence[str], values: Mapping[str, RawValue]) -> None:
     missing = [name for name in names if name not in values]
     if missing:
         example = ",".join(f"{name}=…" for name in missing)

@@ -86,7 +86,7 @@ def _ending(places: list[float]) -> str:
     if any(abs(b - VALLEY) > abs(a - VALLEY) for a, b in pairwise(places)):
         return "diverges: it never comes to rest"
     swings = sum((a < VALLEY) != (b < VALLEY) for a, b in pairwise(places))
-    return "overshoots, and swings around it" if swings > 1 else "is still on its way"
+    return "overshoots, and swings around it" if swings > 1 else "has not arrived yet"
 
 
 # --- costs -----------------------------------------------------------------------------------

@@ -236,7 +236,7 @@ def _draw_costs(drawing: Drawing, lab: Lab, top: float) -> None:
     curves = {"expected": costs.expected, "empirical": costs.empirical}
     names = ("expected, over all x", "empirical, of ten noisy samples")
     keys = [Key(name, colour_of(k)) for k, name in enumerate(names)]
-    title = "The cost one wants, and the cost one has"
+    title = "Expected cost and empirical cost"
     _titled(drawing, MARGIN, top, title, [*keys, Key("least", INK, mark=0, shape="")])
     most = math.ceil(2 * max(map(max, curves.values()))) / 2
     panel = _field(drawing, MARGIN, top, (-2, 4), (0, most))

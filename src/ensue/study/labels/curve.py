@@ -17,19 +17,23 @@ from ensue.drawing.document import Document, Printed
 from ensue.errors import EnsueError, OptionError, RunError
 from ensue.files.atomic_folder import finite
 from ensue.files.run_folder import RunFolder
-from ensue.jobs import Job, Local, Tell, in_order, stoppable, work
+from ensue.jobs import Job, Local, ProgressCallback, in_order, stoppable, work
 from ensue.metrics.table import METRICS
 from ensue.runs.config import BASE, RunConfig, changed
-from ensue.runs.messages import Message, Say, nobody
+from ensue.runs.messages import Message, MessageCallback, nobody
 from ensue.runs.train import complete, read_parts
-from ensue.study.selection.kept import measure_of
+from ensue.study.selection.folder import measure_of
 from ensue.tasks.blocks.layer_settings import cell_references
-from ensue.tasks.kept_cells import NO_TRUST, Trust
+from ensue.tasks.saved_cells import NO_TRUST, Trust
 
 
 @work
 def train_point(
-    tell: Tell, folder: str, config: Mapping[str, Any], cells: Mapping[str, Any], measure: str
+    tell: ProgressCallback,
+    folder: str,
+    config: Mapping[str, Any],
+    cells: Mapping[str, Any],
+    measure: str,
 ) -> dict[str, Any]:
     """Trains, or continues from the folder's newest checkpoint; returns the validation score of the
     combined model, or of a single network. cells: the files of cells that may run, as
@@ -105,7 +109,7 @@ def label_curve(
     counts: Sequence[int] = (),
     workers: int = 1,
     settings: Sequence[str] = (),
-    say: Say = nobody,
+    say: MessageCallback = nobody,
     trust: Trust = NO_TRUST,
 ) -> LabelCurve:
     """run: one that has a base; place: the folder of the runs; counts: numbers of rows, by default
@@ -189,8 +193,8 @@ def _with_base(folder: RunFolder) -> RunConfig:
         )
     if gone := [path for path in config.base.path if not Path(path).exists()]:
         raise RunError(
-            f"{folder.path}: its base {gone[0]} is not there any more, and other runs must begin "
-            "from it; put it back"
+            f"{folder.path}: its base {gone[0]} is missing, and other runs must start from "
+            "it; put it back"
         )
     return config
 

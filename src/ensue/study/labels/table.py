@@ -59,7 +59,7 @@ SERIES = {True: "with the base", False: "without"}
 def draw(curve: LabelCurve) -> str:
     """The picture as SVG."""
     drawing = Drawing()
-    title = f"Labels for {curve.task}: what {curve.base} is worth"
+    title = f"Labels for {curve.task}: the value of {curve.base}"
     better = "higher" if curve.higher_is_better else "lower"
     line = f"validation {curve.measure} of {curve.validation:,} rows ({better} is better)"
     top = heading(drawing, title, line)

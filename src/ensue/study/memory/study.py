@@ -350,5 +350,5 @@ def study_memory(
                         break
         report.finished = True
     except KeyboardInterrupt:
-        say("stopped: what follows is not complete")
+        say("stopped: the results are incomplete")
     return report

@@ -16,11 +16,11 @@ import torch
 from ensue.cells.permission import CellPermission
 from ensue.errors import EnsueError
 from ensue.files.atomic_folder import finite
-from ensue.jobs import Job, Machines, Tell, machines, stoppable, work
+from ensue.jobs import Job, Machines, ProgressCallback, machines, stoppable, work
 from ensue.jobs.job import Pool
 from ensue.metrics.table import METRICS
 from ensue.runs.config import RunConfig
-from ensue.runs.messages import Say, nobody
+from ensue.runs.messages import MessageCallback, nobody
 from ensue.runs.run import seconds_trained
 from ensue.runs.train import Trained, attempted, train_run
 from ensue.study.selection.budget import SLACK
@@ -30,7 +30,7 @@ from ensue.study.selection.outputs import write_outputs
 from ensue.training import Began, Row, RunFolder, Stopped, Update, Validated, Watcher
 
 ENDED = "train.most_updates"  # what a training that is over because of the time has otherwise
-OUT_OF_TIME = "the time was over"
+OUT_OF_TIME = "out of time"
 PATIENCE, PAUSE = 90.0, 0.1  # seconds that another process has to leave a folder, and between looks
 
 
@@ -87,7 +87,9 @@ class TrainingSpan:
         return self._last - self._first
 
 
-def run_trial(job: TrialJob, say: Say = nobody, watchers: Sequence[Watcher] = ()) -> Entry:
+def run_trial(
+    job: TrialJob, say: MessageCallback = nobody, watchers: Sequence[Watcher] = ()
+) -> Entry:
     """Trains, or continues from the folder's newest checkpoint. The same job has the same result,
     bit for bit, except for the times, however often it was interrupted."""
     folder, pace, span = RunFolder(job.folder), Pace(), TrainingSpan(job)
@@ -112,7 +114,9 @@ def run_trial(job: TrialJob, say: Say = nobody, watchers: Sequence[Watcher] = ()
     return replace(entry, rungs=halving.rungs())
 
 
-def _trained(job: TrialJob, folder: RunFolder, watchers: Sequence[Watcher], say: Say) -> Trained:
+def _trained(
+    job: TrialJob, folder: RunFolder, watchers: Sequence[Watcher], say: MessageCallback
+) -> Trained:
     config, allow = RunConfig.of(job.config, CellPermission(**job.cells)), list[str]()
     if job.updates is not None:
         config, allow = config.changed({"train": {"most_updates": job.updates}}), [ENDED]
@@ -202,7 +206,7 @@ class OnMachines:
 
 
 @work
-def trial_work(tell: Tell, job: Mapping[str, Any]) -> dict[str, Any]:
+def trial_work(tell: ProgressCallback, job: Mapping[str, Any]) -> dict[str, Any]:
     """A trial by the process of a worker."""
     from ensue.study.selection.pool import run_trial
 

@@ -132,7 +132,7 @@ def select(
     >>> found.winner.name, type(found.model).__name__
     ('trial-000', 'TableModel')
     """
-    from ensue.study.selection.kept import check_selection
+    from ensue.study.selection.folder import check_selection
     from ensue.study.selection.search import TRIALS, SearchRequest, search
 
     if trials is not None and minutes is not None:

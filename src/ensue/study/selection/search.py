@@ -20,12 +20,12 @@ from ensue.drawing.layout import score_text
 from ensue.errors import ConfigError, EnsueError, OptionError, RunError
 from ensue.metrics.table import METRICS
 from ensue.runs.config import RunConfig
-from ensue.runs.messages import Message, Say, nobody
+from ensue.runs.messages import Message, MessageCallback, nobody
 from ensue.runs.train import adapted
 from ensue.study.selection.budget import Clock, spend
 from ensue.study.selection.entries import TOGETHER, TRIAL, Entry, Selection
+from ensue.study.selection.folder import FILE, begun, check_selection, read, tested, write
 from ensue.study.selection.halving import TrialJob, bars_of
-from ensue.study.selection.kept import FILE, begun, check_selection, read, tested, write
 from ensue.study.selection.pool import HERE, TrialPool, pool_of
 from ensue.study.selection.proposals import ROUND, Proposer, needs_optuna
 from ensue.study.selection.space import OpenSpace, Settings
@@ -138,7 +138,7 @@ class SearchRequest:
 class Search:
     """A selection while its trials are made."""
 
-    def __init__(self, config: RunConfig, place: Path, say: Say) -> None:
+    def __init__(self, config: RunConfig, place: Path, say: MessageCallback) -> None:
         self.place, self.say = place, say
         self.config, model, train = adapted(config, say)
         self.space = OpenSpace.of(self.config, model.task.search_space(train, model))
@@ -158,8 +158,9 @@ class Search:
             if was != now:
                 message = "models that were named" if was is None else self._changed(name, was)
                 raise RunError(
-                    f"{self.place / FILE}: this selection was begun with {message}; trials must "
-                    "follow from the same: undo the change, or name another --run"
+                    f"{self.place / FILE}: this selection was begun with {message}; all "
+                    "trials must share the same settings: undo the change, or name another "
+                    "--run"
                 )
         return before
 
@@ -274,7 +275,7 @@ def search(
     config: RunConfig,
     folder: Path | str,
     request: SearchRequest,
-    say: Say = nobody,
+    say: MessageCallback = nobody,
     pool: Callable[[int, str], Any] = pool_of,
 ) -> Selection:
     """Tries settings of the task's search space, the default first, each in a run folder below the
@@ -333,8 +334,8 @@ def _refuse_others(search: Search, number: int, settings: Settings) -> None:
     if dict(search.entries[number].settings) != dict(settings):
         raise RunError(
             f"{search.place / FILE}: trial {number} has other settings than those that are "
-            "proposed now, as by another version of Ensue or of Optuna; name another --run, or go "
-            "on with that version"
+            "proposed now, perhaps by another version of Ensue or Optuna; name another "
+            "--run, or continue with that version"
         )
 
 

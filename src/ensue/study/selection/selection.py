@@ -11,11 +11,11 @@ from pathlib import Path
 from ensue.cells import CELLS
 from ensue.errors import ConfigError, EnsueError, OptionError, RunError, unknown
 from ensue.runs.config import AnyTask, RunConfig, changed
-from ensue.runs.messages import Message, Say, nobody
+from ensue.runs.messages import Message, MessageCallback, nobody
 from ensue.runs.run import seconds_trained
 from ensue.runs.train import attempted, complete, settle, train_run
 from ensue.study.selection.entries import Entry, Pace, Selection, entry_of
-from ensue.study.selection.kept import begun, check_selection, read, tested, write
+from ensue.study.selection.folder import begun, check_selection, read, tested, write
 from ensue.tasks.blocks.encoders import ENCODERS
 from ensue.training import RunFolder, Watcher
 
@@ -142,7 +142,7 @@ def select_among(
     config: RunConfig,
     models: str,
     folder: Path | str,
-    say: Say = nobody,
+    say: MessageCallback = nobody,
     watchers: Sequence[Watcher] = (),
 ) -> Selection:
     """Trains each of models ("ngram,gru,lstm:layers=1", "" the usual ones) in a run below the
@@ -199,7 +199,11 @@ def _finished(place: Path, candidate: Candidate, before: Selection | None) -> En
 
 
 def _trained(
-    place: Path, candidate: Candidate, measure: str, say: Say, watchers: Sequence[Watcher]
+    place: Path,
+    candidate: Candidate,
+    measure: str,
+    say: MessageCallback,
+    watchers: Sequence[Watcher],
 ) -> Entry:
     folder, pace = RunFolder(place / candidate.folder), Pace()
     entry = Entry(candidate.name, candidate.folder)

@@ -29,7 +29,7 @@ from ensue.tasks.baselines.text_linear import TextLinear
 Floats = NDArray[np.float64]
 
 
-class Found(NamedTuple):
+class Occurrence(NamedTuple):
     """An occurrence of a feature. column: of the weights; first, words: position and number of its
     words; text: its spelling."""
 
@@ -51,7 +51,7 @@ def text_contributions(model: TextLinear, texts: Texts, directions: Floats) -> C
     directions are divided among words."""
     row = model.features.matrix(texts)
     values = dict(zip(row.columns.row(0).tolist(), row.values.tolist(), strict=True))
-    contributions, begin = list[Found](), 0
+    contributions, begin = list[Occurrence](), 0
     for block in model.features.blocks:
         contributions += _PLACES[block.kind](block, texts, begin)
         begin += len(block.hashes)
@@ -77,7 +77,7 @@ def ngram_contributions(
 
 
 def _shared(
-    ngrams: list[Found], values: Mapping[int, Floats], texts: Texts, directions: Floats
+    ngrams: list[Occurrence], values: Mapping[int, Floats], texts: Texts, directions: Floats
 ) -> Contributions:
     places: dict[int, int] = {}
     for ngram in ngrams:
@@ -94,7 +94,7 @@ def _shared(
 # --- where features stand ------------------------------------------------------------------------
 
 
-def _word_places(block: Block, texts: Texts, begin: int) -> Iterator[Found]:
+def _word_places(block: Block, texts: Texts, begin: int) -> Iterator[Occurrence]:
     for n, (hashes, _, at) in enumerate(hashed_ngrams(hashed_words(texts), LONGEST[WORDS]), 1):
         yield from _known(hashes, at, n, block.hashes, begin, texts)
 
@@ -106,15 +106,15 @@ def _known(
     known: NDArray[np.uint64],
     begin: int,
     texts: Texts,
-) -> Iterator[Found]:
+) -> Iterator[Occurrence]:
     """The known n-grams of words, from their hashes and first positions."""
     for place, first in zip(_places(hashes, known), at.tolist(), strict=True):
         if place >= 0:
             words = texts.rows.values[first : first + n]
-            yield Found(begin + place, first, n, " ".join(texts.words[k] for k in words))
+            yield Occurrence(begin + place, first, n, " ".join(texts.words[k] for k in words))
 
 
-def _letter_places(block: Block, texts: Texts, begin: int) -> Iterator[Found]:
+def _letter_places(block: Block, texts: Texts, begin: int) -> Iterator[Occurrence]:
     spelled = [f" {texts.words[k]} " for k in texts.rows.values]
     codes = np.frombuffer("".join(spelled).encode("utf-32-le"), np.uint32)
     starts = np.cumsum([0, *map(len, spelled)])
@@ -128,7 +128,7 @@ def _letter_places(block: Block, texts: Texts, begin: int) -> Iterator[Found]:
             if place >= 0:
                 inside = first - int(starts[k])
                 text = spelled[k][inside : inside + n].replace(" ", "·")
-                yield Found(begin + place, k, 1, f"letters {text}")
+                yield Occurrence(begin + place, k, 1, f"letters {text}")
 
 
 def _places(hashes: NDArray[np.uint64], known: NDArray[np.uint64]) -> list[int]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ensue.data.ragged import Ragged
 from ensue.tasks.baselines.linear import changes, hashed_ngrams
 from ensue.tasks.baselines.sparse import SparseMatrix, side_by_side
-from ensue.tasks.declarations import RISING, Given, Let, Range, Shape, Unfit
+from ensue.tasks.declarations import RISING, Derived, Let, Range, Shape, Unfit
 
 WORDS, LETTERS = "words", "letters"
 LONGEST = {WORDS: 2, LETTERS: 5}
@@ -48,7 +48,7 @@ def joined(train: Texts, texts: Texts) -> Texts:
 class Block:
     """The n-grams of one kind that were seen. hashes: rising; idf: one for each."""
 
-    kind: Annotated[str, Given("kind")]
+    kind: Annotated[str, Derived("kind")]
     hashes: Annotated[Hashes, Shape(None), RISING]
     idf: Annotated[NDArray[np.float32], Shape("hashes"), Range(above=0, high=MOST_TELLING)]
 

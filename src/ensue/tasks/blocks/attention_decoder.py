@@ -45,7 +45,7 @@ class DecoderState(NamedTuple):
     weights: Tensor | None = None
 
 
-class Seen(NamedTuple):
+class ReadoutInputs(NamedTuple):
     """The values from which a step's words are predicted: s_t, the context c_t and the embedding e
     of the previous word, each (…, width)."""
 
@@ -149,7 +149,7 @@ class AttentionDecoder(nn.Module):
         s, cells = self.recurrent(x, state.cells, lengths, masks)
         context, weights = self._look(s, state)
         state = state._replace(cells=cells, weights=None if weights is None else weights[-1])
-        return self._read(Seen(s, context, x)), state
+        return self._read(ReadoutInputs(s, context, x)), state
 
     def _in_turn(
         self,
@@ -163,7 +163,7 @@ class AttentionDecoder(nn.Module):
         """Runs the steps one by one; values that no later step needs are computed for all steps at
         the end."""
         sampled = torch.rand(before.shape, device=before.device) < sampling if sampling else None
-        looks: list[Seen] = []
+        looks: list[ReadoutInputs] = []
         read: list[Tensor] = []
         for t, e in enumerate(x.unbind(0)):
             if t and sampled is not None:
@@ -180,7 +180,7 @@ class AttentionDecoder(nn.Module):
 
     def _step(
         self, e: Tensor, state: DecoderState, masks: Sequence[Masks | None] | None
-    ) -> tuple[Seen, DecoderState]:
+    ) -> tuple[ReadoutInputs, DecoderState]:
         """One step. e (rows, embedding): of the previous word."""
         if self.looks_first:
             context, weights = self._look(state.cells[-1][0], state)
@@ -190,7 +190,7 @@ class AttentionDecoder(nn.Module):
             x = e if state.fed is None else torch.cat([e, state.fed], -1)
             s, cells = self.recurrent(x[None], state.cells, None, masks)
             context, weights = self._look(s[0], state)
-        return Seen(s[0], context, e), state._replace(cells=cells, weights=weights)
+        return ReadoutInputs(s[0], context, e), state._replace(cells=cells, weights=weights)
 
     def _embedded(self, tokens: Tensor, mask: Tensor | None) -> Tensor:
         x: Tensor = self.table(tokens)
@@ -207,7 +207,7 @@ class AttentionDecoder(nn.Module):
         )
         return look
 
-    def _read(self, look: Seen) -> Tensor:
+    def _read(self, look: ReadoutInputs) -> Tensor:
         """r (…, readout size)."""
         r: Tensor = self.readout(torch.cat([getattr(look, name) for name in self.reads], -1))
         return r
@@ -253,11 +253,11 @@ def _readout(width: int, size: int, mixed: bool) -> nn.Module:
     return nn.Identity() if width == size else nn.Linear(width, size, bias=False)
 
 
-def _stacked(looks: Sequence[Seen], x: Tensor) -> Seen:
+def _stacked(looks: Sequence[ReadoutInputs], x: Tensor) -> ReadoutInputs:
     """The steps (rows, width) of x (time, rows, width) as one (time, rows, width)."""
     contexts = [one.context for one in looks if one.context is not None]
     context = torch.stack(contexts) if contexts else None
-    return Seen(torch.stack([one.state for one in looks]), context, x)
+    return ReadoutInputs(torch.stack([one.state for one in looks]), context, x)
 
 
 def _check(attention: str, input_feeding: bool, attend_output: str) -> None:
@@ -266,11 +266,11 @@ def _check(attention: str, input_feeding: bool, attend_output: str) -> None:
     luong = ", ".join(LUONG)
     if input_feeding and attention not in LUONG:
         raise OptionError(
-            f"input_feeding: expected false with attention {attention!r}; it is for {luong}, whose "
-            "steps would not know otherwise where the ones before looked"
+            f"input_feeding: expected false with attention {attention!r}; it is for {luong}, "
+            "whose steps do not see earlier attention otherwise"
         )
     if attend_output == "context" and attention not in LUONG:
         raise OptionError(
-            f"attend_output: expected 'combined' with attention {attention!r}; the context alone "
-            f"knows the word before with {luong} only"
+            f"attend_output: expected 'combined' with attention {attention!r}; only with "
+            f"{luong} does the context know the previous word"
         )

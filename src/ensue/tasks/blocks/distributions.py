@@ -91,7 +91,7 @@ class Bernoulli(Central):
         _fits(self, z, y)
         if not y.is_meta and not bool(((y >= 0) & (y <= 1)).all()):
             raise DataError(
-                "bernoulli: expected targets from 0 to 1, of labels that are there or not, got "
+                "bernoulli: expected targets from 0 to 1, 1 for labels that apply, got "
                 f"{float(y.min()):g} … {float(y.max()):g}"
             )
         return binary_cross_entropy_with_logits(z, y.to(z.dtype), reduction="none").sum(-1)

@@ -106,7 +106,8 @@ class CellSettings(Table):
     dropout_layers: Rate = Field(0.0, description="Dropout between layers.")
     dropout_recurrent: Rate = Field(0.0, description="Dropout of the state between steps.")
     zoneout: Rate = Field(
-        0.0, description="Probability that a unit keeps its old value at a step of training."
+        0.0,
+        description="Zoneout: probability that a unit keeps its previous value at a training step.",
     )
 
 
@@ -123,13 +124,14 @@ class LayerSettings(CellSettings):
     )
     norm: Literal["before", "after"] = Field(
         "before",
-        description="Layer norm of a transformer: before each sublayer, or after each sum as in "
-        "the first paper.",
+        description="Layer norm of a transformer: before each sublayer, or after each sum as "
+        "in the original paper.",
     )
     dropout_attention: Rate = Field(0.0, description="Dropout of a transformer's attention.")
-    filter_size: Width = Field(3, description="Steps that a convolution's filters see.")
+    filter_size: Width = Field(3, description="Filter width of a convolution, in steps.")
     dilated: bool = Field(
-        False, description="A convolution's filters see steps 1, 2, 4, … apart, layer by layer."
+        False,
+        description="Dilated convolution: filters see steps 1, 2, 4, … apart, layer by layer.",
     )
 
 
@@ -145,7 +147,7 @@ class EncoderSettings(LayerSettings):
     encoder: Annotated[str, OneOf(_kinds)] = Field(
         "recurrent", description="Kind of network that reads the sequence."
     )
-    bidirectional: bool = Field(True, description="A recurrent encoder reads in both directions.")
+    bidirectional: bool = Field(True, description="Read in both directions (recurrent encoders).")
     backward_start: BackwardStart = Field("zero", description=BACKWARD_START)
     directions: Literal["joined", "apart"] = Field(
         "joined",
@@ -161,10 +163,11 @@ class EncoderSettings(LayerSettings):
 
     causal: bool = Field(
         False,
-        description="A transformer or convolution sees no later steps, as in a language model.",
+        description="Causal: a transformer or convolution sees no later steps, as in a "
+        "language model.",
     )
     context: Size = Field(
-        256, description="Steps that each block of a causal transformer looks back at."
+        256, description="Context of each block of a causal transformer, in steps."
     )
 
     @model_validator(mode="after")

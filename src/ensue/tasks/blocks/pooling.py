@@ -127,14 +127,14 @@ PoolingName = Annotated[  # as a setting
     AfterValidator(known_pooling),
     Expected(f"{', '.join(POOLINGS)}, or several: mean+attention"),
 ]
-POOLED = "How the steps of a sequence become one vector."
+POOLED = "Pooling of the steps of a sequence into one vector."
 
 
 ROWS = 512  # rows for means and spreads
 LEAST_SPREAD = 1e-3  # minimum spread, for nearly constant features
 STANDARDISED = (
-    "The pooled vector is standardised by its mean and spread over training rows, as the network "
-    "begins; a training that begins from a base does so."
+    "Standardise the pooled vector by its mean and spread over the training rows; a training "
+    "that starts from a base does so."
 )
 
 

@@ -18,7 +18,7 @@ from ensue.errors import DataError
 from ensue.tasks.baselines.sparse import SparseMatrix
 from ensue.tasks.columns.cells import Grid
 from ensue.tasks.columns.learned import MANY, TableColumns
-from ensue.tasks.declarations import NEXT_TO, Given
+from ensue.tasks.declarations import NEXT_TO, Derived
 from ensue.tasks.rows.batch import Columns
 from ensue.tasks.rows.part import Part
 from ensue.tasks.settings import BesideSettings
@@ -95,7 +95,7 @@ class ColumnsBeside:
     """The columns that a model reads next to a text, with their scales and categories."""
 
     columns: Annotated[TableColumns, NEXT_TO]
-    settings: Annotated[BesideSettings, Given("settings")]
+    settings: Annotated[BesideSettings, Derived("settings")]
 
     @classmethod
     def learn(cls, train: Part, settings: BesideSettings) -> ColumnsBeside | None:

@@ -24,11 +24,11 @@ BETWEEN = "\t"
 Rows = Sequence[Mapping[str, Any]] | Mapping[str, Sequence[Any]]
 
 
-class ShownRow(dict[str, Any]):
+class DisplayRow(dict[str, Any]):
     """A row by the names of its columns, as shown next to its answer."""
 
     @classmethod
-    def of(cls, cells: Iterable[str]) -> ShownRow:
+    def of(cls, cells: Iterable[str]) -> DisplayRow:
         pairs = (cell.partition(BETWEEN) for cell in cells)
         return cls((name, text) for name, _, text in pairs)
 

@@ -162,8 +162,8 @@ class TableColumns:
             at += 1 + number.indicator
             if values.std() > 0 and abs(np.corrcoef(values, targets)[0, 1]) > ALIKE:
                 lines.append(
-                    f"column {number.name!r} tells the target almost exactly: is it known when "
-                    "the target is not? If not, leave it out"
+                    f"column {number.name!r} predicts the target almost exactly: is it known "
+                    "before the target? If not, leave it out"
                 )
         return lines
 

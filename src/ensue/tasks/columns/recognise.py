@@ -102,7 +102,9 @@ def table_recipe(grid: Grid, kind: str, settings: Any, explicit: Collection[str]
     if names and len(names) < len(grid.columns):
         model["leave_out"] = [*settings.leave_out, *names]
         listed = ", ".join(map(repr, names))
-        why.append(f"{listed}: names each row and is not read (--set model.leave_out=[] reads it)")
+        why.append(
+            f"{listed}: identifies each row and is not read (--set model.leave_out=[] reads it)"
+        )
     features = {name: date_features(grid.column(name)) for name in left if _whole(grid, name)}
     if dates := {name: feature for name, feature in features.items() if feature}:
         model["features"] = [text for date in dates.values() for text in date]
@@ -115,8 +117,8 @@ def table_recipe(grid: Grid, kind: str, settings: Any, explicit: Collection[str]
     if gaps:
         listed = ", ".join(f"{name} ({count:,})" for name, count in gaps.items())
         why.append(
-            f"empty cells in {listed}: numbers as their column's mean with a mark, categories as "
-            "one of their own (--set model.missing=error refuses them)"
+            f"empty cells in {listed}: numbers become the column's mean with an indicator, "
+            "categories a category of their own (--set model.missing=error refuses them)"
         )
     if kind != NumberTarget.kind:
         model["linear_share"] = "fitted"

@@ -10,17 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ensue.data.frames.origin import FILES, Origin
-from ensue.data.rows import Tell
+from ensue.data.rows import ProblemCallback
 from ensue.data.settings import DataSettings
 from ensue.errors import DataError, OptionError
 from ensue.files.seal import Seal
 from ensue.tasks import TASKS
-from ensue.tasks.abilities import NOTHING, Abilities, Asked, Averages, Deals, Outputs
+from ensue.tasks.abilities import NOTHING, Abilities, Averages, Deals, Outputs, RequestOptions
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.declarations import Unfit
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.exported import Exported, refuse
-from ensue.tasks.kept_cells import NO_TRUST, Trust, check_trust
 from ensue.tasks.model import Model
 from ensue.tasks.reader import (
     NO_COLUMNS,
@@ -31,6 +30,7 @@ from ensue.tasks.reader import (
     RowNames,
 )
 from ensue.tasks.saved import Saved, loading
+from ensue.tasks.saved_cells import NO_TRUST, Trust, check_trust
 from ensue.tasks.task import AnswerShape
 
 
@@ -95,12 +95,12 @@ class EnsembleReader(DatasetReader[EnsemblePart]):
         super().__init__(model)
         self.readers: list[DatasetReader[Any]] = [one.reader for one in model.models]
 
-    def _callbacks(self, on_bad_row: Tell | None) -> list[Tell | None]:
+    def _callbacks(self, on_bad_row: ProblemCallback | None) -> list[ProblemCallback | None]:
         """The callbacks of each model's reader: rejected rows are reported once."""
         return [on_bad_row, *[None] * (len(self.readers) - 1)]
 
     def files(
-        self, data: DataSettings, on_bad_row: Tell | None = None, origin: Origin = FILES
+        self, data: DataSettings, on_bad_row: ProblemCallback | None = None, origin: Origin = FILES
     ) -> EnsembleFiles:
         pairs = zip(self.readers, self._callbacks(on_bad_row), strict=True)
         return EnsembleFiles([reader.files(data, callback, origin) for reader, callback in pairs])
@@ -116,7 +116,7 @@ class EnsembleReader(DatasetReader[EnsemblePart]):
     def check(self, part: EnsemblePart, name: str) -> None:
         self.readers[0].check(part.parts[0], name)
 
-    def questions(self, inputs: Any, options: Asked = NOTHING) -> EnsemblePart:
+    def questions(self, inputs: Any, options: RequestOptions = NOTHING) -> EnsemblePart:
         rows = list(inputs) if isinstance(inputs, Iterator) else inputs  # read several times
         return EnsemblePart(tuple(reader.questions(rows, options) for reader in self.readers))
 
@@ -124,7 +124,7 @@ class EnsembleReader(DatasetReader[EnsemblePart]):
         return EnsemblePart(tuple(reader.question_lines(lines) for reader in self.readers))
 
     def question_files(
-        self, files: QuestionFiles, options: Asked = NOTHING
+        self, files: QuestionFiles, options: RequestOptions = NOTHING
     ) -> Iterator[Questions[EnsemblePart]]:
         pairs = zip(self.readers, self._callbacks(files.on_bad_row), strict=True)
         batches = [
@@ -187,14 +187,14 @@ class EnsembleModel(Model[Any, Any, Any, Any]):
         assert averages is not None
         return averages
 
-    def answers_to(self, part: EnsemblePart, options: Asked) -> Sequence[Any]:
+    def answers_to(self, part: EnsemblePart, options: RequestOptions) -> Sequence[Any]:
         first, averages = part.parts[0], self._averages
         if not len(first):
             return []
         outputs = _outputs(part, self, averages.outputs)
         return averages.answers(outputs, first, self.models[0], options)
 
-    def evaluation_of(self, part: EnsemblePart, options: Asked) -> Evaluation:
+    def evaluation_of(self, part: EnsemblePart, options: RequestOptions) -> Evaluation:
         averages = self._averages
         outputs = _outputs(part, self, averages.gold_outputs)
         return averages.evaluate(outputs, part.parts[0], self.models[0], options)
@@ -247,5 +247,5 @@ class EnsembleModel(Model[Any, Any, Any, Any]):
 def cannot_be_averaged(task: str) -> OptionError:
     known = ", ".join(name for name in TASKS if TASKS[name].averages is not None)
     return OptionError(
-        f"--together: answers of models to {task} have no mean; it is for {known}. Leave it out"
+        f"--together: models to {task} cannot be averaged; expected {known}. Leave it out"
     )

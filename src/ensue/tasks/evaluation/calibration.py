@@ -53,7 +53,7 @@ def reliability_lines(bins: Sequence[Bin]) -> list[str]:
     return lines
 
 
-class Held(NamedTuple):
+class Coverage(NamedTuple):
     """The coverage of intervals: the claimed share of values, the actual share, and the mean
     width."""
 
@@ -64,15 +64,15 @@ class Held(NamedTuple):
 
 def coverage_of(
     values: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64], claimed: float
-) -> Held:
+) -> Coverage:
     """The coverage of intervals. values, low, high: (rows,)."""
     inside = (low <= values) & (values <= high)
-    return Held(claimed, float(inside.mean()), float((high - low).mean()))
+    return Coverage(claimed, float(inside.mean()), float((high - low).mean()))
 
 
-def coverage_lines(coverages: Sequence[Held]) -> list[str]:
+def coverage_lines(coverages: Sequence[Coverage]) -> list[str]:
     return [
-        "intervals  should hold    do hold  mean width",
+        "intervals      nominal   observed  mean width",
         *(
             f"  {'':9}{100 * coverage.claimed:9.0f} %{100 * coverage.covered:9.1f} "
             f"%{coverage.width:12.4g}"
@@ -82,11 +82,11 @@ def coverage_lines(coverages: Sequence[Held]) -> list[str]:
 
 
 WORST = 10
-Shown = Callable[[int], tuple[str, str]]  # the name of a row, and its text
+RowDisplay = Callable[[int], tuple[str, str]]  # the name of a row, and its text
 
 
 def class_rows(names: Sequence[str], counts: NDArray[Any]) -> list[ClassRow]:
-    """A row for each class. counts (3, classes): right, gold, predicted."""
+    """A row for each class. A row for each class. counts (3, classes): right, gold, predicted."""
     scores = metrics.class_scores(counts)
     rows = zip(names, scores.precision, scores.recall, scores.f1, scores.support, strict=True)
     return [ClassRow(n, float(p), float(r), float(f), int(s)) for n, p, r, f, s in rows]
@@ -97,7 +97,7 @@ def surest_mistakes(
     guess: NDArray[np.int64],
     probabilities: NDArray[np.float64],
     names: Sequence[str],
-    show_row: Shown,
+    show_row: RowDisplay,
 ) -> list[Error]:
     """The wrong answers with the highest probability (answers, classes)."""
     sure = np.where(gold != guess, probabilities[np.arange(len(guess)), guess], 0)
@@ -114,7 +114,7 @@ def surest_mistaken_sets(
     guess: NDArray[np.int64],
     probabilities: NDArray[np.float64],
     names: Sequence[str],
-    show_row: Shown,
+    show_row: RowDisplay,
 ) -> list[Error]:
     """For multi-label answers, (answers, labels) of zeros and ones: the wrong sets whose worst
     mistake, a label predicted or missing, has the highest probability (answers, labels)."""

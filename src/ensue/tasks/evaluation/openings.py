@@ -96,7 +96,7 @@ def record_opening(
 def _doubts(place: Path, lines: Lines, lost: Collection[str]) -> Iterator[str]:
     """The problems of the file. They affect no score; all are reported."""
     doubts = {
-        "cut off by a kill, and not counted": lines.torn,
+        "incomplete because the process was killed, and not counted": lines.torn,
         "not as written: changed, or lines before it are missing; the count may be too low": (
             lines.wrong
         ),

@@ -29,7 +29,7 @@ from ensue.tasks.evaluation.bootstrap import Interval, RowSums
 MOST_CLASSES, MOST_CONFUSED, MOST_PAIRS = 30, 12, 8
 ROOM = 18  # width of a score's name
 PREVIEW = 60  # characters of a text
-NOT_KEPT = ("sums", "names", "opened")  # fields as long as the data, or valid only now
+NOT_KEPT = ("sums", "baseline_sums", "names", "opened")  # as long as the data, or of this moment
 
 
 class ClassRow(NamedTuple):
@@ -73,9 +73,10 @@ class Evaluation(Printed):
     baselines: the main score of baselines; confusion: gold in rows, predicted in columns; unknown:
     number of rows with labels that the model does not know; notes: on the computation of scores.
 
-    sums: each row's contribution to a score, by the score's name; names: of these rows. Two models
-    are compared by them, row by row. opened: how often these rows have been evaluated, if counted.
-    tables: the class of rows for each field that is a table.
+    sums: what each row adds to a score, by the score's name; names: where these rows come from.
+    Two models are compared by them, row by row. baseline_sums: the same of baselines, by name,
+    for the first score. opened: how often these rows have been evaluated, where that was counted.
+    tables: the class of each row of a field that is a table.
 
     >>> lines = ["the dog runs", "the cat sleeps"]
     >>> found = LanguageModel(model={"family": "ngram"}).fit(lines, lines).evaluate(lines)
@@ -95,19 +96,20 @@ class Evaluation(Printed):
     unknown: int = 0
     notes: Sequence[str] = ()
     sums: Mapping[str, RowSums] = field(default_factory=dict, repr=False, compare=False)
+    baseline_sums: Mapping[str, RowSums] = field(default_factory=dict, repr=False, compare=False)
     names: Sequence[str] = field(default=(), repr=False, compare=False)
     opened: TimesOpened = field(default=TimesOpened(), repr=False, compare=False)
 
     tables: ClassVar[Mapping[str, type[Any]]] = {"classes": ClassRow, "worst": Error}
 
-    mistakes: ClassVar[str] = "surest mistakes"  # name of the worst answers
+    mistakes: ClassVar[str] = "most confident mistakes"  # name of the worst answers
 
     @property
     def main(self) -> str:
         return next(iter(self.scores))
 
     def as_json(self) -> dict[str, Any]:
-        """All fields except `sums` and `names`, which are as long as the data, and `opened`."""
+        """All but `opened` and what is as long as the data: `names` and both sums."""
         plain = [each.name for each in fields(self) if each.name not in NOT_KEPT]
         json = {name: getattr(self, name) for name in plain}
         json["scores"] = {name: score._asdict() for name, score in self.scores.items()}
@@ -155,7 +157,11 @@ class Evaluation(Printed):
     def opened_line(self) -> str:
         """A warning about repeated evaluations; "" for the first, or if not counted."""
         line = self.opened.line("These rows have been evaluated")
-        return f"{line} Scores that choices follow are too good." if self.opened.times > 1 else ""
+        return (
+            f"{line} Choosing models by these scores makes them too good."
+            if self.opened.times > 1
+            else ""
+        )
 
     def document(self) -> Document:
         """Scores as bars next to the baselines, then the sections of this kind of evaluation."""
@@ -186,7 +192,7 @@ class Evaluation(Printed):
         if not winner or sign * self.baselines[winner] < sign * main.value:
             return ""
         if main.low <= self.baselines[winner] <= main.high:
-            return f"No better than the {winner}, as far as this part can tell."
+            return f"Not clearly better than the {winner} on this part."
         return (
             f"The model does not beat the {winner}: more rows, or `ensue train … --best`, may help."
         )

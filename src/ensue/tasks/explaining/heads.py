@@ -25,7 +25,7 @@ from ensue.drawing.theme import shaded
 from ensue.errors import OptionError
 from ensue.escape import printable
 from ensue.layers.multihead import Recorded, recorded_attention
-from ensue.tasks.abilities import NOTHING, Asked
+from ensue.tasks.abilities import NOTHING, RequestOptions
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.blocks.encoders import ENCODERS
 from ensue.tasks.explaining.attribution import wrapped
@@ -280,11 +280,11 @@ class EncoderHeads:
     def __init__(
         self,
         run: Callable[[nn.Module, Part, Any], object],
-        question: Callable[[Any, Asked], Any] = lambda inputs, options: inputs,
+        question: Callable[[Any, RequestOptions], Any] = lambda inputs, options: inputs,
     ) -> None:
         self._run, self._question = run, question
 
-    def explain(self, model: AnyModel, inputs: Any, options: Asked = NOTHING) -> HeadMaps:
+    def explain(self, model: AnyModel, inputs: Any, options: RequestOptions = NOTHING) -> HeadMaps:
         """The attention for an input. options: layer."""
         if model.inputs:
             raise OptionError("attention: expected a model of one input, got several")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ensue.errors import OptionError, unknown
-from ensue.tasks.abilities import NOTHING, Asked
+from ensue.tasks.abilities import NOTHING, RequestOptions
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.explaining.attribution import Attribution, Attributions, LinearAttribution
 from ensue.tasks.explaining.methods import (
@@ -115,15 +115,17 @@ class ExplainRows(ABC):
     option = EXPLAINED
 
     def __init__(
-        self, question: Callable[[Any, Asked], Any] = lambda inputs, options: inputs
+        self, question: Callable[[Any, RequestOptions], Any] = lambda inputs, options: inputs
     ) -> None:
         self._question = question
 
     @abstractmethod
-    def explainer(self, model: Any, part: Part, options: Asked) -> RowExplainer:
+    def explainer(self, model: Any, part: Part, options: RequestOptions) -> RowExplainer:
         """The explainer for the only row of a part. options: label, step."""
 
-    def explain(self, model: AnyModel, inputs: Any, options: Asked = NOTHING) -> Attributions:
+    def explain(
+        self, model: AnyModel, inputs: Any, options: RequestOptions = NOTHING
+    ) -> Attributions:
         """Explains an input. options: method, baseline, and others of the task."""
         part = explained_row(model, self._question(inputs, options))
         method = options.get("method", "occlusion")

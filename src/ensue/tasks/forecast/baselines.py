@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ensue.files.opening import SEASON
 from ensue.tasks.codec import weights
-from ensue.tasks.declarations import NEXT_TO, Given, Let, Range
+from ensue.tasks.declarations import NEXT_TO, Derived, Let, Range
 from ensue.tasks.forecast.networks import LinearForecast
 from ensue.tasks.forecast.part import Origins, Windows, each, in_batches
 from ensue.tasks.forecast.scale import ForecastScale
@@ -73,8 +73,8 @@ class Baselines:
     linear: Annotated[
         LinearForecast, NEXT_TO, weights(lambda record: LinearForecast(record.settings))
     ]
-    settings: Annotated[ForecastSettings, Given(lambda record: linear_settings(record.settings))]
-    beside: Annotated[bool, Given(lambda record: record.settings != record.model)]
+    settings: Annotated[ForecastSettings, Derived(lambda record: linear_settings(record.settings))]
+    beside: Annotated[bool, Derived(lambda record: record.settings != record.model)]
 
     @classmethod
     def of(cls, train: Series, settings: ForecastSettings) -> Baselines:

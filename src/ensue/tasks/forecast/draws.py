@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ensue.drawing.chart import COLOURS, MARGIN, WIDE, Axis, Key, Panel, heading, legend
 from ensue.drawing.svg import FAINT, INK, RULE, Drawing, text_width
 from ensue.errors import unknown
-from ensue.tasks.abilities import Asked
+from ensue.tasks.abilities import RequestOptions
 from ensue.tasks.forecast.answer import Before
 from ensue.tasks.forecast.forecasts import ForecastModel, NextWindow, enough, forecasts, next_window
 from ensue.tasks.forecast.part import SeriesPart
@@ -135,7 +135,7 @@ MOST_PANELS = 60  # of one picture
 class ForecastDraws:
     """Every target of every series, as SVG; the option `series` selects series of a panel."""
 
-    def answers(self, model: ForecastModel, part: SeriesPart, options: Asked) -> str:
+    def answers(self, model: ForecastModel, part: SeriesPart, options: RequestOptions) -> str:
         return drawn_ahead(model, _chosen(part.series, options.get("series")))
 
     def evaluated(self, model: ForecastModel, part: SeriesPart) -> str:

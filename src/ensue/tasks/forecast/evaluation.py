@@ -271,6 +271,10 @@ def evaluation_of(backtest: Backtest, units: Units, seed: int) -> ForecastEvalua
         for name, other in backtest.baselines.items()
     }
     sums = _sums((backtest.point - backtest.truth) / unit, names, backtest.owner)
+    baseline_sums = {
+        name: _sums((other - backtest.truth) / unit, names, backtest.owner)[names[0]]
+        for name, other in backtest.baselines.items()
+    }
     others = {name: value for name, value in every.items() if name not in sums}
     others |= backtest.scores
     others |= {
@@ -283,6 +287,7 @@ def evaluation_of(backtest: Backtest, units: Units, seed: int) -> ForecastEvalua
         scores=intervals(sums, seed),
         others=others,
         baselines=baselines,
+        baseline_sums=baseline_sums,
         classes=[],
         confusion=[],
         worst=[],

@@ -12,7 +12,15 @@ OPTIONS: tuple[Option, ...] = (
         "Columns that are the same at all steps of a series: a,b.",
         "names",
     ),
-    Option("--covariates", "model.covariates", "Columns known up to now: a,b.", "names"),
-    Option("--known", "model.known", "Columns known for the steps ahead as well: a,b.", "names"),
-    Option("--future", "future", "Files with the columns known ahead.", "files", verbs=(PREDICT,)),
+    Option(
+        "--covariates", "model.covariates", "Covariates known only up to the present: a,b.", "names"
+    ),
+    Option("--known", "model.known", "Covariates also known for future steps: a,b.", "names"),
+    Option(
+        "--future",
+        "future",
+        "Files with the known covariates of future steps.",
+        "files",
+        verbs=(PREDICT,),
+    ),
 )

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ensue.data.time.dates import Moment
 from ensue.errors import DataError
-from ensue.tasks.declarations import DISTINCT, OMITTED, Axis, Given, Length, Range, Shape
+from ensue.tasks.declarations import DISTINCT, OMITTED, Axis, Derived, Length, Range, Shape
 from ensue.tasks.forecast.series import Id, Series, Steps
 from ensue.tasks.forecast.settings import ForecastSettings
 
@@ -55,8 +55,8 @@ class ForecastScale:
     scaled errors. In a panel, each has a row for every series in `ids`. floor: replaces smaller
     targets before a logarithm; None: these are an error."""
 
-    transform: Annotated[str, Given("transform")]
-    lag: Annotated[int, Given("lag")]
+    transform: Annotated[str, Derived("transform")]
+    lag: Annotated[int, Derived("lag")]
     mean: Annotated[Array, Shape(Axis("ids"), "columns")]
     spread: Annotated[Array, Shape(Axis("ids"), "columns"), Range(above=0)]
     unit: Annotated[Array, Shape(Axis("ids"), "settings.targets"), Range(above=0)]

@@ -32,9 +32,9 @@ class ForecastSettings(CellSettings):
         "dropout": ("dropout_layers",),
     }
 
-    targets: list[str] = Field([], description="Columns that are forecast.")
-    covariates: list[str] = Field([], description="Columns that are known up to now.")
-    known: list[str] = Field([], description="Columns that are known for the steps ahead as well.")
+    targets: list[str] = Field([], description="Columns to forecast.")
+    covariates: list[str] = Field([], description="Covariates known only up to the present.")
+    known: list[str] = Field([], description="Covariates also known for future steps.")
     ids: list[str] = Field([], description="Columns that identify the series of a panel.")
     static: list[str] = Field(
         [], description="Columns that are the same at all steps of a series: numbers or names."
@@ -46,22 +46,24 @@ class ForecastSettings(CellSettings):
         "auto", description="How to read 01/02/2021, if the column leaves it open."
     )
     calendar: Annotated[list[str], Expected(f"a list of {', '.join(CALENDAR)}")] = Field(
-        [], description="Features of the time, each read as a point on a circle."
+        [], description="Calendar features, each encoded as a point on a circle."
     )
     split: Annotated[
         list[Annotated[float, Field(gt=0, strict=False)]],
         Expected("three shares that make 1, or three numbers of steps"),
     ] = Field([0.7, 0.1, 0.2], description="Train, validation and test part, in the order of time.")
-    look_back: Size = Field(24, description="Steps that a forecast is made from.")
-    horizon: Size = Field(12, description="Steps that are forecast.")
+    look_back: Size = Field(24, description="Number of past steps that a forecast reads.")
+    horizon: Size = Field(12, description="Number of steps to forecast.")
     season: Annotated[int, Field(ge=0)] = Field(
-        0, description="Steps of a season, for the baselines; 0 finds it by autocorrelation."
+        0,
+        description="Length of a season in steps, for the baselines; 0 finds it by "
+        "autocorrelation.",
     )
     transform: Literal["none", "log", "log1p"] = Field(
         "none", description="Transformation of the targets: none, log y, or log(1 + y)."
     )
     difference: Annotated[int, Field(ge=0)] = Field(
-        0, description="Lag of the differences y_t − y_{t−lag} that are forecast; 0 forecasts y_t."
+        0, description="Lag of the differences y_t − y_{t−lag} to forecast; 0 forecasts y_t."
     )
     normalise: Literal["none", "last", "mean", "instance"] = Field(
         "last",
@@ -70,42 +72,42 @@ class ForecastSettings(CellSettings):
     )
     family: Literal["mixed", "recurrent", "direct", "segment", "linear"] = Field(
         "mixed",
-        description="How it forecasts: by seasonal, ridge and smoothing models that a network "
-        "corrects; step by step from its own forecasts, all steps at once, in segments, or by "
-        "ridge regression.",
+        description="Forecasting method: by seasonal, ridge and smoothing models that a "
+        "network corrects; step by step from its own forecasts, all steps at "
+        "once, in segments, or by ridge regression.",
     )
     output: Literal["auto", "gaussian", "mixture", "squared", "absolute"] = Field(
         "auto",
         description="A distribution, whose cost is −log p, or one number with its squared or "
         "absolute error; auto: absolute for mixed, gaussian for the others.",
     )
-    components: Width = Field(3, description="Gaussians of a mixture.")
+    components: Width = Field(3, description="Number of Gaussians in a mixture.")
     cell: CellName = Field("GRU", description="Recurrent cell.")
     hidden_size: Width = 64
     segment: Size = Field(12, description="Steps of a segment; divides look_back.")
     ridge: float = Field(
         1e-3, gt=0, description="Ridge of the linear family, as a share of the inputs' variance."
     )
-    batch_windows: Size = Field(32, description="Windows of a batch.")
+    batch_windows: Size = Field(32, description="Batch size, in windows.")
     epoch_windows: Annotated[Size | None, OFF] = Field(
-        None, description="Most windows of an epoch, drawn again for each epoch; off takes all."
+        None, description="Maximum number of windows per epoch, sampled for each epoch; off: all."
     )
     stride: Size = Field(1, description="Steps between two origins of a backtest.")
-    paths: Draws = Field(200, description="Sampled paths that intervals are taken from.")
+    paths: Draws = Field(200, description="Number of sampled paths for intervals.")
     interval: Annotated[float, Field(gt=0, lt=1)] = Field(
-        0.9, description="Probability that the interval of a forecast should have."
+        0.9, description="Nominal coverage of the interval of a forecast."
     )
     quantiles: Annotated[
         list[Annotated[float, Field(gt=0, lt=1, strict=False)]],
         Expected("a list of numbers between 0 and 1"),
     ] = Field([], description="Quantiles of forecasts, in addition to their interval.")
     calibrated: bool = Field(
-        True, description="Widen or narrow intervals by the errors on the validation part."
+        True, description="Calibrate the width of intervals by the errors on the validation part."
     )
     refit: bool = Field(
         False,
-        description="Train again at the end, on training and validation part together, for the "
-        "best number of updates.",
+        description="Retrain at the end on the training and validation parts together, for "
+        "the best number of updates.",
     )
 
     @field_validator("split")
@@ -159,8 +161,8 @@ class ForecastSettings(CellSettings):
             )
         if self.output in ("gaussian", "mixture"):
             raise ValueError(
-                f"output: family mixed says one number, with squared or absolute errors, got "
-                f"{self.output}; leave it out, or take another family, such as direct"
+                "output: family mixed predicts one number, with squared or absolute errors, "
+                f"got {self.output}; leave it out, or take another family, such as direct"
             )
         return self
 

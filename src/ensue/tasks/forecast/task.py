@@ -12,12 +12,12 @@ import numpy as np
 from torch import nn
 
 from ensue.data.frames.origin import FILES, Origin
-from ensue.data.rows import Problem, Tell
+from ensue.data.rows import Problem, ProblemCallback
 from ensue.data.settings import DataSettings
 from ensue.drawing import write
 from ensue.errors import DataError
 from ensue.metrics.table import ERROR, NUMBER_METRICS
-from ensue.tasks.abilities import NOTHING, Asked
+from ensue.tasks.abilities import NOTHING, RequestOptions
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.declarations import Unfit
 from ensue.tasks.evaluation.report import Evaluation
@@ -72,7 +72,7 @@ class SeriesFiles:
         data: DataSettings,
         settings: ForecastSettings,
         origin: Origin = FILES,
-        on_bad_row: Tell | None = None,
+        on_bad_row: ProblemCallback | None = None,
     ) -> None:
         self._data, self._settings, self._origin = data, settings, origin
         self._on_bad_row, self.rejected = on_bad_row, 0
@@ -126,7 +126,7 @@ class SeriesReader(DatasetReader[SeriesPart]):
     """Series from files, frames and memory."""
 
     def files(
-        self, data: DataSettings, on_bad_row: Tell | None = None, origin: Origin = FILES
+        self, data: DataSettings, on_bad_row: ProblemCallback | None = None, origin: Origin = FILES
     ) -> SeriesFiles:
         return SeriesFiles(data, self.model.settings, origin, on_bad_row)
 
@@ -150,7 +150,7 @@ class SeriesReader(DatasetReader[SeriesPart]):
     def remarks(self, train: SeriesPart, validation: SeriesPart) -> list[str]:
         return [*train.notes, *validation.notes, *leaks(train.series, self.model.settings)]
 
-    def questions(self, inputs: Any, options: Asked = NOTHING) -> SeriesPart:
+    def questions(self, inputs: Any, options: RequestOptions = NOTHING) -> SeriesPart:
         settings = self.model.settings
         part, future = part_of_table(inputs, settings), options.get("future")
         if future is None:
@@ -158,7 +158,7 @@ class SeriesReader(DatasetReader[SeriesPart]):
         return joined(part, part_of_table(future, settings, file="future", ahead=True))
 
     def question_files(
-        self, files: QuestionFiles, options: Asked = NOTHING
+        self, files: QuestionFiles, options: RequestOptions = NOTHING
     ) -> Iterator[Questions[SeriesPart]]:
         """Questions: the series that the files contain; without files, those of the run."""
         settings, future, data = self.model.settings, options.get("future"), files.data
@@ -285,14 +285,14 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
         return AnswerShape(time=model.settings.time)
 
     def answers(
-        self, part: SeriesPart, model: ForecastModel, options: Asked = NOTHING
+        self, part: SeriesPart, model: ForecastModel, options: RequestOptions = NOTHING
     ) -> SeriesForecast:
         """The steps after the part. Steps at its end without targets count as known steps ahead."""
         averages = self.averages
         return averages.answers(averages.outputs(part, model), part, model, options)
 
     def evaluate(
-        self, part: SeriesPart, model: ForecastModel, options: Asked = NOTHING
+        self, part: SeriesPart, model: ForecastModel, options: RequestOptions = NOTHING
     ) -> Evaluation:
         """A backtest with rolling origin, next to the baselines."""
         return evaluation_of(backtest(model, part), model.learned.units, model.train.seed)

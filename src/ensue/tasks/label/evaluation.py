@@ -14,7 +14,12 @@ from ensue.drawing.document import Block
 from ensue.metrics import classes as metrics
 from ensue.metrics.spans import scheme_of, span_counts, span_scores
 from ensue.tasks.evaluation.bootstrap import RowSums, intervals
-from ensue.tasks.evaluation.calibration import Shown, class_rows, log_loss_of_known, surest_mistakes
+from ensue.tasks.evaluation.calibration import (
+    RowDisplay,
+    class_rows,
+    log_loss_of_known,
+    surest_mistakes,
+)
 from ensue.tasks.evaluation.report import ClassRow, Evaluation, class_section
 
 
@@ -44,7 +49,7 @@ class StepOutputs(NamedTuple):
     probabilities: NDArray[np.float64]
     baselines: Mapping[str, Ragged]
     unknown: NDArray[np.bool_]
-    step_text: Shown
+    step_text: RowDisplay
     seed: int
 
     @property
@@ -57,9 +62,9 @@ class StepOutputs(NamedTuple):
         """Whether the labels are span tags."""
         return scheme_of(self.names[: self.known]) is not None
 
-    def right(self) -> NDArray[np.int64]:
-        """(rows,): the number of right steps of each row."""
-        total = np.concatenate([[0], np.cumsum(self.gold.values == self.predicted.values)])
+    def right(self, labels: Ragged) -> NDArray[np.int64]:
+        """(rows,): how many of these labels of each row are right."""
+        total = np.concatenate([[0], np.cumsum(self.gold.values == labels.values)])
         return np.asarray(np.diff(total[self.gold.starts]), np.int64)
 
     def span_types(self) -> list[ClassRow]:
@@ -82,13 +87,17 @@ def evaluate_steps(outputs: StepOutputs) -> LabelEvaluation:
     """The evaluation. The main score is span_f1 if the labels are span tags, else accuracy."""
     names, gold, predicted = outputs.names, outputs.gold, outputs.predicted
     totals = metrics.class_counts(gold.values, predicted.values, len(names))
-    sums = _sums(outputs)
+    sums = _sums(outputs, predicted)
     return LabelEvaluation(
         rows=len(gold),
         steps=len(gold.values),
         scores=intervals(sums, outputs.seed),
         others=_others(outputs, totals),
         baselines={name: _compared(outputs, labels) for name, labels in outputs.baselines.items()},
+        baseline_sums={
+            name: next(iter(_sums(outputs, labels).values()))
+            for name, labels in outputs.baselines.items()
+        },
         classes=class_rows(names, totals),
         confusion=metrics.confusion(gold.values, predicted.values, len(names)).tolist(),
         worst=surest_mistakes(
@@ -100,11 +109,11 @@ def evaluate_steps(outputs: StepOutputs) -> LabelEvaluation:
     )
 
 
-def _sums(outputs: StepOutputs) -> dict[str, RowSums]:
+def _sums(outputs: StepOutputs, labels: Ragged) -> dict[str, RowSums]:
     sums = dict[str, RowSums]()
     if outputs.spans:
-        sums["span_f1"] = RowSums("span_f1", outputs.span_counts(outputs.predicted))
-    sums["accuracy"] = RowSums("ratio", np.stack([outputs.right(), outputs.gold.lengths], 1))
+        sums["span_f1"] = RowSums("span_f1", outputs.span_counts(labels))
+    sums["accuracy"] = RowSums("ratio", np.stack([outputs.right(labels), outputs.gold.lengths], 1))
     return sums
 
 

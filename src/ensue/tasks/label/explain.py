@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ensue.errors import OptionError
-from ensue.tasks.abilities import Asked
+from ensue.tasks.abilities import RequestOptions
 from ensue.tasks.explaining.attribution import LinearAttribution
 from ensue.tasks.explaining.measures import LEAST, ExplainedOutput, label_number, odds_of
 from ensue.tasks.explaining.methods import LEFT_OUT, MEAN, UNKNOWN, Sides, against_others
@@ -103,7 +103,7 @@ def _odds(p: Tensor, label: int) -> Tensor:
 
 
 class ExplainLabels(ExplainRows):
-    def explainer(self, model: LabellerModel, part: Part, options: Asked) -> RowExplainer:
+    def explainer(self, model: LabellerModel, part: Part, options: RequestOptions) -> RowExplainer:
         if options.get("baseline") == LEFT_OUT:
             raise OptionError(
                 "--baseline: expected unknown (of vectors mean or zero) for a labeller, where each "

@@ -338,7 +338,7 @@ class ChainOfWords:
         return Chain(begin + first, lambda t: follow + e[t][:, None, :], last, lengths, len(e))
 
 
-class SeenWords:
+class DistinctWords:
     """The words of a text: the features of each distinct word, and the word at each step."""
 
     def __init__(self, features: ChainFeatures, words: Sequence[str], steps: Ragged) -> None:
@@ -410,7 +410,7 @@ def fit_linear_chain(
     step."""
     counts = np.bincount(steps.values, minlength=len(words)).tolist()
     features = ChainFeatures.learn({w: n for w, n in zip(words, counts, strict=True) if n})
-    cost = ChainCost(SeenWords(features, words, steps), steps, targets, labels, strength)
+    cost = ChainCost(DistinctWords(features, words, steps), steps, targets, labels, strength)
     weights = cost.zeros()
     search = LBFGS(
         weights,
@@ -429,7 +429,7 @@ class ChainCost:
     features' table, labels), first, follow and last; with its gradient."""
 
     def __init__(
-        self, words: SeenWords, steps: Ragged, targets: Ragged, labels: int, strength: float
+        self, words: DistinctWords, steps: Ragged, targets: Ragged, labels: int, strength: float
     ) -> None:
         self.word_rows, self.labels, self.strength = words, labels, strength
         self.rows, self.scale = PackedRows(steps), 1 / max(1, len(steps))

@@ -6,7 +6,7 @@ from ensue.tasks.options import EXPLAIN, Option
 STEP = Option(
     "--step",
     "step",
-    "Step whose label is explained, from 1 on; without it, all.",
+    "Step to explain, counted from 1; without it, all.",
     "number",
     verbs=(EXPLAIN,),
 )

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from ensue.data.ragged import Ragged
 from ensue.metrics.classes import span_f1
 from ensue.metrics.spans import OUTSIDE, scheme_of, span_counts
+from ensue.tasks.evaluation.summary import NETWORK_ALONE
 from ensue.tasks.label.evaluation import tags_of_rows
 from ensue.tasks.label.linear_chain import Chain, ChainOfWords
 from ensue.tasks.label.mixture import (
@@ -121,7 +122,7 @@ class Answering:
             _put(labels, starts, rows, linear.best()[0].numpy())
         by_name = {"linear chain": Ragged(labels, starts)}
         if self.mixture is not None:
-            by_name["network alone"] = replace(self, mixture=None).predicted(columns)[0]
+            by_name[NETWORK_ALONE] = replace(self, mixture=None).predicted(columns)[0]
         return by_name
 
     # ------------------------------------------------------------- fitted

@@ -22,24 +22,29 @@ class LabellerSettings(LabelSettings):
     """
 
     character_size: Annotated[int, Field(ge=0)] = Field(
-        32, description="Size of the vector of a letter; 0 reads no letters."
+        32, description="Size of the character vectors; 0: no characters."
     )
     character_hidden: Width = Field(
-        64, description="State of the cell that reads the letters of a word, in each direction."
+        64,
+        description="State size of the cell that reads the characters of a word, in each "
+        "direction.",
     )
     affixes: Annotated[int, Field(ge=0, le=6)] = Field(
-        4, description="Longest prefix and suffix of a word that is read; 0 reads none."
+        4, description="Maximum length of prefix and suffix features; 0: none."
     )
-    shapes: bool = Field(True, description="Read the shape of a word: capitals, digits, signs.")
+    shapes: bool = Field(True, description="Word-shape features: capitals, digits, signs.")
     once_dropout: Rate = Field(
-        0.3, description="Word dropout of words that the training part has once."
+        0.3, description="Word dropout of words that occur once in the training part."
     )
     output: Annotated[str, OneOf(lambda: LABEL_OUTPUTS)] = Field(
         "stepwise",
-        description="How labels are chosen: each by itself, by a CRF, or after the previous label.",
+        description="Output layer: independent labels, a CRF, or labels that depend on the "
+        "previous one.",
     )
     previous_cell: Annotated[str, Expected('a name of `ensue cell list`, or ""')] = Field(
-        "", description='Cell that reads the previous labels; "" is a layer. Of output previous.'
+        "",
+        description="Cell that reads the previous labels; empty: a linear layer. Only "
+        "for output=previous.",
     )
     previous_start: Literal["learned", "zero"] = Field(
         "learned", description="Vector of the label before the first. Only for output=previous."
@@ -49,7 +54,7 @@ class LabellerSettings(LabelSettings):
         validate_default=True,
         description="Search for the best labels; auto: exact, or beam if a cell reads labels.",
     )
-    beam: Width = Field(8, description="Width of the beam, with search beam.")
+    beam: Width = Field(8, description="Beam width, for search=beam.")
     linear_share: Annotated[
         Literal["fitted"] | Rate, Expected('"fitted", or a number ≥ 0 and < 1')
     ] = Field(
@@ -58,7 +63,7 @@ class LabellerSettings(LabelSettings):
         "of text; fitted: to the validation part, together with a bias for spans.",
     )
     legal_only: bool = Field(
-        False, description="Answer only sequences of span tags (BIO and its kin) that are legal."
+        False, description="Predict only valid sequences of span tags (BIO and its variants)."
     )
 
     @field_validator("previous_cell")

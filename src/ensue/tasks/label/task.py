@@ -18,7 +18,7 @@ from ensue.errors import OptionError
 from ensue.metrics.classes import StepAnswers, log_loss
 from ensue.metrics.spans import illegal_step, scheme_of, spans_of
 from ensue.metrics.table import STEP_METRICS, scores_of
-from ensue.tasks.abilities import NOTHING, Asked, Averages, Outputs
+from ensue.tasks.abilities import NOTHING, Averages, Outputs, RequestOptions
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.blocks.embeddings import Embed
 from ensue.tasks.blocks.encoders import ENCODERS, encoder_of
@@ -77,12 +77,12 @@ class StepAverages(Averages):
         return step_scores(*_mean(outputs, validation), columns_of(validation, model), model)
 
     def answers(
-        self, outputs: Outputs, part: Part, model: LabellerModel, options: Asked
+        self, outputs: Outputs, part: Part, model: LabellerModel, options: RequestOptions
     ) -> list[Labelled]:
         return labelled(*_mean(outputs, part), part, model)
 
     def evaluate(
-        self, outputs: Outputs, part: Part, model: LabellerModel, options: Asked
+        self, outputs: Outputs, part: Part, model: LabellerModel, options: RequestOptions
     ) -> Evaluation:
         return evaluated(*_mean(outputs, part), part, model)
 
@@ -256,8 +256,8 @@ def label_recipe(train: Part, settings: LabellerSettings, explicit: frozenset[st
         model["linear_share"] = "fitted"
         if "linear_share" not in explicit:
             mixed = settings.search == "exact"  # beam search has no chain to mix
-            beside = "mixed with a linear chain" if mixed else "with, as a baseline, a linear chain"
-            why.append(f"{beside} of word features")
+            beside = "mixed" if mixed else "compared"
+            why.append(f"{beside} with a linear chain of word features")
     many = f"{len(train):,} row{'s' * (len(train) != 1)} to learn from"
     return Recipe({"model": model, "train": training}, f"{many}: {'; '.join(why)}" if why else "")
 
@@ -429,11 +429,15 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
     def answer_shape(self, model: LabellerModel) -> AnswerShape:
         return AnswerShape(("labels", "probabilities"))
 
-    def answers(self, part: Part, model: LabellerModel, options: Asked = NOTHING) -> list[Labelled]:
+    def answers(
+        self, part: Part, model: LabellerModel, options: RequestOptions = NOTHING
+    ) -> list[Labelled]:
         labels, probabilities = answering_of(part, model).predicted(columns_of(part, model))
         return labelled(labels, probabilities, part, model)
 
-    def evaluate(self, part: Part, model: LabellerModel, options: Asked = NOTHING) -> Evaluation:
+    def evaluate(
+        self, part: Part, model: LabellerModel, options: RequestOptions = NOTHING
+    ) -> Evaluation:
         columns = columns_of(replace(part, labels=None), model)
         answering = answering_of(part, model)
         predicted, probabilities = answering.predicted(columns)

@@ -402,7 +402,7 @@ class NgramFamily(LanguageFamily):
         return {}
 
     def build(self, model: AnyLanguageModel) -> nn.Module:
-        raise OptionError("model.family = ngram is counted and has no network")
+        raise OptionError("model.family = ngram is estimated by counting and has no network")
 
     def describe(self, settings: LanguageSettings) -> str:
         return f"{settings.order}-grams, {settings.ngram_smoothing}"

@@ -128,8 +128,8 @@ class Writer:
         """whole: the prompt ends with a complete word; else its last word is incomplete."""
         if model.settings.direction == "backward":
             raise OptionError(
-                "a backward language model reads from the right and cannot go on from a prompt: "
-                "expected model.direction = forward"
+                "a backward language model reads from the right and cannot continue a "
+                "prompt: expected model.direction = forward"
             )
         self._ensemble = ensemble_of(model)
         self._words, self._tokeniser = model.learned.words, model.learned.tokeniser

@@ -25,8 +25,7 @@ class LanguageSettings(LayerSettings):
 
     family: Literal["recurrent", "both", "window", "ngram", "transformer", "convolution"] = Field(
         "recurrent",
-        description="Kind of language model; both: cells from the left and cells from the right, "
-        "for `ensue fill`.",
+        description="Kind of language model; both: forward and backward cells, for `ensue fill`.",
     )
     direction: Literal["forward", "backward"] = Field(
         "forward",
@@ -34,20 +33,20 @@ class LanguageSettings(LayerSettings):
         "for a base together with a forward model.",
     )
     order: Annotated[int, Field(ge=1, le=10)] = Field(
-        5, description="n of the n-grams: the tokens before and the one that follows."
+        5, description="n of the n-grams, counting the predicted token."
     )
     ngram_smoothing: Literal[
         "modified-kneser-ney", "kneser-ney", "interpolated", "add-k", "maximum-likelihood"
     ] = Field("modified-kneser-ney", description="Smoothing of the n-grams.")
     add: float = Field(1.0, gt=0, description="k of the smoothing add-k.")
-    window: Width = Field(4, description="Tokens that a fixed window sees.")
-    one_hot: bool = Field(False, description="A fixed window without an embedding.")
-    context: Size = Field(256, description="Tokens that each block of a transformer looks back at.")
+    window: Width = Field(4, description="Size of a fixed window, in tokens.")
+    one_hot: bool = Field(False, description="Read a fixed window without an embedding.")
+    context: Size = Field(256, description="Context of each transformer block, in tokens.")
     hidden_size: Width = 200
     layers: Depth = 2
     dilated: bool = True
     embedding_size: Width = Field(200, description="Size of the word vectors.")
-    tied: bool = Field(True, description="The output layer has the weights of the embedding.")
+    tied: bool = Field(True, description="Tie the weights of the output layer to the embedding.")
     softmax: Literal["full", "adaptive"] = Field(
         "full",
         description="Probabilities over the vocabulary; adaptive: in clusters of words by "
@@ -59,23 +58,25 @@ class LanguageSettings(LayerSettings):
         "the vocabulary; none: 600 and 6,000.",
     )
     dropout_word: Rate = Field(
-        0.0, description="Dropout of whole words of the vocabulary, wherever a batch has them."
+        0.0,
+        description="Embedding dropout: drops whole words of the vocabulary, wherever a "
+        "batch has them.",
     )
     dropout_input: Rate = Field(0.3, description="Dropout of the inputs.")
     dropout_layers: Rate = 0.3
     dropout_output: Rate = Field(0.3, description="Dropout before the output layer.")
     dropout_weights: Rate = Field(
         0.0,
-        description="Dropout of single weights of the matrices that multiply the state, the same "
-        "for all steps of a batch, as in AWD-LSTM.",
+        description="Weight dropout of the recurrent matrices, with the same mask at all "
+        "steps of a batch, as in AWD-LSTM.",
     )
     dropout_carried: Rate = Field(
         0.02,
-        description="Share of the columns that begin a piece of the text with a fresh state, as "
-        "every separate text does; of families recurrent and both.",
+        description="Share of the streams that begin a piece of the text with a fresh state, "
+        "as every separate text does; for families recurrent and both.",
     )
     columns: Size = Field(
-        20, description="Rows of a batch: streams of the text that are read side by side."
+        20, description="Batch size: number of streams of the text that are read in parallel."
     )
     steps: Size = Field(
         35, description="Steps of truncated backpropagation: tokens of a stream in one batch."

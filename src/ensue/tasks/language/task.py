@@ -19,7 +19,7 @@ from ensue.data.vocabulary import END, END_NUMBER, PAD, START, Vocabulary
 from ensue.errors import OptionError
 from ensue.metrics.classes import TokenAnswers
 from ensue.metrics.table import TOKEN_METRICS, Metric, scores_of
-from ensue.tasks.abilities import NOTHING, Asked, Filled
+from ensue.tasks.abilities import NOTHING, Filled, RequestOptions
 from ensue.tasks.evaluation.bootstrap import RowSums, intervals
 from ensue.tasks.evaluation.report import Error, Evaluation
 from ensue.tasks.explaining.heads import HeadMaps, Looking, head_maps
@@ -98,7 +98,9 @@ class LanguageHeads:
 
     option = EXPLAINED
 
-    def explain(self, model: AnyLanguageModel, inputs: Any, options: Asked = NOTHING) -> HeadMaps:
+    def explain(
+        self, model: AnyLanguageModel, inputs: Any, options: RequestOptions = NOTHING
+    ) -> HeadMaps:
         """options: layer."""
         model.must_be_fitted()
         part = model.reader.questions([inputs])
@@ -214,7 +216,7 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
 
     # ------------------------------------------------------------- asked
     def answers(
-        self, part: Part, model: AnyLanguageModel, options: Asked = NOTHING
+        self, part: Part, model: AnyLanguageModel, options: RequestOptions = NOTHING
     ) -> list[Scored]:
         """The answers: each text separately."""
         rows, names = model.learned.rows(part), part.numbers.token_names
@@ -226,7 +228,9 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
             scored.append(Scored(tokens, tuple((-logs / math.log(2)).tolist())))
         return scored
 
-    def evaluate(self, part: Part, model: AnyLanguageModel, options: Asked = NOTHING) -> Evaluation:
+    def evaluate(
+        self, part: Part, model: AnyLanguageModel, options: RequestOptions = NOTHING
+    ) -> Evaluation:
         learned = model.learned
         rows = learned.rows(part)
         logs = ensemble_of(model).score(rows)

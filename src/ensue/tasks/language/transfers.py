@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from ensue.data.vocabulary import Vocabulary
 from ensue.errors import OptionError
 from ensue.tasks.blocks.encoders import ENCODERS
-from ensue.tasks.kept_cells import cell_facts
 from ensue.tasks.language.networks import LanguageNetwork
+from ensue.tasks.saved_cells import cell_facts
 from ensue.tasks.transfer.ability import TEXT, EncoderNames, Transfers
 from ensue.tasks.transfer.new_words import with_rows
 from ensue.tasks.transfer.pretrained import Pretrained, renamed

@@ -26,12 +26,12 @@ from ensue.data.pictures.images import (
 )
 from ensue.data.read import Gathered
 from ensue.data.roles import guess_roles
-from ensue.data.rows import Place, Row, Tell
+from ensue.data.rows import Place, ProblemCallback, Row
 from ensue.data.settings import DataSettings
 from ensue.data.split import part_of
 from ensue.data.values import Unfit
 from ensue.errors import DataError, OptionError
-from ensue.tasks.abilities import NOTHING, Asked
+from ensue.tasks.abilities import NOTHING, RequestOptions
 from ensue.tasks.pictures.part import PicturePart, Shape, collect_pictures
 from ensue.tasks.pictures.settings import PictureSettings
 from ensue.tasks.reader import QuestionFiles
@@ -66,7 +66,7 @@ def picture_beside(place: Place, name: Any) -> Picture:
         raise Unfit(str(error)) from None
 
 
-def read_pictures(path: Path | str, tell: Tell, labelled: bool = True) -> Iterator[Row]:
+def read_pictures(path: Path | str, tell: ProblemCallback, labelled: bool = True) -> Iterator[Row]:
     """Rows {"image", "label"} of a folder of classes, an idx file, or one picture. labelled: labels
     are required; else a folder of pictures is accepted."""
     path = Path(path)
@@ -83,7 +83,7 @@ def read_pictures(path: Path | str, tell: Tell, labelled: bool = True) -> Iterat
     return image_row(path, None, tell)
 
 
-def _inside(path: Path, tell: Tell) -> Iterator[Row]:
+def _inside(path: Path, tell: ProblemCallback) -> Iterator[Row]:
     """The pictures of a folder and of its subfolders, by name; hidden files are skipped."""
     for file in sorted(child for child in path.rglob("*") if child.is_file()):
         if not any(name.startswith(".") for name in file.relative_to(path).parts):
@@ -131,7 +131,7 @@ class PictureFiles:
         data: DataSettings,
         settings: PictureSettings,
         shape: Shape | None = None,
-        on_bad_row: Tell | None = None,
+        on_bad_row: ProblemCallback | None = None,
     ) -> None:
         self._data, self._settings, self._shape = data, settings, shape
         self._on_bad_row = on_bad_row
@@ -177,7 +177,10 @@ def _name_pictures(sample: Sample, column: str) -> bool:
 
 
 def gathered_pictures(
-    paths: Sequence[str], data: DataSettings, on_bad_row: Tell | None, labelled: bool = True
+    paths: Sequence[str],
+    data: DataSettings,
+    on_bad_row: ProblemCallback | None,
+    labelled: bool = True,
 ) -> Gathered:
     """The rows of files with pictures. labelled: labels are required."""
     sources = {path: partial(read_pictures, path, labelled=labelled) for path in paths}
@@ -240,7 +243,7 @@ class PictureReader(RowReader[PicturePart]):
             shape = self.learned_shape()
         return collect_pictures(rows(), self.model.settings, numbers, shape, self.cut(rows, like))
 
-    def questions(self, inputs: Any, options: Asked = NOTHING) -> PicturePart:
+    def questions(self, inputs: Any, options: RequestOptions = NOTHING) -> PicturePart:
         """Questions from arrays of bytes, or names of files."""
         if isinstance(inputs, str | Path):
             raise OptionError("predict: expected a list of pictures, got one; write [picture]")

@@ -17,13 +17,13 @@ class PictureSettings(Table):
     """The shape to which pictures are converted, and the convolutions that read them."""
 
     size: Annotated[list[Size], Expected("[height, width], or []")] = Field(
-        [], description="Size that pictures are brought to; [] leaves them, all of one size."
+        [], description="Size to resize pictures to; [] keeps them, all of one size."
     )
     channels: Literal["auto", "grey", "colour"] = Field(
-        "auto", description="Colours that pictures are brought to; auto: as they are."
+        "auto", description="Colours to convert pictures to; auto: keep them."
     )
     blocks: Annotated[str, Expected(BLOCKS)] = Field(
-        "16 max 32 32 max 64 max", description="Layers of convolutions and pools, in their order."
+        "16 max 32 32 max 64 max", description="Convolution and pooling layers, in order."
     )
     norm: Literal["batch", "none"] = Field(
         "batch", description="Normalisation after each convolution."

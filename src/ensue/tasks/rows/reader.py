@@ -16,13 +16,13 @@ from ensue.data.frames.origin import FILES, Origin
 from ensue.data.parallel import parallel, read_any
 from ensue.data.read import Gathered
 from ensue.data.recognise.format import LOOKED_AT, TEXT, format_of
-from ensue.data.rows import Place, Problem, Row, Tell
+from ensue.data.rows import Place, Problem, ProblemCallback, Row
 from ensue.data.settings import DataSettings
 from ensue.data.split import hashed_content, part_of, part_of_line
 from ensue.data.tokenise import Tokeniser, train_subwords
 from ensue.data.values import Unfit
 from ensue.errors import DataError, EnsueError, OptionError
-from ensue.tasks.abilities import NOTHING, Asked
+from ensue.tasks.abilities import NOTHING, RequestOptions
 from ensue.tasks.columns.cells import row_of_line
 from ensue.tasks.reader import NO_COLUMNS, DatasetReader, P, PartFiles, QuestionFiles, Questions
 from ensue.tasks.roles import named_roles
@@ -47,7 +47,7 @@ class Reading:
 
     data: DataSettings
     content: Content
-    on_bad_row: Tell | None = None
+    on_bad_row: ProblemCallback | None = None
     origin: Origin = FILES
     rejected: int = field(default=0, init=False)  # rejected rows of the last part
 
@@ -63,7 +63,7 @@ class Reading:
         self.rejected = gathered.rejected
 
     def _sound(
-        self, path: str, part: str, shares: Mapping[str, float] | None, tell: Tell
+        self, path: str, part: str, shares: Mapping[str, float] | None, tell: ProblemCallback
     ) -> Iterator[Row]:
         """Valid rows with their examples; rows of other parts are only checked."""
         data, content = self.data, self.content
@@ -132,8 +132,8 @@ def _refuse_texts_alone(path: str, data: DataSettings, is_label: Callable[[str],
     if words and len(foreign) > FOREIGN * len(words):
         listed = ", ".join(map(repr, foreign[:SHOWN]))
         raise DataError(
-            f"{path}: read as in training, a line begins with a label; the first words here are "
-            f"no labels of this model: {listed}, …; if the lines are texts alone, use --format text"
+            f"{path}: expected a label of this model at the start of each line, as in "
+            f"training, got {listed}, …; if the lines are texts alone, use --format text"
         )
 
 
@@ -217,7 +217,7 @@ class RowFiles:
         self,
         reader: RowReader[Any],
         data: DataSettings,
-        on_bad_row: Tell | None,
+        on_bad_row: ProblemCallback | None,
         origin: Origin = FILES,
     ) -> None:
         self._reader = reader
@@ -243,7 +243,7 @@ class RowReader(DatasetReader[P]):
 
     # ------------------------------------------------------------- to learn from
     def files(
-        self, data: DataSettings, on_bad_row: Tell | None = None, origin: Origin = FILES
+        self, data: DataSettings, on_bad_row: ProblemCallback | None = None, origin: Origin = FILES
     ) -> PartFiles[P]:
         return RowFiles(self, data, on_bad_row, origin)
 
@@ -326,7 +326,7 @@ class RowReader(DatasetReader[P]):
         return None if self.new_labels else known_rows(validation, train)
 
     # ------------------------------------------------------------- to answer
-    def questions(self, inputs: Any, options: Asked = NOTHING) -> P:
+    def questions(self, inputs: Any, options: RequestOptions = NOTHING) -> P:
         if isinstance(inputs, str):
             raise OptionError("predict: expected a list of inputs, got one text; write [text]")
         if by_name(inputs):
@@ -347,7 +347,7 @@ class RowReader(DatasetReader[P]):
         return self.questions(list(lines))
 
     def question_files(
-        self, files: QuestionFiles, options: Asked = NOTHING
+        self, files: QuestionFiles, options: RequestOptions = NOTHING
     ) -> Iterator[Questions[P]]:
         for batch in self.question_rows(files):
             yield self.questions_about(batch)

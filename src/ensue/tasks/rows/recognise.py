@@ -18,7 +18,7 @@ from ensue.tasks.sample import Guess, NumberKind, Sample
 
 # Kinds of columns that cannot be read next to a text, and what to do.
 UNREADABLE = {
-    Kind.IDENTIFIER: "it tells nothing of rows that are new; leave it out",
+    Kind.IDENTIFIER: "it says nothing about new rows; leave it out",
     Kind.TEXT: "one text is read; join both texts in one column, or leave it out",
     Kind.DATE: "write what matters of them as a column of its own, such as the month, or leave it "
     "out",
@@ -300,9 +300,9 @@ def named_pair(sample: Sample) -> Guess:
     text, second = data.text_column or known[0], data.second or known[1]
     if not text or not second or text == second:
         raise DataError(
-            f"{place}: which two columns are to be matched? Name them with "
-            f"{sample.word('text')} and {sample.word('second')}. "
-            f"Columns: {', '.join(sample.columns)}"
+            f"{place}: which two columns should be matched? Name them with "
+            f"{sample.word('text')} and {sample.word('second')}. Columns: "
+            f"{', '.join(sample.columns)}"
         )
     label = _label(sample)
     if not label:

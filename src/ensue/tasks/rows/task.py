@@ -69,7 +69,7 @@ class LineSplit(HashSplit):
     def line(self, data: DataSettings, settings: Any) -> str:
         line = super().line(data, settings)
         if continues(data) and all(plain_text(path, data.format) for path in data.train):
-            blocks = "by blocks of lines, so that what belongs together stays together"
+            blocks = "by blocks of lines, so that related lines stay together"
             line = line.replace(f"by the hash of {self.unit}", blocks)
         return line
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ensue.data.formats import endings
-from ensue.data.rows import Tell
+from ensue.data.rows import ProblemCallback
 from ensue.data.settings import DataSettings
 from ensue.errors import DataError, OptionError
 from ensue.files.attempt import add_note
@@ -29,7 +29,7 @@ SHOWN = 40  # maximum characters of a value in a message
 
 
 def unlabelled_in_files(
-    model: AnyModel, data: DataSettings, train: Part, on_bad_row: Tell | None = None
+    model: AnyModel, data: DataSettings, train: Part, on_bad_row: ProblemCallback | None = None
 ) -> Part | None:
     """The unlabelled rows of the files that a run names; None if it names none. train: the part
     whose tokenisers and vocabularies they share."""
@@ -55,13 +55,13 @@ def unlabelled_given(model: AnyModel, inputs: Any, train: Any) -> Part | None:
     column names as the training rows."""
     if inputs is None:
         return None
-    from ensue.tasks.given import TableGiven  # already loaded: models import it
+    from ensue.tasks.data_argument import NamedTable  # already loaded: models import it
 
     reader = _able(model, GIVEN)
     rows: Iterable[Example]
     if _file_names(inputs):
         rows = chain.from_iterable(_rows_of_table(reader, path) for path in inputs)
-    elif TableGiven.of(inputs, model.task) is not None:
+    elif NamedTable.of(inputs, model.task) is not None:
         rows = _rows_of_table(reader, inputs)
     else:
         rows = reader.unlabelled_examples(_inputs_alone(inputs))
@@ -70,9 +70,9 @@ def unlabelled_given(model: AnyModel, inputs: Any, train: Any) -> Part | None:
 
 def _rows_of_table(reader: RowReader[Any], table: Any) -> Iterator[Example]:
     """The rows of a data frame, or of a file."""
-    from ensue.tasks.given import TableGiven, question_roles
+    from ensue.tasks.data_argument import NamedTable, question_roles
 
-    table_rows = TableGiven.of(table, reader.model.task)
+    table_rows = NamedTable.of(table, reader.model.task)
     assert table_rows is not None
     data = _text_alone(table_rows.settings(question_roles(reader.model, table_rows, {})))
     return asked_rows(
@@ -145,7 +145,7 @@ def _able(model: AnyModel, what: str) -> RowReader[Any]:
     settings."""
     ability = model.task.unlabelled
     if ability is None:
-        raise OptionError(f"{what}: a {model.task.name} model learns from rows with labels alone")
+        raise OptionError(f"{what}: a {model.task.name} model learns only from rows with labels")
     if why := ability.refused(model):
         raise OptionError(f"{what}: {why}")
     return cast("RowReader[Any]", model.reader)

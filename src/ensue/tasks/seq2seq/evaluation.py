@@ -38,7 +38,7 @@ class PairEvaluation(Evaluation):
     buckets: Sequence[Bucket] = ()
 
     tables: ClassVar[Mapping[str, type[Any]]] = {**Evaluation.tables, "buckets": Bucket}
-    mistakes: ClassVar[str] = "furthest from what was expected"
+    mistakes: ClassVar[str] = "worst answers"
 
     def sections(self) -> Sequence[Block]:
         rows = [[bucket.name, f"{bucket.rows:,}", f"{bucket.score:.4f}"] for bucket in self.buckets]

@@ -13,7 +13,7 @@ from torch import nn
 from ensue.data.ragged import Ragged
 from ensue.data.vocabulary import END, START
 from ensue.errors import OptionError
-from ensue.tasks.abilities import NOTHING, Asked, Explanation
+from ensue.tasks.abilities import NOTHING, Explanation, RequestOptions
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.explaining.heads import HeadMaps, Looking, head_maps
 from ensue.tasks.explaining.options import EXPLAINED
@@ -31,7 +31,9 @@ class ExplainWords:
     def __init__(self, option: Option) -> None:
         self.option = option
 
-    def explain(self, model: AnyModel, inputs: Any, options: Asked = NOTHING) -> Explanation:
+    def explain(
+        self, model: AnyModel, inputs: Any, options: RequestOptions = NOTHING
+    ) -> Explanation:
         model.must_be_fitted()
         task: Any = model.task
         target = model.learned.target
@@ -63,7 +65,7 @@ class WordHeads:
 
     option = EXPLAINED
 
-    def explain(self, model: AnyModel, inputs: Any, options: Asked = NOTHING) -> HeadMaps:
+    def explain(self, model: AnyModel, inputs: Any, options: RequestOptions = NOTHING) -> HeadMaps:
         """options: layer."""
         model.must_be_fitted()
         task: Any = model.task

@@ -11,7 +11,7 @@ SEARCH_OPTIONS = (
     Option(
         "--beam",
         "beam",
-        "Width of the beam; 1 is greedy search.",
+        "Beam width; 1 is greedy search.",
         "number",
         verbs=(EVALUATE, PREDICT),
     ),
@@ -25,7 +25,7 @@ SEARCH_OPTIONS = (
     Option(
         "--alignment",
         "alignment",
-        "Keep the attention of each answer: the weights of the source for each word.",
+        "Keep the attention of each answer: for each word, the weights of the source.",
         "switch",
         verbs=(EVALUATE, PREDICT),
     ),

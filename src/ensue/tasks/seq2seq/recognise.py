@@ -31,8 +31,8 @@ def source_and_target(sample: Sample) -> dict[str, str]:
         sides = {"source": source, "target": target}
         missing = " and ".join(sample.word(side) for side, name in sides.items() if not name)
         raise DataError(
-            f"{place}: which columns are the text and what it is to become? Name them with "
-            f"{missing}. Columns: {', '.join(names)}"
+            f"{place}: which columns are the source and the target? Name them with {missing}. "
+            f"Columns: {', '.join(names)}"
         )
     if source == target:
         raise DataError(

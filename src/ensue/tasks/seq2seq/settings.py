@@ -44,14 +44,14 @@ class PairSettings(DecoderSettings, SearchSettings):
     decoder_cell: OptionalCell = Field(
         "", description='Recurrent cell of the decoder; "" is that of the encoder.'
     )
-    bidirectional: bool = Field(True, description="The encoder reads in both directions.")
+    bidirectional: bool = Field(True, description="Read the source in both directions.")
     backward_start: BackwardStart = Field("zero", description=BACKWARD_START)
     bridge: Literal["states", "zero", "random"] = Field(
         "states",
         description="First state of the decoder: from the encoder's states, zero (or learned, with "
         "initial_state), or random, drawn once with the weights.",
     )
-    reverse_source: bool = Field(False, description="Read the source from its end.")
+    reverse_source: bool = Field(False, description="Reverse the source.")
     attend_output: Literal["combined", "context"] = Field(
         "combined",
         description="Input of the output layer: state and context combined, or only the context.",
@@ -65,25 +65,28 @@ class PairSettings(DecoderSettings, SearchSettings):
     )
     norm: Literal["before", "after"] = Field(
         "before",
-        description="Layer norm of a transformer: before each sublayer, or after each sum as in "
-        "the first paper.",
+        description="Layer norm of a transformer: before each sublayer, or after each sum as "
+        "in the original paper.",
     )
     dropout_attention: Rate = Field(0.0, description="Dropout of a transformer's attention.")
     # batches
     batch_tokens: Size = Field(
-        4000, description="Most tokens of a batch on its longer side, padding counted."
+        4000,
+        description="Maximum number of tokens in a batch on its longer side, including padding.",
     )
-    batch_rows: Annotated[Size | None, OFF] = Field(64, description="Most rows of a batch.")
+    batch_rows: Annotated[Size | None, OFF] = Field(
+        64, description="Maximum number of rows in a batch."
+    )
     # search
     longest_factor: float = Field(
         2.0,
         gt=0,
         le=100,
-        description="Most tokens of a translation: this times those of its source, and "
-        "longest_extra.",
+        description="Maximum length of a translation in tokens: this × the length of its "
+        "source + longest_extra.",
     )
     longest_extra: Annotated[int, Field(ge=0, le=LONGEST_EXTRA)] = Field(
-        20, description="Tokens that a translation may have beyond longest_factor."
+        20, description="Tokens that a translation may have in addition to longest_factor × source."
     )
 
     @model_validator(mode="before")
@@ -124,8 +127,8 @@ class CaptionSettings(PictureSettings, DecoderSettings, SearchSettings):
     # pictures
     blocks: Annotated[str, Expected(BLOCKS)] = Field(
         "16x5/2 32 64x5/3 64",
-        description="Layers of convolutions and pools, in their order; each place of the last one "
-        "is a region.",
+        description="Convolution and pooling layers, in order; each place of the last one is "
+        "a region.",
     )
     dropout_regions: Rate = Field(0.1, description="Dropout of the regions.")
     # decoder
@@ -139,15 +142,15 @@ class CaptionSettings(PictureSettings, DecoderSettings, SearchSettings):
     )
     dropout_input: Rate = 0.1
     dropout_output: Rate = 0.1
-    batch_rows: Size = Field(32, description="Pictures of a batch.")
+    batch_rows: Size = Field(32, description="Batch size, in pictures.")
     # search
     beam: Width = 3
     alpha: float = Field(0.0, ge=0)
-    longest: Size = Field(40, description="Most tokens of a caption.")
+    longest: Size = Field(40, description="Maximum length of a caption, in tokens.")
     attributes: dict[str, list[str]] = Field(
         {name: list(words) for name, words in ATTRIBUTES.items()},
-        description="Words that answer the same question, by its name; `evaluate` says how often "
-        "they are right.",
+        description="Words that answer the same question, by its name; `evaluate` reports "
+        "their accuracy.",
     )
 
     @model_validator(mode="after")

@@ -17,7 +17,7 @@ from ensue.decoding import Hypothesis
 from ensue.errors import OptionError
 from ensue.metrics.classes import TextAnswers
 from ensue.metrics.table import TEXT_METRICS, scores_of
-from ensue.tasks.abilities import NOTHING, Asked
+from ensue.tasks.abilities import NOTHING, RequestOptions
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.codec import Packed
 from ensue.tasks.evaluation.report import Evaluation
@@ -141,7 +141,7 @@ class Seq2Seq(RowTask[S, LearnedPairs]):
         return References(columns.source.take(rows), texts)
 
     # ------------------------------------------------------------- asked
-    def search(self, model: AnyModel, options: Asked = NOTHING) -> Search:
+    def search(self, model: AnyModel, options: RequestOptions = NOTHING) -> Search:
         """The search of the settings, changed by options: beam, n_best, alignment. An n_best above
         the beam width of the settings widens the beam."""
         settings = model.settings
@@ -166,7 +166,7 @@ class Seq2Seq(RowTask[S, LearnedPairs]):
     def answer_shape(self, model: AnyModel) -> AnswerShape:
         return AnswerShape(("text", "score"))
 
-    def answers(self, part: Any, model: AnyModel, options: Asked = NOTHING) -> list[Any]:
+    def answers(self, part: Any, model: AnyModel, options: RequestOptions = NOTHING) -> list[Any]:
         how = self.search(model, options)
         if how.aligned:
             self.must_attend(model)
@@ -182,12 +182,12 @@ class Seq2Seq(RowTask[S, LearnedPairs]):
         if not model.settings.attends:
             other = ", or with model.family=transformer" if self.families else ""
             raise OptionError(
-                f"this model has no attention, so that nothing shows {self.where_words}; train one "
-                f"with --set model.attention=additive (dot, general, concat){other}"
+                f"this model has no attention to show {self.where_words}; train one with "
+                f"--set model.attention=additive (dot, general, concat){other}"
             )
 
     # ------------------------------------------------------------- evaluated
-    def evaluate(self, part: Any, model: AnyModel, options: Asked = NOTHING) -> Evaluation:
+    def evaluate(self, part: Any, model: AnyModel, options: RequestOptions = NOTHING) -> Evaluation:
         rows = self._compared(part, self.answers(part, model, options), model)
         settings, learned = model.settings, model.learned
         baselines: dict[str, Sequence[str]] = {}

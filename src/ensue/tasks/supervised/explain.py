@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ensue.errors import OptionError
-from ensue.tasks.abilities import NOTHING, Asked
+from ensue.tasks.abilities import NOTHING, RequestOptions
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.columns.cells import row_of_line
 from ensue.tasks.explaining.attribution import Attribution, Attributions, LinearAttribution
@@ -86,7 +86,9 @@ class ExplainUnits:
     def __init__(self, option: Option) -> None:
         self.option = option
 
-    def explain(self, model: AnyModel, inputs: Any, options: Asked = NOTHING) -> Attributions:
+    def explain(
+        self, model: AnyModel, inputs: Any, options: RequestOptions = NOTHING
+    ) -> Attributions:
         """options: label."""
         from ensue.tasks.supervised.task import combined_outputs
 
@@ -126,7 +128,9 @@ class ExplainUnits:
 class ExplainSteps(ExplainRows):
     """Explains a row by its steps."""
 
-    def explain(self, model: AnyModel, inputs: Any, options: Asked = NOTHING) -> Attributions:
+    def explain(
+        self, model: AnyModel, inputs: Any, options: RequestOptions = NOTHING
+    ) -> Attributions:
         """Explains several inputs by their units, and a single input by its steps."""
         model.must_be_fitted()
         if not model.learned.input.by_unit:
@@ -139,5 +143,7 @@ class ExplainSteps(ExplainRows):
                 )
         return ExplainUnits(self.option).explain(model, inputs, options)
 
-    def explainer(self, model: SupervisedModel, part: Part, options: Asked) -> RowExplainer:
+    def explainer(
+        self, model: SupervisedModel, part: Part, options: RequestOptions
+    ) -> RowExplainer:
         return StepExplainer(model, part, options.get("label"))

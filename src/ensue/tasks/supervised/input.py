@@ -32,8 +32,8 @@ class ShareSettings(Table):
         Literal["fitted"] | Rate, Expected('"fitted", or a number ≥ 0 and < 1')
     ] = Field(
         0.0,
-        description="Weight of a linear model of the inputs in the answer, next to the network; "
-        "fitted: to the validation part.",
+        description="Weight of the linear model in an ensemble with the network; fitted: on "
+        "the validation part.",
     )
 
 

@@ -15,7 +15,7 @@ from ensue.data.ragged import Ragged
 from ensue.data.tokenise import Tokeniser
 from ensue.tasks.baselines.regression import Regression
 from ensue.tasks.codec import Packed, packed, weights
-from ensue.tasks.declarations import NOT_SAVED, Arrays, Given, Kinds, OfClass, Range
+from ensue.tasks.declarations import NOT_SAVED, Arrays, Derived, Kinds, OfClass, Range
 from ensue.tasks.explaining.attribution import LinearAttribution
 from ensue.tasks.exported import Exported, Graph, Piecewise, Rounding, Step, refuse
 from ensue.tasks.exported import Input as GraphInput
@@ -215,9 +215,9 @@ class Learned:
     """mixture: of network and linear model, if both contribute; temperature: of the softmax, if
     only networks answer. out_of_sample: see `FittedLinear`; not saved."""
 
-    input: Annotated[Any, Given("input")]  # a LearnedInput
+    input: Annotated[Any, Derived("input")]  # a LearnedInput
     target: Annotated[Target, Kinds("targets")]
-    linear: Annotated[Linear | None, Given(lambda record: record.linear_of(record.target))] = None
+    linear: Annotated[Linear | None, Derived(lambda record: record.linear_of(record.target))] = None
     mixture: Annotated[Mixture | None, OfClass(lambda record: record.mixture_of(record))] = None
     temperature: Annotated[float, Range(above=0, high=1e6)] = 1.0
     out_of_sample: Annotated[Tensor | None, NOT_SAVED] = None

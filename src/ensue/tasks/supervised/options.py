@@ -10,14 +10,14 @@ from ensue.tasks.options import COLUMNS, DECISIONS, EXPLAIN, UNLABELLED, Option
 EXPLAINED_VALUES = Option(
     "--values",
     "values",
-    'Row whose answer is explained, as JSON: {"area": 93}.',
+    'Row to explain, as JSON: {"area": 93}.',
     verbs=(EXPLAIN,),
     subject=True,
 )
 EXPLAINED_TREE = Option(
     "--tree",
     "tree",
-    "Tree in brackets that is explained, (S (NP the cat) sat).",
+    "Tree to explain, in brackets: (S (NP the cat) sat).",
     verbs=(EXPLAIN,),
     subject=True,
 )
@@ -29,7 +29,9 @@ OPTIONS: Mapping[str, tuple[Option, ...]] = {
         *DECISIONS,
         *ATTRIBUTION_OPTIONS,
         LABEL,
-        Option("--second", "second", "Text that --text is matched with.", verbs=(EXPLAIN,)),
+        Option(
+            "--second", "second", "Second text, which --text is matched with.", verbs=(EXPLAIN,)
+        ),
     ),
     "regress": (COLUMNS, *ATTRIBUTION_OPTIONS),
     "table": (*DECISIONS, EXPLAINED_VALUES, LABEL),

@@ -14,12 +14,13 @@ from torch import Tensor, nn
 
 from ensue.errors import OptionError
 from ensue.metrics.classes import class_counts, macro_f1
-from ensue.tasks.abilities import NOTHING, Asked, Averages, Outputs
+from ensue.tasks.abilities import NOTHING, Averages, Outputs, RequestOptions
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.baselines.mixture import FEW_TEXTS, FIRST
 from ensue.tasks.baselines.regression import Regression
 from ensue.tasks.codec import Packed, unpacked
 from ensue.tasks.evaluation.report import Evaluation
+from ensue.tasks.evaluation.summary import NETWORK_ALONE, Summary, summary_of
 from ensue.tasks.exported import Exported, Graph, refuse
 from ensue.tasks.model import Model
 from ensue.tasks.reader import DatasetReader
@@ -138,7 +139,6 @@ def exported(task: Supervised[Any], model: SupervisedModel) -> Exported:
 
 
 AUTO = "auto"
-NETWORK_ALONE = "network alone"  # a baseline, if a linear model contributes to answers
 
 
 class RowAverages(Averages):
@@ -159,18 +159,24 @@ class RowAverages(Averages):
         linear = model.learned.linear
         return "the linear model" if linear is not None and linear.knows_validation else ""
 
+    def summary(self, validation: Any, model: SupervisedModel) -> Summary | None:
+        if model.learned.out_of_sample is None:
+            return super().summary(validation, model)
+        outputs = tensors_of(self.out_of_sample(validation, model))
+        return summary_of(evaluated(outputs, validation, model, NOTHING, held_out=True))
+
     def scores(self, outputs: Outputs, validation: Any, model: SupervisedModel) -> dict[str, float]:
         target = model.learned.target
         y = torch.as_tensor(target.encode(model.learned.input.labelled(validation)))
         return target.mean_score(tensors_of(outputs), y, model.train.watch)
 
     def answers(
-        self, outputs: Outputs, part: Any, model: SupervisedModel, options: Asked
+        self, outputs: Outputs, part: Any, model: SupervisedModel, options: RequestOptions
     ) -> list[Any]:
         return model.learned.target.answers(tensors_of(outputs), options)
 
     def evaluate(
-        self, outputs: Outputs, part: Any, model: SupervisedModel, options: Asked
+        self, outputs: Outputs, part: Any, model: SupervisedModel, options: RequestOptions
     ) -> Evaluation:
         return evaluated(tensors_of(outputs), part, model, options)
 
@@ -297,12 +303,16 @@ class Supervised(RowTask[S, Learned]):
         target = model.learned.target
         return AnswerShape(target.answer_names, decision=target.decision_lines)
 
-    def answers(self, part: Any, model: SupervisedModel, options: Asked = NOTHING) -> list[Any]:
+    def answers(
+        self, part: Any, model: SupervisedModel, options: RequestOptions = NOTHING
+    ) -> list[Any]:
         if not len(part):
             return []
         return [*self.averages.answers(self.averages.outputs(part, model), part, model, options)]
 
-    def evaluate(self, part: Any, model: SupervisedModel, options: Asked = NOTHING) -> Evaluation:
+    def evaluate(
+        self, part: Any, model: SupervisedModel, options: RequestOptions = NOTHING
+    ) -> Evaluation:
         alone = outputs_of(part, model)
         linear = linear_scores(part, model)
         combined = model.learned.combined(alone, linear)
@@ -414,12 +424,19 @@ def evaluated(
     outputs: Sequence[Tensor],
     part: Any,
     model: SupervisedModel,
-    options: Asked,
+    options: RequestOptions,
     others: Mapping[str, Sequence[Tensor]] | None = None,
+    held_out: bool = False,
 ) -> Evaluation:
-    """outputs: of the combined model; others: z of other networks by name, to compare with."""
+    """outputs: of the combined model; others: z of other networks by name, to compare with;
+    held_out: the part is that of validation, which the linear model has learned from: its scores
+    are of models that had not."""
     learned = model.learned
-    baselines = {} if learned.linear is None else {learned.linear.name: learned.linear.scores(part)}
+    baselines = dict[str, Tensor]()
+    if learned.linear is not None:
+        linear = learned.out_of_sample if held_out else None
+        scores = learned.linear.scores(part) if linear is None else linear
+        baselines[learned.linear.name] = scores
     for name, several in (others or {}).items():
         baselines[name] = learned.target.mean_of(several)
     show_row: Callable[[int], tuple[str, str]] = learned.input.row_texts(part)

@@ -23,7 +23,7 @@ from ensue.tasks.baselines.text_features import Texts
 from ensue.tasks.baselines.text_linear import TextLinear
 from ensue.tasks.columns.beside import MOST_CATEGORIES, ColumnsBeside
 from ensue.tasks.columns.exported import CATEGORIES, NUMBERS
-from ensue.tasks.declarations import Given, Keys, Let, OfClass, SavedAs, Words
+from ensue.tasks.declarations import Derived, Keys, Let, OfClass, SavedAs, Words
 from ensue.tasks.explaining.attribution import LinearAttribution, Phrase
 from ensue.tasks.exported import Rounding
 from ensue.tasks.rows.exported import COLUMNS, VALUES, LinearScores, linear_steps
@@ -87,8 +87,8 @@ class MixedText(Linear):
             outputs="target.linear_width",
         ),
     ]
-    beside: Annotated[ColumnsBeside | None, Given("input.beside")]
-    number: Annotated[bool, Given(lambda record: record.target.numeric)]
+    beside: Annotated[ColumnsBeside | None, Derived("input.beside")]
+    number: Annotated[bool, Derived(lambda record: record.target.numeric)]
     telling: Annotated[
         Mapping[str, Sequence[str]],
         Keys(lambda record: () if record.number else record.target.labels.tokens),
@@ -103,7 +103,7 @@ class MixedText(Linear):
         return self.model.scores(texts_of(part), more)
 
     def most_telling(self, label: str, number: int, count: int) -> list[str]:
-        """The n-grams that speak most for a label."""
+        """The n-grams with the highest weights for a label."""
         return list(self.telling[label][:count])
 
     def rounded(self, rounding: Rounding) -> MixedText:
@@ -176,7 +176,7 @@ class NgramText(Linear):
         return torch.from_numpy(self.model.scores(rows)).double()
 
     def most_telling(self, label: str, number: int, count: int) -> list[str]:
-        """The n-grams that speak most for a label."""
+        """The n-grams with the highest weights for a label."""
         assert isinstance(self.model, LinearModel)
         best = self.model.most_telling(number, count)
         return [" ".join(self.words.tokens_of(words)) for words, _ in best]

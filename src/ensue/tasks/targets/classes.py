@@ -16,7 +16,7 @@ from ensue.errors import DataError
 from ensue.metrics import classes as metrics
 from ensue.metrics.classes import ClassAnswers
 from ensue.metrics.table import CLASS_METRICS, Metric, further_scores, scores_of
-from ensue.tasks.abilities import NOTHING, Asked
+from ensue.tasks.abilities import NOTHING, RequestOptions
 from ensue.tasks.baselines.mixture import (
     EQUAL,
     BaselineMixture,
@@ -197,12 +197,12 @@ class ClassTarget(LabelTarget):
             return {}
         return {self.rare: self.threshold}
 
-    def answers(self, outputs: Outputs, options: Asked = NOTHING) -> list[Classified]:
+    def answers(self, outputs: Outputs, options: RequestOptions = NOTHING) -> list[Classified]:
         p = self.probabilities(outputs)
         usual = self.decided(p)
         return class_answers(p, usual, Decision.of(options, self.labels), self._thresholds)
 
-    def decision_lines(self, options: Asked) -> list[str]:
+    def decision_lines(self, options: RequestOptions) -> list[str]:
         return Decision.of(options, self.labels).lines()
 
     def evaluate(self, outputs: TargetOutputs) -> Evaluation:
@@ -214,13 +214,12 @@ class ClassTarget(LabelTarget):
         guess = decision.classes(p, self.decided(p))
         sure = p[np.arange(len(p)), guess]
         counts = metrics.row_counts(gold, guess, len(names))
-        right = np.stack([gold == guess, np.ones(len(gold))], 1)
         others = log_loss_of_known(gold, p)
         others["Brier"] = metrics.brier(gold, p)
         if len(names) == 2 and len(set(gold.tolist())) == 2:
             others["AUC"] = metrics.roc_auc(gold, p[:, 1])
         others["calibration error"] = metrics.calibration_error(gold, p)
-        sums = _sums(right, counts)
+        sums = _sums(gold == guess, counts)
         others |= further_scores(self.metrics, known_answers(gold, guess, p), sums)
         others |= decision.scores(gold == guess, decision.answered(p, guess, self._thresholds))
         lines = [*([] if decision.thresholds else self._threshold_lines()), *decision.lines()]
@@ -233,6 +232,7 @@ class ClassTarget(LabelTarget):
             scores=intervals(sums, outputs.seed),
             others=others,
             baselines={name: metrics.accuracy(gold, labels) for name, labels in baselines.items()},
+            baseline_sums={name: right_sums(gold == labels) for name, labels in baselines.items()},
             classes=class_rows(names, counts.sum(0)),
             confusion=metrics.confusion(gold, guess, len(names)).tolist(),
             worst=surest_mistakes(gold, guess, p, names, outputs.row_text),
@@ -293,11 +293,11 @@ class SeveralTarget(LabelTarget):
         gold, guess = (y.numpy() > 0).astype(np.int64), (p > THRESHOLD).astype(np.int64)
         return scores_of(self.metrics, ClassAnswers(gold, guess, p), watch)
 
-    def answers(self, outputs: Outputs, options: Asked = NOTHING) -> list[Classified]:
+    def answers(self, outputs: Outputs, options: RequestOptions = NOTHING) -> list[Classified]:
         decision = Decision.of(options, self.labels, several=True)
         return several_answers(self.probabilities(outputs), decision)
 
-    def decision_lines(self, options: Asked) -> list[str]:
+    def decision_lines(self, options: RequestOptions) -> list[str]:
         return Decision.of(options, self.labels, several=True).lines()
 
     def evaluate(self, outputs: TargetOutputs) -> Evaluation:
@@ -308,13 +308,12 @@ class SeveralTarget(LabelTarget):
         p = np.pad(self.probabilities(outputs.outputs), ((0, 0), (0, len(names) - known)))
         guess = decision.marks(p, THRESHOLD)
         counts = metrics.row_counts(gold, guess, len(names))
-        right = np.stack([(gold == guess).all(1), np.ones(len(gold))], 1)
         baselines = {"no label": np.zeros_like(gold)}
         for name, z in outputs.baselines.items():
             baselines[name] = np.zeros_like(gold)
             baselines[name][:, :known] = z.numpy() > 0
         sure = np.where(guess > 0, p, 1 - p)
-        sums = _sums(right, counts)
+        sums = _sums((gold == guess).all(1), counts)
         others = {"log loss": metrics.log_loss(gold[:, :known], p[:, :known])}
         others |= further_scores(self.metrics, known_answers(gold, guess, p[:, :known]), sums)
         return Evaluation(
@@ -323,6 +322,9 @@ class SeveralTarget(LabelTarget):
             scores=intervals(sums, outputs.seed),
             others=others,
             baselines={name: metrics.accuracy(gold, labels) for name, labels in baselines.items()},
+            baseline_sums={
+                name: right_sums((gold == labels).all(1)) for name, labels in baselines.items()
+            },
             classes=class_rows(names, counts.sum(0)),
             confusion=(),
             worst=surest_mistaken_sets(gold, guess, p, names, outputs.row_text),
@@ -345,10 +347,14 @@ def _logs(p: Floats) -> Tensor:
     return torch.from_numpy(np.log(np.maximum(p, np.finfo(np.float64).tiny)))
 
 
-def _sums(right: NDArray[Any], counts: NDArray[np.int64]) -> dict[str, RowSums]:
-    """The sums behind scores: right (rows, 2), whether a row is right, and 1; counts (rows, 3,
-    classes)."""
-    return {"accuracy": RowSums("ratio", right), "macro_f1": RowSums("macro_f1", counts)}
+def _sums(right: NDArray[np.bool_], counts: NDArray[np.int64]) -> dict[str, RowSums]:
+    """right (rows,): whether a row is right; counts (rows, 3, classes)."""
+    return {"accuracy": right_sums(right), "macro_f1": RowSums("macro_f1", counts)}
+
+
+def right_sums(right: NDArray[np.bool_]) -> RowSums:
+    """The accuracy of rows; right (rows,)."""
+    return RowSums("ratio", np.stack([right, np.ones(len(right))], 1))
 
 
 def classes_of(part: LabelledPart, labels: Sequence[str]) -> NDArray[np.int64]:

@@ -15,7 +15,7 @@ from ensue.data.series import is_number, number_hint, number_of
 from ensue.errors import DataError
 from ensue.metrics.classes import NumberAnswers
 from ensue.metrics.table import NUMBER_METRICS, Metric, scores_of
-from ensue.tasks.abilities import NOTHING, Asked
+from ensue.tasks.abilities import NOTHING, RequestOptions
 from ensue.tasks.baselines.mixture import (
     EVEN,
     FirstGuess,
@@ -23,7 +23,7 @@ from ensue.tasks.baselines.mixture import (
     fitted_numbers,
 )
 from ensue.tasks.blocks.distributions import Distribution, Gaussian, Mixture
-from ensue.tasks.declarations import Given, Positive, Range
+from ensue.tasks.declarations import Derived, Positive, Range
 from ensue.tasks.evaluation.bootstrap import RowSums, intervals
 from ensue.tasks.evaluation.calibration import coverage_lines, coverage_of
 from ensue.tasks.evaluation.report import Evaluation
@@ -58,7 +58,7 @@ class NumberTarget(Target):
 
     mean: float
     spread: Positive
-    distribution: Annotated[Distribution, Given(lambda record: distribution(record.settings))]
+    distribution: Annotated[Distribution, Derived(lambda record: distribution(record.settings))]
     share: Annotated[float, Range(above=0, high=1 - 1e-9)]
 
     kind: ClassVar[str] = "number"
@@ -142,7 +142,7 @@ class NumberTarget(Target):
         low, high = ([self._restored(pair[k]) for pair in pairs] for k in (0, 1))
         return np.asarray(np.mean(low, 0)), np.asarray(np.mean(high, 0))
 
-    def answers(self, outputs: Outputs, options: Asked = NOTHING) -> list[Estimated]:
+    def answers(self, outputs: Outputs, options: RequestOptions = NOTHING) -> list[Estimated]:
         refuse_decision(options)
         low, high = self.intervals(outputs, self.share)
         rows = zip(self.means(outputs), low, high, strict=True)
@@ -154,7 +154,7 @@ class NumberTarget(Target):
         wrong = guess - gold
         ones = np.ones(len(gold))
         sums = {
-            "rmse": RowSums("root_ratio", np.stack([wrong**2, ones], 1)),
+            "rmse": square_sums(wrong),
             "mae": RowSums("ratio", np.stack([abs(wrong), ones], 1)),
         }
         y = torch.from_numpy((gold - self.mean) / self.spread)[:, None]
@@ -178,6 +178,7 @@ class NumberTarget(Target):
                 name: float(((values - gold) ** 2).mean() ** 0.5)
                 for name, values in baselines.items()
             },
+            baseline_sums={name: square_sums(values - gold) for name, values in baselines.items()},
             classes=(),
             confusion=(),
             worst=(),
@@ -202,6 +203,11 @@ class NumberTarget(Target):
         return f"a number, {self.distribution.name}"
 
 
+def square_sums(wrong: NDArray[np.float64]) -> RowSums:
+    """The root of the mean squared error; wrong (rows,)."""
+    return RowSums("root_ratio", np.stack([wrong**2, np.ones(len(wrong))], 1))
+
+
 def label_values(part: LabelledPart) -> NDArray[np.float64]:
     """(rows,): each row's label as a number."""
     assert part.labels is not None
@@ -215,7 +221,7 @@ def label_values(part: LabelledPart) -> NDArray[np.float64]:
         row = int(wrong[0])
         text = texts[part.labels.values[row]]
         raise DataError(
-            f"{part.names[row]}: what is to be predicted: expected a finite number, got {text!r}"
-            f"{number_hint(text)}"
+            f"{part.names[row]}: the target: expected a finite number, got "
+            f"{text!r}{number_hint(text)}"
         )
     return np.asarray(values, np.float64)

@@ -16,7 +16,7 @@ from ensue.drawing.document import Document, Range, as_block
 from ensue.drawing.layout import between
 from ensue.metrics.table import Metric
 from ensue.settings import OFF, Expected, Table, Width
-from ensue.tasks.abilities import NOTHING, Asked
+from ensue.tasks.abilities import NOTHING, RequestOptions
 from ensue.tasks.answers import Answer, Columns, columns_table, share_bar, tabbed
 from ensue.tasks.baselines.mixture import BaselineMixture, FirstGuess, NumberMixture
 from ensue.tasks.blocks.heads import OutputHead, TargetHead
@@ -155,9 +155,9 @@ class NumberSettings(Table):
     distribution: Literal["gaussian", "mixture"] = Field(
         "gaussian", description="Distribution of a predicted number: a Gaussian, or several."
     )
-    components: Width = Field(3, description="Gaussians of a mixture.")
+    components: Width = Field(3, description="Number of Gaussians in a mixture.")
     interval: Annotated[float, Field(gt=0, lt=1)] = Field(
-        0.9, description="Probability that the interval of an answer should have."
+        0.9, description="Nominal coverage of the interval of an answer."
     )
 
 
@@ -170,9 +170,10 @@ class ThresholdSettings(Table):
         Expected("auto, a number > 0 and < 1, or off"),
     ] = Field(
         None,
-        description="Lowest probability for predicting the minority class of two; auto: "
-        "that of the highest macro-F1 on the validation part, or for a small table by "
-        "cross-validation of a linear model; off: predict the more probable class.",
+        description="Minimum probability for predicting the minority class of two; auto: "
+        "that of the highest macro-F1 on the validation part, or for a small "
+        "table by cross-validation of a linear model; off: predict the more "
+        "probable class.",
     )
 
 
@@ -186,7 +187,7 @@ class TargetOutputs(NamedTuple):
     part: LabelledPart
     row_text: Callable[[int], tuple[str, str]]
     seed: int
-    options: Asked = NOTHING
+    options: RequestOptions = NOTHING
 
 
 class Target(ABC):
@@ -279,10 +280,10 @@ class Target(ABC):
 
     # ------------------------------------------------------------- answers
     @abstractmethod
-    def answers(self, outputs: Outputs, options: Asked = NOTHING) -> list[Any]:
+    def answers(self, outputs: Outputs, options: RequestOptions = NOTHING) -> list[Any]:
         """One answer per row, of all members together. options: for the choice of answers."""
 
-    def decision_lines(self, options: Asked) -> list[str]:
+    def decision_lines(self, options: RequestOptions) -> list[str]:
         """Descriptions of the options for the choice of answers."""
         return []
 

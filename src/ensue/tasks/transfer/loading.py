@@ -23,8 +23,8 @@ from ensue.files.opening import read_plain
 from ensue.files.run_folder import RunFolder
 from ensue.tasks import TASKS
 from ensue.tasks.blocks.layer_settings import cell_references
-from ensue.tasks.kept_cells import Trust
 from ensue.tasks.saved import Saved, read_model
+from ensue.tasks.saved_cells import Trust
 from ensue.tasks.transfer.pretrained import Pretrained, read_copy
 from ensue.tasks.transfer.two_ways import joined
 

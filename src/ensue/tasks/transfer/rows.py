@@ -17,10 +17,10 @@ from ensue.tasks.baselines.text_features import LETTERS, WORDS, TextFeatures
 from ensue.tasks.blocks.embeddings import Embed, Words
 from ensue.tasks.blocks.encoders import ENCODERS, Encoder, encoder_of
 from ensue.tasks.blocks.pooling import Pooling
-from ensue.tasks.kept_cells import cell_facts
 from ensue.tasks.rows.inputs import LearnedInputs
 from ensue.tasks.rows.part import Part, shortened, texts_of
 from ensue.tasks.rows.source import in_batches
+from ensue.tasks.saved_cells import cell_facts
 from ensue.tasks.transfer.ability import DROPOUT, TEXT, EncoderNames, Transfers
 from ensue.tasks.transfer.pretrained import Pretrained, renamed, taken_layers
 from ensue.tasks.transfer.takeover import encoder_settings, first_weights, text_recipe_of

@@ -22,14 +22,14 @@ class BaseSettings(Table):
 
     path: list[str] = Field(
         [],
-        description="Run or model to begin from, or a file of word vectors, or of torch.nn weights "
-        "as safetensors; or two, a forward and a backward language model.",
+        description="Run or model to start from, or a file of word vectors, or of torch.nn "
+        "weights as safetensors; or two, a forward and a backward language model.",
     )
     digest: str = Field("", description="Digest of the base, as it was when the run began.")
     layers: Annotated[Size | None, ALL] = Field(
-        None, description="Lower layers that are taken over; those above are dropped."
+        None, description="Number of lower layers to reuse; those above are dropped."
     )
-    added: int = Field(0, ge=0, description="Fresh layers on top of those that are taken over.")
+    added: int = Field(0, ge=0, description="Number of fresh layers on top of the reused ones.")
     recipe: Annotated[str, OneOf(lambda: (AUTO, *RECIPES))] = Field(
         AUTO,
         description="How the layers of the base learn: gradual, one after another from the top; "
@@ -37,20 +37,20 @@ class BaseSettings(Table):
         "the layers, before fine-tuning, predict the labels much worse than the words do.",
     )
     unfreeze_every: float = Field(
-        1.0, gt=0, description="Epochs until the next layer learns too, with recipe gradual."
+        1.0, gt=0, description="Epochs until the next layer is unfrozen, with recipe gradual."
     )
     freeze: int = Field(
-        0, ge=0, description="Lowest layers that never learn; the word vectors are the first."
+        0, ge=0, description="Number of lowest layers to freeze; the word vectors are the first."
     )
     rate_decay: float = Field(
-        2.6, ge=1, description="The rate of a layer is that of the one above divided by this."
+        2.6, ge=1, description="Divisor of the learning rate from each layer to the one below."
     )
     dropout_scale: float = Field(
-        0.5, ge=0, le=1, description="The dropout rates of the base are multiplied by this."
+        0.5, ge=0, le=1, description="Factor for the dropout rates of the base."
     )
     new_words: Annotated[str, OneOf(lambda: STARTS)] = Field(
         "letters",
-        description="First vectors of words that the base does not have: of words with the same "
+        description="Initial vectors of words that the base lacks: from words with the same "
         "letter trigrams, or the mean of all.",
     )
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from ensue.errors import OptionError
 from ensue.tasks.any_model import table_of
 from ensue.tasks.blocks.encoders import ENCODERS
-from ensue.tasks.kept_cells import cell_facts
+from ensue.tasks.saved_cells import cell_facts
 from ensue.tasks.transfer.pretrained import Pretrained, taken_layers
 from ensue.tasks.transfer.unfreezing import AUTO, FROM_THE_TOP, Unfreezing
 
@@ -122,8 +122,8 @@ def taken_over(model: AnyModel, rows: int) -> dict[str, dict[str, Any]]:
     if wrong:
         many = "1 setting does" if len(wrong) == 1 else f"{len(wrong)} settings do"
         raise OptionError(
-            f"{pretrained.called}: {many} not fit this base; leave out what follows from it\n  "
-            + "\n  ".join(wrong)
+            f"{pretrained.called}: {many} not fit this base; leave out the settings that "
+            "follow from it\n  " + "\n  ".join(wrong)
         )
     recipe = model.task.transfers.recipe(pretrained, model, rows)
     explicit = {**model.explicit, "base": explicit_of_base(model)}

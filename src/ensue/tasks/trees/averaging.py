@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ensue.tasks.abilities import Asked, Outputs
+from ensue.tasks.abilities import NOTHING, Outputs, RequestOptions
 from ensue.tasks.evaluation.report import Evaluation
+from ensue.tasks.evaluation.summary import Summary, summary_of
 from ensue.tasks.rows.labels import with_unknown
 from ensue.tasks.rows.part import Part
 from ensue.tasks.supervised.inputs.tree import LearnedTree
@@ -40,6 +41,11 @@ class TreeAverages(RowAverages):
             return super().out_of_sample(validation, model)
         return self.outputs(validation, model)
 
+    def summary(self, validation: Part, model: SupervisedModel) -> Summary | None:
+        """Of whole trees."""
+        rows = _rows(self.out_of_sample(validation, model), validation, model)
+        return summary_of(evaluated(tensors_of(rows), validation, model, NOTHING, held_out=True))
+
     def scores(
         self, outputs: Outputs, validation: Part, model: SupervisedModel
     ) -> dict[str, float]:
@@ -47,7 +53,7 @@ class TreeAverages(RowAverages):
         return super().scores(_rows(outputs, validation, model), validation, model)
 
     def answers(
-        self, outputs: Outputs, part: Part, model: SupervisedModel, options: Asked
+        self, outputs: Outputs, part: Part, model: SupervisedModel, options: RequestOptions
     ) -> list[Any]:
         answers = super().answers(_rows(outputs, part, model), part, model, options)
         read, target = model.learned.input, model.learned.target
@@ -75,7 +81,7 @@ class TreeAverages(RowAverages):
         return trees
 
     def evaluate(
-        self, outputs: Outputs, part: Part, model: SupervisedModel, options: Asked
+        self, outputs: Outputs, part: Part, model: SupervisedModel, options: RequestOptions
     ) -> Evaluation:
         """Of whole trees; among the others the accuracy of all nodes, and by height."""
         rows = tensors_of(_rows(outputs, part, model))

@@ -12,7 +12,7 @@ from ensue.drawing.document import Drawn
 from ensue.drawing.matrix import diverging
 from ensue.drawing.svg import FAINT, GREY, INK, QUIET, Drawing, text_width
 from ensue.errors import OptionError
-from ensue.tasks.abilities import NOTHING, Asked
+from ensue.tasks.abilities import NOTHING, RequestOptions
 from ensue.tasks.answers import Answer
 from ensue.tasks.rows.part import Part
 from ensue.tasks.supervised.inputs.tree_network import TreeEncoder
@@ -43,7 +43,7 @@ class ExplainTree:
     option = EXPLAINED_TREE
 
     def explain(
-        self, model: SupervisedModel, inputs: str, options: Asked = NOTHING
+        self, model: SupervisedModel, inputs: str, options: RequestOptions = NOTHING
     ) -> TreeExplanation:
         model.must_be_fitted()
         part = model.reader.questions([inputs])

@@ -27,7 +27,7 @@ from ensue.equations import Equations, MatrixRef, Node, VectorRef, below
 from ensue.equations.declare import Mask
 from ensue.equations.node import ONE, Graph
 from ensue.equations.schedule import (
-    Given,
+    IsConstant,
     Schedule,
     as_operand,
     is_hoisted,
@@ -57,7 +57,7 @@ class LoweredStep:
     loop."""
 
     equations: Equations
-    is_given: Given
+    is_given: IsConstant
     output: Node
     state: dict[str, Node]
 
@@ -97,13 +97,13 @@ class LoweredDerivative:
         return [*self.state.values(), *x, *self.vectors.values(), *self.adjoints]
 
 
-def lower_step(equations: Equations, is_given: Given = of_nothing) -> LoweredStep:
+def lower_step(equations: Equations, is_given: IsConstant = of_nothing) -> LoweredStep:
     """The step without its derivative."""
     return _step(equations, lower(equations.roots, is_given), is_given)
 
 
 def lower_both(
-    equations: Equations, is_given: Given = of_x
+    equations: Equations, is_given: IsConstant = of_x
 ) -> tuple[LoweredStep, LoweredDerivative]:
     """The step and its derivative, which share values."""
     derivative = equations.derive(equations.graph.copy)
@@ -140,7 +140,7 @@ def _in_order(equations: Equations, vectors: dict[VectorRef, Node]) -> list[tupl
     return sorted(vectors.items(), key=lambda item: declared_order(equations, item[0]))
 
 
-def _step(equations: Equations, low: dict[Node, Node], is_given: Given) -> LoweredStep:
+def _step(equations: Equations, low: dict[Node, Node], is_given: IsConstant) -> LoweredStep:
     state = {part: _computed(low[node]) for part, node in equations.state.items()}
     return LoweredStep(equations, is_given, _computed(low[equations.output]), state)
 

@@ -36,7 +36,7 @@ from ensue.engine.native.emission.layout import (
     make_layout,
 )
 from ensue.equations import Equations, Node, VectorRef, below
-from ensue.equations.schedule import REDUCTIONS, Given, Schedule, of_x_and_shifts
+from ensue.equations.schedule import REDUCTIONS, IsConstant, Schedule, of_x_and_shifts
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def single_step_program(equations: Equations) -> Program:
     return _program(equations, lambda leaf: leaf.op in ("x", "state"))
 
 
-def _program(equations: Equations, is_given: Given) -> Program:
+def _program(equations: Equations, is_given: IsConstant) -> Program:
     step, derivative = lower_both(equations, is_given)
     operands = {outer.operand for outer in derivative.outers if not outer.operand.is_leaf}
     saved = saved_values(step, derivative, operands)

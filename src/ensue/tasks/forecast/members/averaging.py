@@ -5,10 +5,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ensue.tasks.abilities import Asked, Averages, Outputs
+from ensue.tasks.abilities import Averages, Outputs, RequestOptions
 from ensue.tasks.evaluation.report import Evaluation
+from ensue.tasks.evaluation.summary import Summary, summary_of
 from ensue.tasks.forecast.answer import ForecastStep, SeriesForecast, answered
-from ensue.tasks.forecast.evaluation import Units, evaluation_of, levels_asked, mean_of
+from ensue.tasks.forecast.evaluation import (
+    Backtest,
+    Units,
+    evaluation_of,
+    levels_asked,
+    mean_of,
+)
 from ensue.tasks.forecast.forecasts import (
     ForecastModel,
     backtest_of,
@@ -56,6 +63,30 @@ class ForecastAverages(Averages):
         assert out_of_sample is not None
         return [out_of_sample[None]]
 
+    def summary(self, validation: SeriesPart, model: ForecastModel) -> Summary | None:
+        """Next to the usual baselines, from the origins that have enough steps before them."""
+        settings, learned, series = model.settings, model.learned, validation.series
+        origins = origins_of(validation, settings)
+        owner = series.owner[origins - 1]
+        enough = origins - series.bounds[owner] >= learned.history(settings)
+        if not enough.any():
+            return None
+        origins, owner = origins[enough], owner[enough]
+        point = _mean(self.out_of_sample(validation, model))[0][:, enough]
+        known = {key: k for k, key in enumerate(learned.scale.ids)}
+        backtest = Backtest(
+            truth_of(series, origins, settings),
+            point,
+            point,  # without intervals
+            point,
+            learned.baselines.forecasts(series, origins),
+            settings.interval,
+            owner,
+            series.ids,
+            np.array([known.get(key, -1) for key in series.ids]),
+        )
+        return summary_of(evaluation_of(backtest, learned.units, model.train.seed))
+
     def scores(
         self, outputs: Outputs, validation: SeriesPart, model: ForecastModel
     ) -> dict[str, float]:
@@ -69,7 +100,7 @@ class ForecastAverages(Averages):
         return {"mae": float(mean_of(np.abs(scaled))), "error": float(mean_of(scaled**2))}
 
     def answers(
-        self, outputs: Outputs, part: SeriesPart, model: ForecastModel, options: Asked
+        self, outputs: Outputs, part: SeriesPart, model: ForecastModel, options: RequestOptions
     ) -> SeriesForecast:
         """The steps after the part. Steps at its end without targets count as known steps ahead."""
         from ensue.tasks.forecast.draws import end_of  # most answers need no pictures
@@ -88,7 +119,7 @@ class ForecastAverages(Averages):
         return SeriesForecast(steps, end_of(model, series.only(0), now))
 
     def evaluate(
-        self, outputs: Outputs, part: SeriesPart, model: ForecastModel, options: Asked
+        self, outputs: Outputs, part: SeriesPart, model: ForecastModel, options: RequestOptions
     ) -> Evaluation:
         """A backtest with rolling origin, next to the baselines."""
         backtest = backtest_of(model, part, _mean(outputs))

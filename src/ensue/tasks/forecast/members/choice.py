@@ -146,7 +146,9 @@ MOST_APART = 16  # maximum targets with separate weights: more take too long
 SHORTEST_TABLE = 3  # minimum windows per weight for a look-back
 LONG, LONG_TABLE = (64, 128, 336), 8  # look-back of long series, and windows per step of it
 FAR = 336  # steps back
-SURELY = 4.0  # significant difference of log-likelihood between y and log y
+SURELY = (
+    4.0  # significant difference of significant difference of log-likelihood between y and log y
+)
 LAGS, STEPS_A_LAG = (2, 4, 7, 14, 28), 5  # lags of an autoregression, and steps per lag
 DOUBT = 1.0  # members whose error exceeds the best by more than this over √blocks are dropped
 SERIES_LOOKED_AT = 60  # maximum series of a panel for choices
@@ -247,10 +249,10 @@ def _transforms(folds: list[Fold], floor: Array) -> list[str]:
     return [name for name, likelihood in transforms.items() if likelihood > best - SURELY]
 
 
-Found = tuple[Member, list[Array]]  # a candidate, and its forecasts for each fold
+Candidate = tuple[Member, list[Array]]  # a candidate, and its forecasts for each fold
 
 
-def _repeated(season: int, folds: list[Fold], settings: ForecastSettings) -> Iterator[Found]:
+def _repeated(season: int, folds: list[Fold], settings: ForecastSettings) -> Iterator[Candidate]:
     for period in {season, 1}:
         member = RepeatedMember(period)
         yield member, [member.forecasts(f.after, f.origins, settings.horizon) for f in folds]
@@ -265,7 +267,7 @@ def _ridges(
     floor: Array,
     folds: list[Fold],
     unit: Array,
-) -> Iterator[list[Found]]:
+) -> Iterator[list[Candidate]]:
     """A list for each transform, anchor, sharing and reach: the best over look-backs, penalties,
     and with or without the year."""
     targets, panel = len(settings.targets), series.count > 1
@@ -273,7 +275,7 @@ def _ridges(
     sharings = [True] if targets == 1 or panel or targets > MOST_APART else [False, True]
     years = _years(series, max(backs))
     for transform, anchor, shared in product(transforms, anchors, sharings):
-        by_difference: dict[bool, list[Found]] = {}
+        by_difference: dict[bool, list[Candidate]] = {}
         for periods in [(), years] if years else [()]:
             window = season if anchor != "mean" or season > 1 else min(8, max(backs))
             form = RidgeForm(transform, anchor, shared, panel, max(window, 1), periods)
@@ -297,7 +299,7 @@ def _best_ridges(
     floor: Array,
     folds: list[Fold],
     unit: Array,
-) -> dict[bool, Found]:
+) -> dict[bool, Candidate]:
     """The best of the long look-backs and the best of the others. With many windows both are kept:
     long ones will gain from the steps after the first cuts."""
     longest, horizon = max(backs), settings.horizon
@@ -330,7 +332,7 @@ def _smoothings(
     floor: Array,
     folds: list[Fold],
     settings: ForecastSettings,
-) -> Iterator[list[Found]]:
+) -> Iterator[list[Candidate]]:
     period = season if season <= MOST_SMOOTHED else 1
     forms = [(transform, False) for transform in transforms]
     forms += [("none", True)] * (period > 1 and "log" in transforms)  # positive numbers
@@ -348,7 +350,7 @@ def _arimas(
     floor: Array,
     folds: list[Fold],
     settings: ForecastSettings,
-) -> Iterator[list[Found]]:
+) -> Iterator[list[Candidate]]:
     period = season if season <= MOST_SMOOTHED else 1
     for transform, difference in product(transforms, (1, 0)):
         members = [
@@ -366,7 +368,7 @@ def _autoregressions(
     floor: Array,
     folds: list[Fold],
     settings: ForecastSettings,
-) -> Iterator[list[Found]]:
+) -> Iterator[list[Candidate]]:
     """Candidates for a single series; the series of a panel are too short for separate weights."""
     if series.count > 1:
         return

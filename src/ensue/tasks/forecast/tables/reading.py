@@ -16,7 +16,7 @@ from ensue.data.frames.origin import FILES, Origin
 from ensue.data.options import ReadOptions, require
 from ensue.data.read import Gathered
 from ensue.data.roles import columns_of
-from ensue.data.rows import Place, Problem, Tell
+from ensue.data.rows import Place, Problem, ProblemCallback
 from ensue.data.series import not_a_number, number_of
 from ensue.data.time.axis import Axis, TimeColumn, arranged, is_missing, time_column
 from ensue.data.time.dates import ISO
@@ -88,7 +88,7 @@ def part_of_files(
     ahead: bool = False,
     origin: Origin = FILES,
     skip_bad: bool = False,
-    on_bad_row: Tell | None = None,
+    on_bad_row: ProblemCallback | None = None,
 ) -> SeriesPart:
     """A part from the rows of files, one file after another. ahead: for future steps, without
     targets and covariates; origin: what the rows are read from, if not files; skip_bad: invalid

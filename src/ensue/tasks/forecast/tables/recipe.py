@@ -38,8 +38,8 @@ def leaks(train: Series, settings: ForecastSettings) -> list[str]:
             shift = _copied(train.values[:, at], train.values[:, k], settings.horizon)
             if shift is not None and shift > 0:
                 leaking.append(
-                    f"{name} has {target} {shift} step{'s' * (shift > 1)} before it happens: a "
-                    "column that was shifted? Leave it out"
+                    f"{name} has {target} {shift} step{'s' * (shift > 1)} before it happens: "
+                    "is it a shifted copy? Leave it out"
                 )
     return leaking
 

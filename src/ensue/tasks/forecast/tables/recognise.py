@@ -367,9 +367,9 @@ class Reading:
         count, steps = len(self.axis.ids), int(np.diff(self.axis.bounds).max())
         spacing = self.axis.spacing
         counted = spacing is None or (isinstance(spacing.span, float) and spacing.span)
-        each = "" if counted else f", a step each {spacing}"
+        each = "" if counted else f", one per {spacing}"
         if not self.time and time_of(self.table.sample):
-            each = ", the time left out: rows count as steps"
+            each = ", no time column: each row is one step"
         many = f"{count:,} series by {', '.join(self.ids)}" if count > 1 else "a series"
         reasons.append(f"{many} of {'up to ' * (count > 1)}{steps:,} steps{each}")
         return "; ".join(reasons)

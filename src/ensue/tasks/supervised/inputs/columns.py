@@ -22,14 +22,14 @@ from ensue.errors import DataError, OptionError
 from ensue.layers.activations import ACTIVATIONS
 from ensue.layers.feedforward import STARTS, HiddenLayers
 from ensue.settings import OFF, Expected, Rate, Size, Table, Width
-from ensue.tasks.abilities import NOTHING, Asked
+from ensue.tasks.abilities import NOTHING, RequestOptions
 from ensue.tasks.baselines.regression import Regression
 from ensue.tasks.codec import unpacked
 from ensue.tasks.columns.beside import Category
 from ensue.tasks.columns.cells import (
     BETWEEN,
+    DisplayRow,
     Grid,
-    ShownRow,
     cells_of,
     row_of_line,
     rows_of,
@@ -46,7 +46,7 @@ from ensue.tasks.columns.exported import (
 from ensue.tasks.columns.features import EXAMPLE as FEATURE_EXAMPLE
 from ensue.tasks.columns.features import FEATURES, TableFeatures, features_of
 from ensue.tasks.columns.learned import TableColumns, almost_numbers
-from ensue.tasks.declarations import Given, SavedAs
+from ensue.tasks.declarations import Derived, SavedAs
 from ensue.tasks.evaluation.report import preview
 from ensue.tasks.explaining.methods import NEVER_SEEN
 from ensue.tasks.exported import Rounding
@@ -92,24 +92,25 @@ class ColumnsReaderSettings(Table):
     categorical: list[str] = Field(
         [], description="Columns to read as categories, even if they hold numbers."
     )
-    leave_out: list[str] = Field([], description="Columns that are not read.")
+    leave_out: list[str] = Field([], description="Columns to ignore.")
     features: Annotated[list[str], Expected(f"a list of features, {FEATURE_EXAMPLE}")] = Field(
         [],
-        description="Features of columns, which are then read by them alone: "
-        f"{', '.join(FEATURES)}.",
+        description=f"Features computed from columns, which they replace: {', '.join(FEATURES)}.",
     )
     missing: Literal["error", "indicator"] = Field(
         "error",
-        description="Empty cells: an error, or the column's mean and a column that marks them.",
+        description="Empty cells: an error, or the column's mean and an indicator column.",
     )
     categories: Literal["embedding", "one-hot"] = Field(
-        "embedding", description="How a category is read."
+        "embedding", description="Encoding of categories."
     )
     embedding_size: Annotated[Width | None, OFF] = Field(
-        None, description="Size of a category's vector; off: by the number of categories."
+        None, description="Embedding size of a category; off: by the number of categories."
     )
     min_count: Size = Field(
-        2, description="Categories that are rarer in the training part are read as unknown."
+        2,
+        description="Minimum count of a category in the training part; rarer categories "
+        "are unknown.",
     )
     hidden: list[Width] = Field(
         [64, 64], description="Units of each hidden layer; [] is a linear model."
@@ -160,7 +161,7 @@ class ColumnsSettings(ColumnsReaderSettings, ShareSettings):
     """What a row is read as, and the layers that read it."""
 
     batch_rows: Annotated[Size | None, OFF] = Field(
-        64, description="Rows of a batch; off takes all of them at once."
+        64, description="Batch size, in rows; off: all rows at once."
     )
 
 
@@ -307,8 +308,8 @@ class ColumnsLinear(Linear):
     """Regression on all columns: scaled numbers, and the most frequent categories as zeros and
     ones."""
 
-    columns: Annotated[TableColumns, Given("input.columns")]
-    settings: Annotated[ColumnsReaderSettings, Given("settings")]
+    columns: Annotated[TableColumns, Derived("input.columns")]
+    settings: Annotated[ColumnsReaderSettings, Derived("settings")]
     regression: Annotated[
         Regression,
         SavedAs("linear"),
@@ -410,7 +411,7 @@ class ColumnsReader(InputReader[Part]):
     def labelled(
         self, rows: Any, columns: Mapping[str, str] = NO_COLUMNS, before: Part | None = None
     ) -> Part:
-        """A labelled part. rows: by column name, or columns by name."""
+        """A labelled part. A labelled part. rows: by column name, or columns by name."""
         target = columns.get("target") or columns.get("label") or self._target()
         if not target:
             raise OptionError('target: expected the column to predict, target="price", got none')
@@ -421,7 +422,7 @@ class ColumnsReader(InputReader[Part]):
     def tokenisers(self, rows: Rows) -> Tokenisers:
         return CELLS
 
-    def questions(self, inputs: Any, options: Asked = NOTHING) -> Part:
+    def questions(self, inputs: Any, options: RequestOptions = NOTHING) -> Part:
         """Questions. inputs: rows by column name, or columns by name."""
         rows = inputs if isinstance(inputs, Mapping) else list(inputs)
         examples = list(unlabelled_rows(rows, self._target()))
@@ -439,11 +440,11 @@ class ColumnsReader(InputReader[Part]):
     def question_keys(self, origin: Origin) -> tuple[str, ...]:
         return ()
 
-    def shown_input(self, example: Example) -> ShownRow:
-        return ShownRow.of(example.value)
+    def shown_input(self, example: Example) -> DisplayRow:
+        return DisplayRow.of(example.value)
 
-    def shown_line(self, line: str) -> ShownRow:
-        return ShownRow(row_of_line(line))
+    def shown_line(self, line: str) -> DisplayRow:
+        return DisplayRow(row_of_line(line))
 
 
 class Columns(Input):

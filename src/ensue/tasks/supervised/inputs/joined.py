@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 from ensue.data.frames.origin import FILES, Origin
 from ensue.data.pictures.endings import is_image
-from ensue.data.rows import Place, Row, Tell
+from ensue.data.rows import Place, ProblemCallback, Row
 from ensue.data.settings import DataSettings
 from ensue.data.values import Unfit
 from ensue.errors import ConfigError, DataError, OptionError
 from ensue.settings import Table, known_keys, unknown_key
 from ensue.settings import together as all_together
-from ensue.tasks.abilities import NOTHING, Asked
+from ensue.tasks.abilities import NOTHING, RequestOptions
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.blocks.layer_settings import cell_references
 from ensue.tasks.codec import unpacked
-from ensue.tasks.columns.cells import Grid, ShownRow, row_of_line, rows_of
+from ensue.tasks.columns.cells import DisplayRow, Grid, row_of_line, rows_of
 from ensue.tasks.columns.recognise import table_recipe
 from ensue.tasks.reader import NO_COLUMNS, QuestionFiles
 from ensue.tasks.rows.collect import IN_MEMORY, Collector, Content, Example
@@ -232,7 +232,11 @@ class JoinedFiles:
     """The parts of a run's files, or of a data frame."""
 
     def __init__(
-        self, reader: JoinedReader, data: DataSettings, on_bad_row: Tell | None, origin: Origin
+        self,
+        reader: JoinedReader,
+        data: DataSettings,
+        on_bad_row: ProblemCallback | None,
+        origin: Origin,
     ) -> None:
         self._reader, self._data = reader, data
         self._on_bad_row, self._origin = on_bad_row, origin
@@ -245,7 +249,7 @@ class JoinedFiles:
         self.rejected = reading.rejected
         return part
 
-    def _reading(self, look: bool, on_bad_row: Tell | None) -> Reading:
+    def _reading(self, look: bool, on_bad_row: ProblemCallback | None) -> Reading:
         content = JoinedContent(self._reader.inputs, self._origin.files, look)
         return Reading(self._data, content, on_bad_row, self._origin)
 
@@ -258,7 +262,7 @@ class JoinedReader(InputReader[JoinedPart]):
         self.joined, self.inputs = joined, joined.inputs
 
     def files(
-        self, data: DataSettings, on_bad_row: Tell | None = None, origin: Origin = FILES
+        self, data: DataSettings, on_bad_row: ProblemCallback | None = None, origin: Origin = FILES
     ) -> JoinedFiles:
         return JoinedFiles(self, data, on_bad_row, origin)
 
@@ -274,7 +278,7 @@ class JoinedReader(InputReader[JoinedPart]):
         examples = examples_in_memory(self.inputs, rows, {**self.model.roles, "label": label})
         return self.collected(lambda: examples, before)
 
-    def questions(self, inputs: Any, options: Asked = NOTHING) -> JoinedPart:
+    def questions(self, inputs: Any, options: RequestOptions = NOTHING) -> JoinedPart:
         roles = {**self.model.roles, "label": "", "separator": ""}
         examples = examples_in_memory(self.inputs, inputs, roles)
         return self.collected(lambda: examples)
@@ -313,11 +317,11 @@ class JoinedReader(InputReader[JoinedPart]):
             f"with --file FILE --row N, or --values '{json.dumps(row, ensure_ascii=False)}'"
         )
 
-    def shown_line(self, line: str) -> ShownRow:
-        return ShownRow(row_of_line(line))
+    def shown_line(self, line: str) -> DisplayRow:
+        return DisplayRow(row_of_line(line))
 
-    def shown_input(self, example: Example) -> ShownRow:
-        return ShownRow(
+    def shown_input(self, example: Example) -> DisplayRow:
+        return DisplayRow(
             {
                 column: value
                 for each in self.inputs

@@ -77,12 +77,12 @@ class TreeTable(TreeReaderSettings):
     """The tree among several inputs: its words, and the cell that goes up the tree."""
 
     kind: Literal["tree"] = Field("tree", description="Kind of the input.")
-    lower: bool = Field(False, description="Read capital letters as small ones.")
+    lower: bool = Field(False, description="Convert texts to lower case.")
     min_count: Size = Field(
-        1, description="Words that are rarer in the training part are read as unknown."
+        1, description="Minimum count of a word in the training part; rarer words are unknown."
     )
     max_words: Annotated[Size | None, OFF] = Field(
-        None, description="Size of the vocabulary, by frequency; off has no limit."
+        None, description="Maximum size of the vocabulary, by frequency; off: no limit."
     )
 
 

@@ -16,7 +16,7 @@ from ensue.data.ragged import Ragged
 from ensue.settings import Table
 from ensue.tasks.baselines.regression import KINDS, minimise
 from ensue.tasks.codec import Packed, packed
-from ensue.tasks.declarations import Given, SavedAs, Shape
+from ensue.tasks.declarations import Derived, SavedAs, Shape
 from ensue.tasks.exported import BATCH, Graph, Rounding, Step
 from ensue.tasks.exported import Input as GraphInput
 from ensue.tasks.pictures.part import PicturePart
@@ -322,7 +322,7 @@ class LearnedJoined(LearnedInput):
                 encoders = encoders_of(network)
                 width = encoders[place].width
                 assert isinstance(width, int)
-                encoders[place] = GivenVector(number, width)
+                encoders[place] = FixedVector(number, width)
         return members, graphs
 
     def pack(self) -> Packed:
@@ -406,7 +406,7 @@ def encoders_of(network: nn.Module) -> nn.ModuleList:
     return network.reader.readers
 
 
-class GivenVector(InputEncoder):
+class FixedVector(InputEncoder):
     """The vector of an input, computed by a separate graph, for one member."""
 
     def __init__(self, member: int, width: int) -> None:
@@ -485,7 +485,7 @@ class JoinedLinear(Linear):
 
     knows_validation: ClassVar[bool] = True
 
-    views: Annotated[Mapping[str, Linear], Given("views")]
+    views: Annotated[Mapping[str, Linear], Derived("views")]
     weights: Annotated[
         NDArray[np.float64], SavedAs("linear.weights"), Shape(lambda record: len(record.views))
     ]

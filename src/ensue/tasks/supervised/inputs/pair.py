@@ -21,14 +21,14 @@ from ensue.data.vocabulary import Vocabulary
 from ensue.errors import DataError, OptionError
 from ensue.layers.lengths import step_mask
 from ensue.settings import Width
-from ensue.tasks.abilities import Asked
+from ensue.tasks.abilities import RequestOptions
 from ensue.tasks.baselines.linear import fit_linear
 from ensue.tasks.baselines.ridge import RidgeModel, fit_ridge
 from ensue.tasks.blocks.embeddings import Embed
 from ensue.tasks.blocks.encoders import ENCODERS, Encoder, encoder_of
 from ensue.tasks.blocks.pooling import Pooling, Standardised
 from ensue.tasks.codec import unpacked
-from ensue.tasks.declarations import NEXT_TO, Given, Let
+from ensue.tasks.declarations import NEXT_TO, Derived, Let
 from ensue.tasks.explaining.methods import Sides
 from ensue.tasks.rows.batch import Columns, SequenceBatch, batch_of
 from ensue.tasks.rows.collect import (
@@ -116,7 +116,7 @@ class PairInputSettings(PooledSettings, ShareSettings):
 
     compare: Literal["vectors", "attention"] = Field(
         "vectors",
-        description="How the two sides are compared: as vectors, or every step of one with the "
+        description="Comparison of the two sides: as vectors, or each step of one with the "
         "steps of the other.",
     )
     compared_size: Width = Field(64, description="Width of the layer above the comparison.")
@@ -265,7 +265,7 @@ class LearnedPair(LearnedInput):
 class OverlapLinear(Linear):
     """A linear model of the words of both sides and of shared words."""
 
-    inputs: Annotated[LearnedInputs, Given("input.inputs")]
+    inputs: Annotated[LearnedInputs, Derived("input.inputs")]
     model: Annotated[
         NgramModel,
         Let(
@@ -412,7 +412,7 @@ class Pair(Input):
         return f"{ENCODERS[settings.encoder].describe(settings)}, compared {how}"
 
 
-def asked_pair(inputs: Any, options: Asked) -> Any:
+def asked_pair(inputs: Any, options: RequestOptions) -> Any:
     """A pair unchanged; a text is combined with the second one of the options."""
     if not isinstance(inputs, str):
         return inputs

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn.functional import adaptive_avg_pool2d, affine_grid, dropout, grid_sample
 
 from ensue.data.frames.origin import FILES, Origin
-from ensue.data.rows import Tell
+from ensue.data.rows import ProblemCallback
 from ensue.data.settings import DataSettings
 from ensue.layers.convolution import ConvolutionBlocks
 from ensue.layers.feedforward import HiddenLayers
@@ -105,23 +105,21 @@ class PictureReaderSettings(PictureSettings):
     hidden: list[Width] = Field([64], description="Units of each layer after the convolutions.")
     dropout_layers: Rate = Field(0.2, description="Dropout of the layers after the convolutions.")
     shift: Rate = Field(
-        0.07, description="Largest random shift in training, as a share of height and width."
+        0.07, description="Maximum random shift in training, as a share of height and width."
     )
     rotate: Annotated[float, Field(ge=0, le=180)] = Field(
-        15.0, description="Largest random rotation in training, in degrees."
+        15.0, description="Maximum random rotation in training, in degrees."
     )
     zoom: Rate = Field(
-        0.1, description="Largest random change of size in training, as a share of it."
+        0.1, description="Maximum random scaling in training, as a share of the size."
     )
-    flip: bool = Field(
-        False, description="Half of the pictures are seen left to right in training."
-    )
+    flip: bool = Field(False, description="Flip half of the pictures horizontally in training.")
 
 
 class PictureInputSettings(PictureReaderSettings, ShareSettings):
     """The convolutions, the layers on top of them, and how training disturbs pictures."""
 
-    batch_rows: Size = Field(64, description="Pictures of a batch.")
+    batch_rows: Size = Field(64, description="Batch size, in pictures.")
 
 
 # --- learned -------------------------------------------------------------------------------------
@@ -333,7 +331,7 @@ class PictureInputReader(InputReader[PicturePart], PictureReader):
         return shape
 
     def files(
-        self, data: DataSettings, on_bad_row: Tell | None = None, origin: Origin = FILES
+        self, data: DataSettings, on_bad_row: ProblemCallback | None = None, origin: Origin = FILES
     ) -> PartFiles[PicturePart]:
         if not origin.files:
             return super().files(data, on_bad_row, origin)

@@ -93,8 +93,9 @@ class NgramSettings(Table):
         float | Literal["fitted"], Expected("a number from 0 to 1, or fitted")
     ] = Field(
         0.0,
-        description="Share of a linear n-gram model in the answer, or fitted to the validation "
-        "part; the network then learns without n-grams. 0 trains both as one.",
+        description="Share of a linear n-gram model in the answer, or fitted to the "
+        "validation part; the network then learns without n-grams. 0 trains both "
+        "together.",
     )
 
     @field_validator("ngram_share", mode="before")

@@ -23,7 +23,7 @@ from ensue.errors import DataError, OptionError
 from ensue.files.opening import TREE_DEPTH, TREE_LENGTH
 from ensue.layers.recursive import PLACES
 from ensue.settings import OFF, Size
-from ensue.tasks.abilities import NOTHING, Asked
+from ensue.tasks.abilities import NOTHING, RequestOptions
 from ensue.tasks.baselines.text_features import Texts
 from ensue.tasks.baselines.text_linear import TextLinear, fit_text_linear, fit_text_ridge
 from ensue.tasks.codec import unpacked
@@ -91,8 +91,10 @@ class TreeInputSettings(TreeReaderSettings, ShareSettings):
         "dropout": ("dropout_input", "dropout_output"),
     }
 
-    batch_nodes: Size = Field(8000, description="Most nodes of a batch.")
-    batch_rows: Annotated[Size | None, OFF] = Field(32, description="Most trees of a batch.")
+    batch_nodes: Size = Field(8000, description="Maximum number of nodes in a batch.")
+    batch_rows: Annotated[Size | None, OFF] = Field(
+        32, description="Maximum number of trees in a batch."
+    )
 
 
 # --- learned -------------------------------------------------------------------------------------
@@ -371,7 +373,7 @@ class TreeReader(InputReader[Part]):
         """Tokenisers that split at brackets and spaces."""
         return Tokenisers(Tokeniser("spaces"))
 
-    def questions(self, inputs: Any, options: Asked = NOTHING) -> Part:
+    def questions(self, inputs: Any, options: RequestOptions = NOTHING) -> Part:
         if isinstance(inputs, str):
             raise OptionError("predict: expected a list of trees, got one text; write [text]")
         whole = self.model.learned.input.whole

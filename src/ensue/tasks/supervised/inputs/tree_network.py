@@ -32,17 +32,17 @@ class TreeReaderSettings(Table):
 
     combine: Literal["ordered", "sum", "mean"] = Field(
         "ordered",
-        description="How children are combined: first, last and those between by a matrix each, "
-        "or summed or averaged, whatever their order.",
+        description="Combination of children: a matrix each for the first, the last and "
+        "those between; or their sum or mean, in any order.",
     )
     cell: CellName = Field("LSTM", description="Cell that goes from the leaves to the root.")
     hidden_size: Width = Field(128, description="Size of a cell's state.")
-    embedding_size: Width = Field(64, description="Size of the vectors of words.")
+    embedding_size: Width = Field(64, description="Size of the word vectors.")
     label_size: Width = Field(
         16, description="Size of the vectors of inner labels, if these are inputs."
     )
     init: Initialisation = Field("standard", description="Initial weights of the cells.")
-    dropout_input: Rate = Field(0.1, description="Dropout of the vectors of words.")
+    dropout_input: Rate = Field(0.1, description="Dropout of the word vectors.")
     dropout_output: Rate = Field(0.1, description="Dropout before the output layer.")
 
 

@@ -17,7 +17,7 @@ from ensue.files.disk import write_whole
 from ensue.files.format import check_format
 from ensue.files.opening import read_plain
 from ensue.runs.config import RunConfig
-from ensue.runs.messages import Message, Say
+from ensue.runs.messages import Message, MessageCallback
 from ensue.study.selection.entries import Entry, Selection, WinnerVerdict
 from ensue.training import RunFolder
 
@@ -40,7 +40,7 @@ def measure_of(config: RunConfig) -> str:
 
 
 def tested(
-    place: Path, winner: Entry, config: RunConfig, before: Selection | None, say: Say
+    place: Path, winner: Entry, config: RunConfig, before: Selection | None, say: MessageCallback
 ) -> WinnerVerdict | None:
     """The winner's test, opened once; the others' stays sealed."""
     if before and before.test and before.test.name == winner.name and _same(winner, before):
@@ -108,8 +108,8 @@ def read(place: Path, now: Selection) -> Selection | None:
         was, new = getattr(before, key), getattr(now, key)
         if was != new:
             raise RunError(
-                f"{path}: the {what} of this selection was {was}, now it is {new}; models can be "
-                "compared on the same only: undo the change, or name another --run"
+                f"{path}: the {what} of this selection was {was}, now it is {new}; models can "
+                "only be compared on the same: undo the change, or name another --run"
             )
     return before
 

@@ -107,14 +107,11 @@ class Trust:
         if self.command:
             return f"{self.command}={','.join(digests)}"
         spelt = f'"{digests[0]}"' if len(digests) == 1 else str(digests)
-        return (
-            f"load(folder, trust={spelt}), or hand over a class of your own: "
-            "load(folder, cell=MyCell)"
-        )
+        return f"load(folder, trust={spelt}), or pass your own class: load(folder, cell=MyCell)"
 
     def handed(self, name: str) -> str:
         """The advice on passing the class of a cell without a file, for messages."""
-        return self.instead or f"hand the class over: load(folder, cell={name})"
+        return self.instead or f"pass the class: load(folder, cell={name})"
 
 
 NO_TRUST = Trust()
@@ -161,7 +158,7 @@ def cell_files(saved: Saved, settings: Table) -> dict[str, CellFile]:
     }
 
 
-def with_kept_cells(settings: S, saved: Saved, trust: Trust) -> S:
+def with_saved_cells(settings: S, saved: Saved, trust: Trust) -> S:
     """The settings of a model folder with its cells: cells that were passed, or those of its files,
     which `trust` already permits."""
     references, files, where = cell_references(settings), cell_files(saved, settings), saved.place

@@ -47,7 +47,7 @@ SHOWN = 40  # maximum characters of a value in a message
 
 
 @dataclass(frozen=True)
-class TableGiven:
+class NamedTable:
     """Rows with named columns, of a data frame or a file."""
 
     name: str
@@ -55,7 +55,7 @@ class TableGiven:
     frame: Frame | None = None
 
     @classmethod
-    def of(cls, data: Any, task: Task[Any, Any, Any]) -> TableGiven | None:
+    def of(cls, data: Any, task: Task[Any, Any, Any]) -> NamedTable | None:
         """None for rows in memory."""
         roles = reversed([*task.columns.items()])
         keys = {key.partition(".")[2]: role for role, key in roles}  # the first role of each
@@ -89,7 +89,7 @@ def _is_file(text: str) -> bool:
     return exists(text) or all(exists(side.strip()) for side in text.split(","))
 
 
-def _require(source: TableGiven, tables: Tables) -> None:
+def _require(source: NamedTable, tables: Tables) -> None:
     """Raises an error unless all named columns exist."""
     if source.frame is not None:
         named = [value for table in tables.values() for value in table.values()]
@@ -112,7 +112,7 @@ def fit_parts_of(
     settings that follow from them. say: callback for what was inferred."""
     task = model.task
     refuse_labels(task, data, validation)
-    table = TableGiven.of(data, task)
+    table = NamedTable.of(data, task)
     if table is None:
         _must_be_rows(data, "fit")
         column_roles = named_roles(task, columns)
@@ -128,13 +128,13 @@ def fit_parts_of(
     train = _part(model, data, table, columns, "train", None)
     if validation is None:
         return model.reader.hold_out(train)
-    other = TableGiven.of(validation, task)
+    other = NamedTable.of(validation, task)
     return train, _part(model, validation, other, columns, "validation", train)
 
 
 def _guessed(
     model: AnyModel,
-    source: TableGiven,
+    source: NamedTable,
     columns: Mapping[str, Any],
     say: Callable[[str], None],
 ) -> Tables:
@@ -169,7 +169,7 @@ def _guessed(
 def _part(
     model: AnyModel,
     data: Any,
-    table: TableGiven | None,
+    table: NamedTable | None,
     columns: Mapping[str, Any],
     name: str,
     before: Any,
@@ -194,7 +194,7 @@ def evaluated(model: AnyModel, data: Any, options: Mapping[str, Any]) -> Evaluat
 
 def part_to_evaluate(model: AnyModel, data: Any, columns: Mapping[str, Any]) -> Any:
     """The labelled rows to evaluate. columns: roles, if they differ from those of training."""
-    task, table = model.task, TableGiven.of(data, model.task)
+    task, table = model.task, NamedTable.of(data, model.task)
     if table is None:
         _must_be_rows(data, EVALUATE)
         return model.reader.labelled(data, columns)
@@ -206,7 +206,7 @@ def part_to_evaluate(model: AnyModel, data: Any, columns: Mapping[str, Any]) -> 
     return files.part("test")
 
 
-def _asked_roles(model: AnyModel, table: TableGiven, columns: Mapping[str, Any]) -> dict[str, Any]:
+def _asked_roles(model: AnyModel, table: NamedTable, columns: Mapping[str, Any]) -> dict[str, Any]:
     """The keys of [data]: those of `fit`, unless this call overrides them."""
     roles = named_roles(model.task, columns, table.known)
     _require(table, roles)
@@ -257,9 +257,9 @@ def _as_file(data: Any) -> str | None:
 
 
 def answered(model: AnyModel, inputs: Any, options: Mapping[str, Any]) -> Any:
-    """The answers as a list, or for a data frame as a frame of the same kind. options: roles of
-    columns, and options of the task."""
-    task, table = model.task, TableGiven.of(inputs, model.task)
+    """Answers in a list; of a data frame, in one of the same kind. Evaluates a model. options:
+    roles of columns, and options of the task."""
+    task, table = model.task, NamedTable.of(inputs, model.task)
     columns = {role: value for role, value in options.items() if role in task.columns}
     words = {word: value for word, value in options.items() if word not in columns}
     check_words(task, words, PREDICT)
@@ -284,7 +284,7 @@ def answered(model: AnyModel, inputs: Any, options: Mapping[str, Any]) -> Any:
 
 
 def question_roles(
-    model: AnyModel, table: TableGiven, columns: Mapping[str, Any]
+    model: AnyModel, table: NamedTable, columns: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The columns from which inputs are read: those of `fit`, or the only column."""
     roles = _asked_roles(model, table, columns)
@@ -298,7 +298,7 @@ def question_roles(
         return {**roles, missing[0]: names[0]}
     words = " and ".join(table.origin.word(key) for key in missing)
     raise OptionError(
-        f"predict: which column is to be read? Name it with {words}. Columns: {', '.join(names)}"
+        f"predict: which column should be read? Name it with {words}. Columns: {', '.join(names)}"
     )
 
 
