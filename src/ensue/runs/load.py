@@ -38,8 +38,8 @@ class Loading:
 
 @dataclass(frozen=True)
 class LoadedRun:
-    """A loaded run. A loaded run. digest: of the model's content; best: the source of the weights,
-    if the run is unfinished."""
+    """A loaded run. digest: of the model's content; best: the source of the weights, if the run is
+    unfinished."""
 
     config: RunConfig
     model: AnyModel

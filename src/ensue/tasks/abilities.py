@@ -39,7 +39,7 @@ class Explains(Protocol):
 
 
 class Explanation(Protocol):
-    """An explanation. An explanation. result: a dataclass, the answer with its reasons."""
+    """An explanation. result: a dataclass, the answer with its reasons."""
 
     @property
     def result(self) -> Any: ...

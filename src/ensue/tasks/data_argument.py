@@ -257,8 +257,8 @@ def _as_file(data: Any) -> str | None:
 
 
 def answered(model: AnyModel, inputs: Any, options: Mapping[str, Any]) -> Any:
-    """Answers in a list; of a data frame, in one of the same kind. Evaluates a model. options:
-    roles of columns, and options of the task."""
+    """The answers as a list, or for a data frame as a frame of the same kind. options: roles of
+    columns, and options of the task."""
     task, table = model.task, NamedTable.of(inputs, model.task)
     columns = {role: value for role, value in options.items() if role in task.columns}
     words = {word: value for word, value in options.items() if word not in columns}

@@ -18,7 +18,7 @@ from ensue.data.vocabulary import SPECIALS, TEXT_SPECIALS, Vocabulary
 
 Array = NDArray[Any]
 
-MOST_SHOWN = 60  # maximum maximum characters of a value in a message
+MOST_SHOWN = 60  # maximum characters of a value in a message
 
 
 class Unfit(ValueError):

@@ -86,7 +86,7 @@ RowDisplay = Callable[[int], tuple[str, str]]  # the name of a row, and its text
 
 
 def class_rows(names: Sequence[str], counts: NDArray[Any]) -> list[ClassRow]:
-    """A row for each class. A row for each class. counts (3, classes): right, gold, predicted."""
+    """A row for each class. counts (3, classes): right, gold, predicted."""
     scores = metrics.class_scores(counts)
     rows = zip(names, scores.precision, scores.recall, scores.f1, scores.support, strict=True)
     return [ClassRow(n, float(p), float(r), float(f), int(s)) for n, p, r, f, s in rows]

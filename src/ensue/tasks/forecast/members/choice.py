@@ -146,9 +146,7 @@ MOST_APART = 16  # maximum targets with separate weights: more take too long
 SHORTEST_TABLE = 3  # minimum windows per weight for a look-back
 LONG, LONG_TABLE = (64, 128, 336), 8  # look-back of long series, and windows per step of it
 FAR = 336  # steps back
-SURELY = (
-    4.0  # significant difference of significant difference of log-likelihood between y and log y
-)
+SURELY = 4.0  # significant difference of log-likelihood of y and log y
 LAGS, STEPS_A_LAG = (2, 4, 7, 14, 28), 5  # lags of an autoregression, and steps per lag
 DOUBT = 1.0  # members whose error exceeds the best by more than this over √blocks are dropped
 SERIES_LOOKED_AT = 60  # maximum series of a panel for choices

@@ -81,7 +81,7 @@ Pair = Annotated[tuple[int, int], Field(strict=False)]  # TOML has lists
 
 
 class ColumnsReaderSettings(Table):
-    """What a row is read as, and the layers that read it."""
+    """How a row is read, and its layers."""
 
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {"dropout": ("dropout_layers",)}
     instead: ClassVar[Mapping[str, str]] = {"hidden_size": "hidden", "layers": "hidden"}
@@ -158,7 +158,7 @@ class ColumnsReaderSettings(Table):
 
 
 class ColumnsSettings(ColumnsReaderSettings, ShareSettings):
-    """What a row is read as, and the layers that read it."""
+    """How a row is read, and its layers."""
 
     batch_rows: Annotated[Size | None, OFF] = Field(
         64, description="Batch size, in rows; off: all rows at once."
@@ -411,7 +411,7 @@ class ColumnsReader(InputReader[Part]):
     def labelled(
         self, rows: Any, columns: Mapping[str, str] = NO_COLUMNS, before: Part | None = None
     ) -> Part:
-        """A labelled part. A labelled part. rows: by column name, or columns by name."""
+        """A labelled part. rows: by column name, or columns by name."""
         target = columns.get("target") or columns.get("label") or self._target()
         if not target:
             raise OptionError('target: expected the column to predict, target="price", got none')

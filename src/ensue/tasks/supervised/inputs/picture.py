@@ -97,7 +97,7 @@ START = "he"  # initialisation of its dense layers
 
 
 class PictureReaderSettings(PictureSettings):
-    """The convolutions, the layers on top of them, and how training disturbs pictures."""
+    """The convolutions, the layers on top of them, and data augmentation."""
 
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {"dropout": ("dropout_layers",)}
     instead: ClassVar[Mapping[str, str]] = {"hidden_size": "hidden", "layers": "blocks"}
@@ -117,7 +117,7 @@ class PictureReaderSettings(PictureSettings):
 
 
 class PictureInputSettings(PictureReaderSettings, ShareSettings):
-    """The convolutions, the layers on top of them, and how training disturbs pictures."""
+    """The convolutions, the layers on top of them, and data augmentation."""
 
     batch_rows: Size = Field(64, description="Batch size, in pictures.")
 
