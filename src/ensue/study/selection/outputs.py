@@ -1,4 +1,4 @@
-"""What a trial says of the validation part, kept in its folder for ensembles with others."""
+"""The outputs of a trial for the validation part, stored in its folder for ensembles."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def write_outputs(folder: RunFolder, outputs: Outputs) -> None:
 
 
 def read_outputs(folder: Path) -> list[NDArray[Any]]:
-    """[] where a trial has kept none."""
+    """The stored outputs of a trial; [] if there are none."""
     try:
         arrays = safetensors.numpy.load(read_plain(folder / FILE))
     except (OSError, SafetensorError):
