@@ -1,10 +1,10 @@
 """Ensue: neural sequence models whose cells are plain equations.
 
-Everything here is loaded when it is first asked for: `import ensue` does not load torch.
+Everything here is loaded at first use: `import ensue` does not load torch.
 
-A cell is its equations, `ensue.LSTM()`; a layer of it is a torch module,
-`ensue.Recurrent(ensue.LSTM(), 8, 16)`. The drop-ins for torch.nn's layers have the names that
-torch.nn gives them, in a namespace of their own: `ensue.layers.LSTM(8, 16)`.
+A cell is its equations, `ensue.LSTM()`. A layer of cells is a torch module,
+`ensue.Recurrent(ensue.LSTM(), 8, 16)`. The drop-ins for torch.nn's layers have the same names as in
+torch.nn, in a separate namespace: `ensue.layers.LSTM(8, 16)`.
 """
 
 from importlib import import_module
@@ -105,7 +105,7 @@ if TYPE_CHECKING:  # for editors and type checkers, the same names as in _DEFINE
     from ensue.tasks.trees.content import TreeAnswer as TreeAnswer
     from ensue.training import TrainSettings as TrainSettings
 
-    # Each can be used wherever an estimator is asked for, with the answers that it gives.
+    # The tasks as estimators, by their kind of answers.
     ESTIMATORS: tuple[
         type[Estimator[Captioned]],
         type[Estimator[Classified]],
@@ -223,7 +223,7 @@ NAMESPACES = (
 
 __all__ = ["__version__", *_PUBLIC]
 
-if not TYPE_CHECKING:  # a type checker would take every name for one that is there
+if not TYPE_CHECKING:  # a type checker would accept every name
 
     def __getattr__(name: str) -> Any:
         if name in _PUBLIC:

@@ -1,5 +1,5 @@
-"""`python -m ensue`: the same as the command `ensue`. It imports nothing from the folder that it is
-started in; Python itself, before these lines, takes an `ensue` in that folder for this package."""
+"""`python -m ensue`: the same as the command `ensue`. It imports nothing from the current folder.
+(Python itself would, before these lines, take an `ensue` in that folder for this package.)"""
 
 import sys
 

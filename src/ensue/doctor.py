@@ -1,7 +1,7 @@
-"""What this machine has and lacks, for `ensue doctor`.
+"""Facts about this machine, for `ensue doctor`.
 
-Each function looks at one thing and changes nothing: no folder is made, no file written.
-Whatever cannot be found out is a finding too, never an exception.
+Each function examines one thing and changes nothing: no folder is created, no file written. A
+failed examination is a finding too, never an exception.
 """
 
 import os
@@ -46,7 +46,7 @@ GET_COMPILER = (
 
 @dataclass(frozen=True)
 class MachineFact:
-    """One line of the report; `advice` is what to do, empty where there is nothing to do."""
+    """One line of the report; `advice` is empty if there is nothing to do."""
 
     name: str
     state: Literal["ok", "missing", "warning"]
@@ -65,7 +65,7 @@ def versions() -> Iterator[MachineFact]:
 
 
 def processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> MachineFact:
-    """The processor's name and which of FEATURES it has."""
+    """The processor's name, and its features among FEATURES."""
     try:
         text = cpuinfo.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -84,14 +84,14 @@ def processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> MachineFact:
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """The number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def threads(torch: ModuleType) -> MachineFact:
-    """The cores this process may use, against the threads that torch will start."""
+    """The cores that this process may use, and the threads that torch will start."""
     allowed, started = cores(), torch.get_num_threads()
     value = f"{allowed} cores, {started} torch threads"
     if started <= allowed:
@@ -100,7 +100,7 @@ def threads(torch: ModuleType) -> MachineFact:
 
 
 def accelerator(torch: ModuleType) -> MachineFact:
-    """Which device torch was built for, and whether it is there."""
+    """The device that torch was built for, and whether it is available."""
     built_for = torch.version.cuda
     if built_for is None:
         return MachineFact("accelerator", "ok", "none: torch is a build for the CPU")
@@ -115,7 +115,7 @@ def accelerator(torch: ModuleType) -> MachineFact:
 
 
 def bfloat16() -> MachineFact:
-    """Whether the processor computes in bfloat16 as it says."""
+    """Whether bfloat16 works as the processor claims."""
     from ensue.engine.machine import why_no_bfloat16
 
     if why := why_no_bfloat16():
@@ -124,7 +124,7 @@ def bfloat16() -> MachineFact:
 
 
 def about_torch() -> Iterator[MachineFact]:
-    """What only torch itself knows; a torch that cannot be loaded is the finding then."""
+    """Findings that need torch; if torch cannot be loaded, that is the finding."""
     try:
         import torch
     except (ImportError, OSError) as problem:
@@ -138,7 +138,7 @@ def about_torch() -> Iterator[MachineFact]:
 
 
 def compiler_version(command: list[str]) -> str | None:
-    """The first line of `command --version`, or None where it does not run."""
+    """The first line of `command --version`, or None if it does not run."""
     try:
         run = subprocess.run(
             [*command, "--version"],
@@ -155,15 +155,15 @@ def compiler_version(command: list[str]) -> str | None:
 
 
 def compiler() -> MachineFact:
-    """The C++ compiler that the native engine takes, and whether it runs."""
+    """The C++ compiler of the native engine, and whether it runs."""
     try:
         from ensue.engine.native import cache
     except (ImportError, OSError):
         return MachineFact("compiler", "warning", "not checked: torch does not load", "see torch")
     compiler_name = os.environ.get("CXX", "")
     try:
-        command = list(cache.compiler.__wrapped__())  # as it is now: the answer is kept
-    except (cache.NoCompiler, ValueError):  # ValueError: a quotation mark that is never closed
+        command = list(cache.compiler.__wrapped__())  # the current one: the answer is cached
+    except (cache.NoCompiler, ValueError):  # ValueError: an unclosed quotation mark
         if compiler_name:
             advice = f"correct or unset CXX; {NO_NATIVE}"
             return MachineFact("compiler", "missing", f"CXX={compiler_name} is not found", advice)
@@ -177,13 +177,13 @@ def compiler() -> MachineFact:
 
 
 def size(folder: Path) -> int:
-    """Bytes of all files below a folder, as far as they can be seen."""
+    """Bytes of all readable files below a folder."""
     total = 0
     for here, _, names in os.walk(folder):
         for name in names:
             try:
                 total += os.lstat(os.path.join(here, name)).st_size
-            except OSError:  # it vanished, or is not ours to see
+            except OSError:  # it was deleted, or is not readable
                 continue
     return total
 
@@ -197,7 +197,7 @@ def cache() -> MachineFact:
     folder = cache_folder()
     nearest = next(place for place in (folder, *folder.parents) if os.path.lexists(place))
     writable = os.path.isdir(nearest) and os.access(nearest, os.W_OK | os.X_OK)
-    if not (folder.is_absolute() and writable):  # relative: there is no home folder at all
+    if not (folder.is_absolute() and writable):  # relative: there is no home folder
         value = f"{folder} cannot be written"
         return MachineFact("cache", "warning", value, "set XDG_CACHE_HOME to a folder of your own")
     if nearest != folder:
@@ -211,13 +211,13 @@ def cache() -> MachineFact:
 
 
 def data() -> MachineFact:
-    """Which of the real data sets are in the folder that ENSUE_DATA names."""
+    """The real data sets in the folder that ENSUE_DATA names."""
     named = os.environ.get("ENSUE_DATA", "")
     if not named:
         advice = "set ENSUE_DATA to a folder of data sets; tests on real data need it"
         return MachineFact("data", "missing", "ENSUE_DATA is not set", advice)
     folder = Path(named)
-    if not os.path.isdir(folder):  # Path.is_dir raises where a parent may not be entered
+    if not os.path.isdir(folder):  # Path.is_dir raises an error if a parent is not accessible
         return MachineFact("data", "warning", f"{folder} is not a folder", "correct ENSUE_DATA")
     present = [name for name in DATA_SETS if os.path.isdir(folder / name)]
     lacking = [name for name in DATA_SETS if name not in present]
@@ -275,9 +275,10 @@ def examine() -> list[MachineFact]:
 
 def as_text(findings: Iterable[MachineFact]) -> str:
     """One line for each finding, the advice on a line below it."""
-    lines = []
+    findings, lines = [*findings], []
+    name = max((len(finding.name) for finding in findings), default=0)
     for finding in findings:
-        lines.append(f"{finding.state:8} {finding.name:12} {finding.value}")
+        lines.append(f"{finding.state:8} {finding.name:{name}} {finding.value}")
         if finding.advice:
-            lines.append(f"{'':21} -> {finding.advice}")
+            lines.append(f"{'':{name + 9}} -> {finding.advice}")
     return "\n".join(lines)

@@ -1,8 +1,8 @@
-"""What can go wrong, by name.
+"""The classes of errors.
 
-A message says what is wrong, where, what was expected, what came instead, and what to do
-next. The command line prints it unchanged and exits with 2; in Python, a caller catches
-`EnsueError` for all of them, or the built-in error that the kind also is.
+A message says what is wrong and where, what was expected and found, and what to do next. The
+command line prints it unchanged and exits with 2. In Python, catch `EnsueError` for all of them, or
+the built-in class that each also inherits from.
 """
 
 import re
@@ -15,8 +15,8 @@ from ensue.escape import readable
 
 
 class EnsueError(Exception):
-    """Anything that the person who called Ensue can put right. What its message quotes is shown
-    with control characters written out."""
+    """An error that the caller of Ensue can fix. Quoted text in its message has control characters
+    escaped."""
 
     def __init__(self, message: object = "") -> None:
         super().__init__(readable(str(message)))
@@ -35,7 +35,7 @@ class OptionError(EnsueError, ValueError):
 
 
 class DataError(EnsueError, ValueError):
-    """Data that cannot be read, or cannot be learned from."""
+    """Data that cannot be read or learned from."""
 
 
 class Undecided(DataError):
@@ -47,7 +47,7 @@ class Undecided(DataError):
         super().__init__(self.with_choices(call))
 
     def with_choices(self, call: str) -> str:
-        """The question, with a command for each answer. call: how each is written."""
+        """The message with a command for each choice. call: formats a choice as a command."""
         listed = [f"  {call.format(words)}\n      {what}" for what, words in self.choices.items()]
         return "\n".join([self.message, *listed])
 
@@ -57,15 +57,16 @@ class ConfigError(EnsueError, ValueError):
 
 
 class RunError(EnsueError):
-    """A run folder that cannot be used as asked: taken, changed, damaged, or not there."""
+    """A run folder that cannot be used: occupied, changed, damaged or missing."""
 
 
 class TrainingError(EnsueError):
-    """A training that cannot go on: numbers that are not finite, a batch that does not fit."""
+    """A training that cannot continue: numbers that are not finite, or a batch that does not fit
+    into memory."""
 
 
 class JobError(EnsueError):
-    """A job whose process was killed, or that ended in a mistake which is not the caller's."""
+    """A job whose process was killed, or that failed with an unexpected exception."""
 
 
 class OutOfMemory(EnsueError, MemoryError):
@@ -77,7 +78,7 @@ class MissingExtra(EnsueError, ImportError):
 
 
 def check_rates(rates: Mapping[str, float]) -> None:
-    """Probabilities of dropping something, by name: 0 ≤ rate < 1."""
+    """Checks dropout rates, by name: 0 ≤ rate < 1."""
     wrong = [
         f"{name}: expected 0 ≤ rate < 1, got {rate}"
         for name, rate in rates.items()
@@ -88,7 +89,7 @@ def check_rates(rates: Mapping[str, float]) -> None:
 
 
 def unknown(what: str, got: str, known: Iterable[str]) -> OptionError:
-    """The error for a name that is in no table, with the nearest known one.
+    """The error for an unknown name, with the nearest known one.
 
     >>> print(unknown("cell", "lsmt", ["gru", "lstm"]))
     unknown cell 'lsmt': did you mean 'lstm'? Known: gru, lstm
@@ -114,7 +115,7 @@ def no_memory(error: BaseException) -> bool:
 
 
 def memory_asked_for(error: BaseException) -> str:
-    """What an allocator was asked for at last; "" where it does not say.
+    """The amount of memory that an allocator was asked for; "" if the error does not say.
 
     >>> memory_asked_for(RuntimeError("you tried to allocate 8589934592 bytes."))
     '8.0 GiB'
@@ -130,7 +131,7 @@ def memory_asked_for(error: BaseException) -> str:
 
 
 def out_of_memory(error: BaseException) -> OutOfMemory:
-    """The error of ours for one that means a lack of memory."""
+    """Ensue's error for an exception that means a lack of memory, else None."""
     amount = memory_asked_for(error)
     detail = f": {amount} more were requested" if amount else ""
     return OutOfMemory(
@@ -141,7 +142,7 @@ def out_of_memory(error: BaseException) -> OutOfMemory:
 
 @contextmanager
 def enough_memory() -> Iterator[None]:
-    """Turns a lack of memory into an error of ours."""
+    """Converts exceptions that mean a lack of memory into `OutOfMemory`."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:

@@ -1,4 +1,4 @@
-"""Words that people try first: options that stand for a setting, whatever a task calls it."""
+"""Options that stand for a setting, whatever its key in a task: the words that people try first."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ MODEL = "model"
 
 @dataclass(frozen=True)
 class Word:
-    """key: the setting that the word stands for; a task whose table has another name for it says so
-    in `Table.words`. kind: type of the value; help: help text, instead of the meaning of the
-    setting; also: other spellings."""
+    """An option for a setting. key: of the setting; a task whose table has another key for it
+    declares this in `Table.words`. kind: type of the value; help: help text, instead of the meaning
+    of the setting; also: other spellings."""
 
     name: str
     key: str
@@ -32,7 +32,7 @@ class Word:
 
     @property
     def spellings(self) -> list[str]:
-        """Its flags as names in Python."""
+        """The option's flags as Python names."""
         return [flag.removeprefix("--").replace("-", "_") for flag in self.flags]
 
 
@@ -65,4 +65,4 @@ WORDS = {
     )
 }
 
-Words = Mapping[str, Any]  # the values that were given, by the names of the words
+Words = Mapping[str, Any]  # the values of options that were set, by name

@@ -1,5 +1,5 @@
-"""Tables of settings: each key with its default, its check and its meaning; every problem in one
-message."""
+"""Tables of settings: each key has a default, a check and a meaning. One message lists all
+problems."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pydantic_core import ErrorDetails, core_schema
 from ensue.errors import ConfigError
 from ensue.files.opening import DRAWS, LAYER_WIDTH, LAYERS
 
-MOST_LISTED = 30  # known keys after an unknown one
+MOST_LISTED = 30  # maximum number of known keys in the message on an unknown one
 
 
 # --- what a type says of itself: each stands in Annotated, for the check and for the reader ----
@@ -32,7 +32,7 @@ MOST_LISTED = 30  # known keys after an unknown one
 
 @dataclass(frozen=True)
 class NoneWord:
-    """TOML has no null: there the word stands for None."""
+    """The word for None in TOML, which has no null."""
 
     word: str
 
@@ -47,11 +47,11 @@ class NoneWord:
 
 @dataclass(frozen=True)
 class OneOf:
-    """The value is a name of a table. table: given by a function, so that it may be defined below,
-    and have rows added later."""
+    """The value is the name of a row of a table. table: a function that returns the table, which
+    may be defined later and grow."""
 
     table: Callable[[], Collection[str]]
-    noun: str = ""  # of rows that users add themselves
+    noun: str = ""  # noun for rows that users add themselves
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
@@ -66,7 +66,7 @@ class OneOf:
 
 @dataclass(frozen=True)
 class Expected:
-    """What the values are, where a check of the table's own decides."""
+    """A description of valid values, for keys with a custom check."""
 
     text: str
 
@@ -80,18 +80,18 @@ Rate = Annotated[float, Field(ge=0, lt=1)]
 
 
 class Table(BaseModel):
-    """One table of config.toml. Every key has its default here, and only here."""
+    """One table of config.toml. Defaults of keys are defined here and nowhere else."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-    # Keys that a word of the command line stands for, where they are not called as the word is.
+    # Keys for options of the command line that have another name.
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    # A key that takes the place of a word that the table does not have.
+    # The closest key, for options that the table does not have.
     instead: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
     def __pydantic_init_subclass__(cls, **arguments: Any) -> None:
-        """A key that has another default here keeps its meaning."""
+        """Keeps the description of a key whose default a subclass changes."""
         super().__pydantic_init_subclass__(**arguments)
         for key, field in cls.model_fields.items():
             if field.description is None:
@@ -99,14 +99,14 @@ class Table(BaseModel):
 
     @classmethod
     def of(cls, values: Mapping[str, Any], where: str) -> Self:
-        """From a table as read from TOML, with every problem in one message."""
+        """A table from TOML values; one message lists all problems."""
         try:
             return cls.model_validate(dict(values))
         except ValidationError as error:
             raise ConfigError(together(problems(error, cls, where))) from None
 
     def table(self) -> dict[str, Any]:
-        """The complete table, as TOML can hold it: `of` reads it back."""
+        """The complete table as TOML values, which `of` reads."""
         fields = type(self).model_fields
         return {k: in_toml(v, fields[k]) for k, v in self.model_dump(mode="json").items()}
 
@@ -120,7 +120,7 @@ def _meaning_above(table: type[Table], key: str) -> str | None:
 
 
 def in_toml(value: Any, field: FieldInfo) -> Any:
-    """The value as TOML can hold it: None is the word that stands for it."""
+    """The value in TOML; None becomes its word."""
     if value is not None:
         return value
     return next(mark.word for mark in field.metadata if isinstance(mark, NoneWord))
@@ -134,7 +134,7 @@ _MANY = {int: "whole numbers", float: "numbers", str: "texts"}
 
 
 def expected_of(field: FieldInfo) -> str:
-    """What the values of a key are, in words: "a number ≥ 0 and < 1", "adam, adamw, sgd"."""
+    """The valid values of a key in words: "a number ≥ 0 and < 1", "adam, adamw, sgd"."""
     return _expected(field.annotation, field.metadata, _ONE)
 
 
@@ -176,7 +176,7 @@ def _bounds(marks: Iterable[Any]) -> str:
 
 
 def problems(error: ValidationError, model: type[BaseModel], where: str) -> list[str]:
-    """Each problem as `where.key: expected …, got …`; the known keys stand after the last unknown
+    """Each problem as `where.key: expected …, got …`; the known keys follow the last unknown
     one."""
     errors = error.errors(include_url=False)
     strange = [one for one in errors if _is_unknown(one)]
@@ -219,7 +219,7 @@ def _problem(one: ErrorDetails, model: type[BaseModel], where: str, lists_known:
 
 
 def _as_list(got: object, kind: Any) -> str:
-    """How to write a list of that kind whose brackets are missing; "" if it is no such list.
+    """Advice on a list whose brackets are missing; "" if the text is no such list.
 
     >>> _as_list("600, 6000", list[int]), _as_list("day,hour", list[str]), _as_list("", list[int])
     ('; write [600,6000]', '; write ["day","hour"]', '; write []')
@@ -260,7 +260,7 @@ def known_keys(keys: list[str]) -> str:
 
 
 def of_your_own(noun: str) -> str:
-    """What to do where a name is that of a row of your own; "" for no noun."""
+    """Advice for an unknown name that may be a row which the user adds; "" if noun is empty."""
     if not noun:
         return ""
     return f"; a {noun} of your own is imported first, in a script that then calls ensue.cli.main()"

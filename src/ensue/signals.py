@@ -1,4 +1,4 @@
-"""SIGTERM, Ctrl-C and SIGHUP: the update is finished, a checkpoint written, then the run ends."""
+"""SIGTERM, Ctrl-C and SIGHUP: the run finishes its update, writes a checkpoint and ends."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stopped(Exception):
-    """A signal has ended the run; the same command continues it. update: the last one, None where
-    several runs were stopped; code: for the shell."""
+    """A signal has ended the run; the same command continues it. update: the last one, None if
+    several runs were stopped; code: exit code for the shell."""
 
     def __init__(self, number: int, update: int | None = None) -> None:
         name = signal.Signals(number).name
@@ -24,12 +24,12 @@ class Stopped(Exception):
 
 
 class Interrupted(BaseException):
-    """Raised where the signal finds the process, when nothing would be lost."""
+    """Raised at once on a signal, if nothing would be lost."""
 
 
 class Signals:
-    """While entered, remembers the first signal instead of dying of it. A second one, or one that
-    comes inside `harmless`, raises Interrupted at once."""
+    """While entered, records the first signal. A second signal, or one inside `harmless`, raises
+    Interrupted at once."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -60,7 +60,8 @@ class Signals:
 
     @contextmanager
     def harmless(self, really: bool = True) -> Iterator[None]:
-        """Where all that matters is already on the disk."""
+        """Marks a block in which an interruption loses nothing, because all results are on the
+        disk."""
         if really and self.number:
             raise Interrupted
         self._harmless = really
@@ -71,6 +72,6 @@ class Signals:
 
 
 def noted() -> bool:
-    """Whether a signal has come that is acted on when the update at hand is finished."""
+    """Whether a signal has been recorded, to be handled after the current update."""
     handler = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
     return isinstance(handler, Signals) and bool(handler.number)

@@ -54,7 +54,7 @@ _PUBLIC = {
 
 __all__ = [*_PUBLIC]
 
-if not TYPE_CHECKING:  # a type checker would take every name for one that is there
+if not TYPE_CHECKING:  # a type checker would accept every name
 
     def __getattr__(name: str) -> Any:
         if name in _PUBLIC:

@@ -1,4 +1,4 @@
-"""Which rows make a batch: rows of like length, as many as a budget of tokens holds."""
+"""Batches of rows with similar lengths, as many as fit a budget of tokens."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ensue.errors import DataError, OptionError, unknown
 
 LONG_ROWS = ("alone", "refuse")
-NOISE = 0.1  # rows whose lengths differ by less than about this share meet in one batch
+NOISE = 0.1  # rows whose lengths differ by less than about this share may share a batch
 
 Numbers = NDArray[np.int64]
 
@@ -27,10 +27,9 @@ def batches(
 ) -> list[Numbers]:
     """The row numbers of each batch of an epoch: every row once, rows × longest ≤ budget.
 
-    Lengths are disturbed a little and sorted, so that a batch pads little and its company
-    changes; the batches come in random order. Both are a pure function of the seed and the
-    epoch. long_rows: a row longer than the budget makes a batch "alone", or is an error
-    ("refuse")."""
+    Lengths are slightly perturbed and sorted, so that batches need little padding and change in
+    each epoch. Batches come in random order. Both are a pure function of the seed and the epoch.
+    long_rows: a row longer than the budget becomes a batch "alone", or is an error ("refuse")."""
     lengths = _checked(lengths, budget, most_rows, long_rows)
     if min(seed, epoch) < 0:
         raise OptionError(f"seed and epoch: expected numbers ≥ 0, got {seed} and {epoch}")
@@ -49,13 +48,13 @@ def evaluation_batches(
     most_rows: int | None = None,
     long_rows: str = "alone",
 ) -> list[Numbers]:
-    """The same without randomness: rows by rising length, which minimises padding."""
+    """Batches without randomness: rows by rising length, which minimises padding."""
     lengths = _checked(lengths, budget, most_rows, long_rows)
     return _cut(np.argsort(lengths, kind="stable"), lengths, budget, most_rows)
 
 
 def too_few(tokens: int, columns: int) -> DataError:
-    """The error where a column would have no token."""
+    """The error for a text too short to give every column a token."""
     return DataError(
         f"{tokens} tokens are too few for {columns} columns: take fewer columns "
         "(model.columns), or give more text"
@@ -66,7 +65,7 @@ def contiguous(tokens: NDArray[Any], batch: int, size: int) -> Iterator[NDArray[
     """One long text as `batch` columns read side by side, in pieces (time ≤ size, batch).
 
     Column k is the k-th stretch of the text: the state at the end of a piece is the state before
-    the next. The remainder that fills no whole row, fewer than `batch` tokens, is left out.
+    the next. The remainder of fewer than `batch` tokens is left out.
 
     tokens 0 … 9, batch 3, size 2: columns 0 1 2 | 3 4 5 | 6 7 8, pieces of 2 steps and 1."""
     for name, value in (("batch", batch), ("size", size)):
@@ -99,7 +98,8 @@ def _checked(
 
 
 def _cut(order: Numbers, lengths: Numbers, budget: int, most_rows: int | None) -> list[Numbers]:
-    """The order cut where the next row would exceed the budget; an empty row counts as one."""
+    """Cuts the order where the next row would exceed the budget; an empty row counts as one
+    token."""
     batches = []
     sizes = np.maximum(lengths[order], 1)
     first = 0

@@ -1,4 +1,4 @@
-"""Is the data fit to learn from? Faults, leakage, labels, lengths — before a run is spent on it."""
+"""Checks data before training: faults, leakage, labels, lengths."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FEWEST = 8  # rows of a series
 
 
 def dated_column(columns: Mapping[str, Sequence[Any]]) -> str:
-    """The first column that holds dates, of rows enough for a series; "" where none does."""
+    """The first column of dates, if there are enough rows for a series; else ""."""
     for name, values in columns.items():
         present = [
             str(value) for value in values if value is not None and not is_missing(str(value))
@@ -102,20 +102,20 @@ def _empty_lines(columns: Mapping[str, Sequence[Any]]) -> list[str]:
 
 
 def _empty(values: Sequence[Any]) -> int:
-    """Cells that are empty in a column of numbers; 0 in any other."""
+    """The number of empty cells in a column of numbers; 0 for other columns."""
     present = [value for value in values if value is not None and not is_missing(str(value))]
     numbers = all(number_of(value) is not None for value in present[:50])
     return len(values) - len(present) if present and numbers else 0
 
 
 MAJORITY = 0.9
-MOST_KEPT = 100_000  # problems; those after them are only counted
+MOST_KEPT = 100_000  # problems that are listed; further ones are only counted
 MOST_LABELS_SHOWN = 12
 LABEL_WIDTH = 24
 
 
 class Finding(NamedTuple):
-    """Something to look at that is no fault of a line."""
+    """A warning that does not concern a single line."""
 
     kind: str
     message: str
@@ -128,8 +128,8 @@ class Finding(NamedTuple):
 
 @dataclass
 class Report(Printed):
-    """What `check` found. columns: what each holds, where none of them is a text; series: what
-    forecasting reads, of a table with dates and numbers."""
+    """The result of `check`. columns: a description of each, if none is a text; series: the series
+    that forecasting would read from a table with dates and numbers."""
 
     roles: Roles | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -184,7 +184,7 @@ class Report(Printed):
         problem_lines = Tally(self.problems).lines(self.problem_count)
         head = _counted(self.problem_count, "problem")
         blocks.append(
-            Section(head, [Lines(problem_lines)]) if problem_lines else Paragraph("no problems")
+            Section(head, [Lines(problem_lines)]) if problem_lines else Paragraph("no faulty rows")
         )
         return Document("Data", "", blocks)
 
@@ -201,9 +201,9 @@ def check(
     inputs: Sequence[str] = (),
     image: str = "",
 ) -> Report:
-    """Reads every part ({"train": files, "test": files}; the first one is what is learned from)
-    and tells all there is to know before training. Digests are kept, not texts. inputs: the
-    columns of several inputs that are read together; image: the one that names pictures."""
+    """Reads every part ({"train": files, "test": files}; the first is the training part) and
+    reports on them. It stores digests instead of texts. inputs: the columns of several inputs that
+    are read together; image: the column that names pictures."""
     report = Report()
     vocabulary: set[str] = set()
     hints: list[Finding] = []
@@ -257,13 +257,13 @@ def _columns(rows: Sequence[Row]) -> dict[str, list[Any]]:
 
 
 def _first(paths: Sequence[Path | str], options: ReadOptions) -> list[Row]:
-    """The first valid rows; faults are reported when all rows are read."""
+    """The first valid rows; faults are reported when all rows have been read."""
     rows = chain.from_iterable(read(path, options, lambda problem: None) for path in paths)
     return list(islice(rows, SAMPLE))
 
 
 def _unlabelled(row: Row, roles: Roles) -> bool:
-    """Whether the row has no label where there should be one."""
+    """Whether the row lacks a label that it should have."""
     if roles.label is None:
         return False
     value = row.fields.get(roles.label)
@@ -271,7 +271,7 @@ def _unlabelled(row: Row, roles: Roles) -> bool:
 
 
 def _missing_picture(row: Row, column: str) -> str:
-    """Why the picture that a row names cannot be read; "" where it can, or none is named."""
+    """Why the picture named in a row cannot be read; "" if it can be read, or none is named."""
     name = row.fields.get(column)
     if not column or not isinstance(name, str):
         return ""
@@ -491,7 +491,7 @@ def check_parallel(parts: Mapping[str, Sequence[str]], options: ReadOptions) -> 
 
 
 class _Uneven:
-    """Pairs of which one side is far longer."""
+    """Pairs with one side that is far longer than the other."""
 
     def __init__(self) -> None:
         self.count = 0

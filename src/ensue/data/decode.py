@@ -1,4 +1,4 @@
-"""From bytes to lines of text: strictly, and naming every byte that does not fit.
+"""Strict decoding of bytes to lines of text; invalid bytes are reported.
 
 A line ends at LF or CRLF and nowhere else: U+2028, U+0085 and form feeds stay in the text.
 """
@@ -14,11 +14,11 @@ from ensue.data.options import ReadOptions
 from ensue.data.rows import Broken, Place
 from ensue.data.stream import DamagedStream, pieces
 
-# Number, text, and what is wrong with it ("" for nothing). The text of a faulty line shows its
-# shape (quotes, columns) with U+FFFD for what cannot be read; it never becomes part of a row.
+# Line number, text, and its fault ("" for none). In the text of a faulty line, U+FFFD replaces
+# unreadable bytes; it only shows quotes and columns, and never becomes part of a row.
 Line = tuple[int, str, str]
 
-# UTF-32's mark begins with that of UTF-16: the longer first.
+# UTF-32's mark begins with that of UTF-16, so the longer comes first.
 MARKS = {
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
@@ -32,7 +32,7 @@ EMPTY = "the line is empty"
 
 
 def lines(path: Path, options: ReadOptions) -> Iterator[Line]:
-    """The lines of a file; `Broken` where it cannot be read any further."""
+    """The lines of a file; raises `Broken` where it cannot be read any further."""
     name = codecs.lookup(options.encoding).name
     encoding = {"utf-8-sig": "utf-8"}.get(name, name)
     number = 1
@@ -52,9 +52,9 @@ def lines(path: Path, options: ReadOptions) -> Iterator[Line]:
 
 
 def filled(source: Iterable[Line]) -> Iterator[Line]:
-    """The lines of a format with a row on each: an empty one is a fault, unless only such lines
-    follow."""
-    empty: int | None = None  # the first of empty lines that may end the file
+    """The lines of a format with one row per line. An empty line is a fault, unless only empty
+    lines follow."""
+    empty: int | None = None  # first of the empty lines that may end the file
     for number, text, fault in source:
         if not fault and not text.strip(" \t\r"):
             empty = empty or number
@@ -65,7 +65,8 @@ def filled(source: Iterable[Line]) -> Iterator[Line]:
 
 
 def _extends_ascii(encoding: str) -> bool:
-    """Whether LF is one byte that means nothing else, so that lines can be cut before decoding."""
+    """Whether LF is always a single byte in this encoding, so that lines can be split before
+    decoding."""
     try:
         return ASCII.decode(encoding) == ASCII.decode("ascii")
     except UnicodeError:
@@ -78,9 +79,9 @@ def _too_long(limit: int) -> str:
 
 
 def _blocks(content: Iterator[bytes], limit: int) -> Iterator[tuple[bytes, int]]:
-    """Whole lines in blocks that end with LF (except the file's last), with 0; or b"" with the size
-    of a line above the limit, which is dropped."""
-    pending: list[bytes] = []  # the beginning of a line whose end has not come yet
+    """Yields blocks of complete lines that end with LF (except the file's last) with the number 0.
+    For a line above the limit it yields b"" and the line's size, and drops the line."""
+    pending: list[bytes] = []  # beginning of an incomplete line
     size = 0
     for piece in content:
         end, start = piece.find(b"\n"), 0
@@ -147,7 +148,7 @@ def _at_lf(block: bytes) -> list[bytes]:
 
 
 def _undecodable(line: bytes, encoding: str, error: UnicodeDecodeError, offset: int) -> str:
-    """Byte offset, the bytes, what they may be, what to do."""
+    """A message: byte offset, the bytes, their likely encoding, a remedy."""
     bad = line[error.start : error.end]
     listed = " ".join(f"0x{byte:02X}" for byte in bad)
     what = f"{listed} at byte {offset + error.start} is not {encoding}"
@@ -190,7 +191,7 @@ def _looked_at(
 
 
 def _refuse_wide(first: bytes, encoding: str, place: Place) -> None:
-    """`Broken` for UTF-16 without a mark: in Western text every other byte is NUL."""
+    """Raises `Broken` for UTF-16 without a mark: in Western text every other byte is NUL."""
     sample = first[:4096]
     if not _extends_ascii(encoding) or len(sample) < 4:
         return
@@ -205,7 +206,7 @@ def _refuse_wide(first: bytes, encoding: str, place: Place) -> None:
 
 
 def _as_utf8(content: Iterator[bytes], encoding: str, file: str) -> Iterator[bytes]:
-    """The same text as UTF-8, for encodings in which LF cannot be found among the bytes."""
+    """The text re-encoded as UTF-8, for encodings in which LF cannot be found among the bytes."""
     decoder = codecs.getincrementaldecoder(encoding)()
     length, line, at_start = 0, 1, True
     while True:

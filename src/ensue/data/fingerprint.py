@@ -1,5 +1,5 @@
-"""Fingerprints of data: encoded, in files, and as rows in memory. A resumed run detects changed
-data, and a held-out part is recognised again."""
+"""Fingerprints of data: encoded, in files, and as rows in memory. With them, a resumed run detects
+changed data, and a held-out part is recognised."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BLOCK = 1 << 20
 def fingerprint(columns: Mapping[str, NDArray[Any] | Ragged]) -> str:
     """sha256 over the names, types, shapes and bytes of the columns, in their order.
 
-    The order of the columns, of the rows and of the values within them all count."""
+    The order of columns, rows and values matters."""
     digest = sha256()
     for name, column in columns.items():
         arrays = [column.starts, column.values] if isinstance(column, Ragged) else [column]
@@ -40,7 +40,7 @@ def fingerprint(columns: Mapping[str, NDArray[Any] | Ragged]) -> str:
 
 
 def digest_of(paths: Iterable[str]) -> str:
-    """sha256 over the bytes of files; of a folder, over its files by name."""
+    """sha256 over the bytes of files; for a folder, over its files by name."""
     sources = [Path(side) for both in paths for side in sides_of(both)]
     if len(sources) == 1 and (digest := known_digest(sources[0])):
         return digest

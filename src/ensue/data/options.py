@@ -1,4 +1,4 @@
-"""How a file is to be read."""
+"""Options for reading a file."""
 
 from __future__ import annotations
 
@@ -19,26 +19,22 @@ NO_FILES = ("idna", "punycode", "undefined", "unicode-escape", "raw-unicode-esca
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """format: "auto" (by the file's name), or the name of a file in `formats`; "whole" reads a
-    file as one row.
+    """format: "auto" (by the file's name), or the name of a file in `formats`; "whole" reads a file
+    as one row.
 
     delimiter, quote: of tables; None: commas and quotes for CSV, tabs and no quotes for TSV.
-    decimal: of the numbers in tables, "." or ","; with a comma, points separate thousands.
-    marked: columns of numbers with currency or percent signs or thousands separators, which are
-    removed.
-    header: True if the first line names the columns, otherwise their names.
-    columns: columns that every row must have.
-    empty: those of them whose cells may be empty, null in JSON.
-    used: further columns whose values are checked, if a row has them.
-    others: whether to keep fields that no option names. Without named fields, all are kept; tables
-    always keep all columns.
-    conll: names of the columns of a CoNLL file; () names the first "form", the last "tag".
-    numbers: columns of finite numbers; ALL for every column except `time`.
-    time: a column that must increase from row to row if it holds numbers or dates.
-    sequence: the column whose equal values make one row of many lines (a long table), with
-    `numbers` as its features (steps, n), `columns` equal on all its lines and `step_columns` as
-    lists.
-    longest_line: in bytes; longer lines are problems and are not held in memory.
+    decimal: of the numbers in tables, "." or ","; with a comma, points separate thousands. marked:
+    columns of numbers with currency or percent signs or thousands separators, which are removed.
+    header: True if the first line names the columns, otherwise their names. columns: columns that
+    every row must have. empty: columns whose cells may be empty (null in JSON). used: further
+    columns whose values are checked, if a row has them. others: whether to keep fields that no
+    option names. Without named fields, all are kept; tables always keep all columns. conll: names
+    of the columns of a CoNLL file; () names the first "form", the last "tag". numbers: columns of
+    finite numbers; ALL for every column except `time`. time: a column that must increase from row
+    to row if it holds numbers or dates. sequence: the column whose equal values make one row of
+    many lines (a long table), with `numbers` as its features (steps, n), `columns` equal on all its
+    lines and `step_columns` as lists. longest_line: in bytes; longer lines are problems and are not
+    held in memory.
 
     >>> ReadOptions(format="csv", delimiter=";", columns=("text", "label")).encoding
     'utf-8'
@@ -106,7 +102,7 @@ class ReadOptions:
 
 
 def _is_encoding(name: str) -> bool:
-    """Whether files are written in it: Python calls more things so, such as zlib."""
+    """Whether a codec is a text encoding; Python's codecs include others, such as zlib."""
     try:
         codec = codecs.lookup(name)
     except (LookupError, ValueError):  # a name with NUL in it
@@ -115,7 +111,7 @@ def _is_encoding(name: str) -> bool:
 
 
 def faults_of_names(names: Sequence[str]) -> list[str]:
-    """What is wrong with the names of columns: empty, or twice the same."""
+    """Faults in the names of columns: empty or duplicate names."""
     faults = [f"column {k} has no name" for k, name in enumerate(names, 1) if not name.strip()]
     places: dict[str, list[int]] = {}
     for k, name in enumerate(names, 1):
@@ -130,7 +126,7 @@ def faults_of_names(names: Sequence[str]) -> list[str]:
 def require(
     needed: Sequence[str], names: Sequence[str], place: Place | str, hint: str = ""
 ) -> None:
-    """Every needed column is among the names, or the error lists all that are not."""
+    """Raises an error that lists all missing columns, if any."""
     missing = [name for name in dict.fromkeys(needed) if name not in names]
     if missing:
         lines = [f"{place}: {unknown('column', name, names)}" for name in missing]

@@ -1,4 +1,5 @@
-"""Two files of which line k of one belongs to line k of the other, named with a comma between."""
+"""Parallel files: line k of one belongs to line k of the other. Their names are joined by a
+comma."""
 
 from __future__ import annotations
 
@@ -13,12 +14,12 @@ from ensue.data.stream import open_file
 from ensue.errors import DataError
 
 BETWEEN = ","  # train.en,train.de
-PAIR = ("source", "target")  # a text and what it is to become
+PAIR = ("source", "target")  # a source text and its target
 
 
 def sides_of(path: Path | str) -> tuple[str, ...]:
-    """The two files of "train.en,train.de"; the one of any other name, and of a file that is
-    there under this very name."""
+    """The two files of "train.en,train.de"; for any other name, or an existing file with this very
+    name, one file."""
     sides = tuple(part.strip() for part in str(path).split(BETWEEN))
     if len(sides) == 1 or Path(path).exists():
         return (str(path),)
@@ -31,7 +32,7 @@ def sides_of(path: Path | str) -> tuple[str, ...]:
 
 
 def parallel(paths: Iterable[str]) -> bool:
-    """Whether one of them names two files."""
+    """Whether any of the paths names two files."""
     return any(len(sides_of(path)) > 1 for path in paths)
 
 
@@ -43,5 +44,5 @@ def read_any(path: str, options: ReadOptions, on_bad_row: ProblemCallback) -> It
     source, target = sides
     for side in sides:
         open_file(Path(side)).close()  # a missing file is an error now, not at the first row
-        format_of(Path(side), TEXT)  # as is one of another program
+        format_of(Path(side), TEXT)  # as is a file of another program
     return read_parallel(source, target, options, on_bad_row)

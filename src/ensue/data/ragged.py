@@ -1,4 +1,4 @@
-"""Rows of different length in one array: how encoded data is held in memory."""
+"""Rows of different length in one array: the form of encoded data in memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Ragged:
 
     @classmethod
     def of(cls, rows: Sequence[Any], dtype: DTypeLike, features: tuple[int, ...] = ()) -> Ragged:
-        """From arrays or lists, each (length, *features)."""
+        """An array of rows, each an array or list (length, *features)."""
         arrays = [np.asarray(row, dtype).reshape(-1, *features) for row in rows]
         starts = np.zeros(len(arrays) + 1, np.int64)
         np.cumsum([len(a) for a in arrays], out=starts[1:])
@@ -36,7 +36,7 @@ class Ragged:
         return np.diff(self.starts)
 
     def lengths_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """`lengths` of these rows, without looking at the others."""
+        """The lengths of these rows, without computing the others."""
         return self.starts[rows + 1] - self.starts[rows]
 
     def row(self, k: int) -> NDArray[Any]:
@@ -51,12 +51,12 @@ class Ragged:
         return np.arange(len(shift)) + shift, lengths
 
     def take(self, rows: Rows) -> Ragged:
-        """The rows of these numbers, in this order."""
+        """The rows with these indices, in this order."""
         positions, lengths = self._positions(np.asarray(rows, np.int64))
         return Ragged(self.values[positions], np.concatenate([[0], np.cumsum(lengths)]))
 
     def padded(self, rows: Rows, fill: float = 0) -> NDArray[Any]:
-        """(time, batch, …) of these rows, `fill` after the shorter ones."""
+        """These rows as (time, batch, …), padded with `fill`."""
         rows = np.asarray(rows, np.int64)
         positions, lengths = self._positions(rows)
         time = int(lengths.max(initial=0))

@@ -23,7 +23,7 @@ __all__ = ["Gathered", "gather", "gather_parallel", "read", "read_parallel", "re
 def read(path: Path | str, options: ReadOptions, on_bad_row: ProblemCallback) -> Iterator[Row]:
     """The valid rows of a file, one at a time; on_bad_row is called for every fault.
 
-    Memory does not grow with the file, except for a JSON list. A file without any row is also a
+    Memory does not grow with the file, except for a JSON list. A file without rows is also a
     problem."""
     path = Path(path)
     if not path.is_dir():
@@ -56,7 +56,8 @@ def _read(path: Path, options: ReadOptions, on_bad_row: ProblemCallback) -> Iter
 
 
 def shaped(steps: Steps, options: ReadOptions, on_bad_row: ProblemCallback) -> Iterator[Row]:
-    """Rows as the options want them: sequences of a long table, steps of a series, or just so."""
+    """Rows in the form of the options: sequences of a long table, steps of a series, or
+    unchanged."""
     if options.sequence is not None:
         return sequences(steps, options, on_bad_row)
     if options.numbers or options.time is not None:
@@ -76,7 +77,7 @@ def read_series(
     options: ReadOptions | None = None,
 ) -> Iterator[Row]:
     """A table of numbers, one time step for each row: {column: float, time: text}. Without
-    `columns`, all but the time are numbers.
+    `columns`, all columns except the time are numbers.
 
     >>> from pathlib import Path
     >>> _ = Path("sales.csv").write_text("day,sales\\n2026-01-01,3\\n2026-01-02,5\\n")

@@ -1,4 +1,4 @@
-"""Which field of a row is the text (or the sequence), and which is its label."""
+"""The roles of fields: which is the text (or the sequence), and which is the label."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from ensue.drawing.layout import cut
 TEXTS = ("form", "tokens", "text", "features", "review", "sentence", "source")
 TEXT_NAMES = ("comment", "body", "message", "content", "question", "tweet", "document", "title")
 LABELS = ("label", "upos", "tag", "tags", "class", "category", "sentiment", "stars", "rating")
-# What is predicted in tables that many know.
+# Names of targets in well-known tables.
 TARGETS = ("target", "y", "outcome", "response", "churn", "species", "survived", "fraud")
-SAMPLE = 200  # rows that a guess looks at
-MANY_WORDS = 8  # no name of a column has as many
+SAMPLE = 200  # number of rows examined for a guess
+MANY_WORDS = 8  # more words than any column name has
 NAME_WIDTH = 30
-FAR_LONGER = 2.0  # times the words of every other text: this is the one that is meant
+FAR_LONGER = 2.0  # the likeliest text has this many times the words of every other
 
 
 class Roles(NamedTuple):
-    """texts, labels: candidate columns, the likeliest first; several are equally plausible. inputs:
-    the columns of several inputs that are read together, texts first; image: the one of them that
-    names pictures."""
+    """texts, labels: candidate columns, likeliest first (if several, they are equally plausible);
+    inputs: the columns of several inputs that are read together, texts first; image: the column
+    among them that names pictures."""
 
     text: str
     label: str | None
@@ -38,7 +38,7 @@ class Roles(NamedTuple):
 
     @property
     def read(self) -> bool:
-        """Whether rows have texts, or inputs that are read with them: their words are counted."""
+        """Whether rows have texts, or inputs that are read with texts; words are then counted."""
         return bool(self.text or self.inputs)
 
     @property
@@ -74,7 +74,7 @@ def _texts(columns: Sequence[Column], labelled: bool) -> list[str]:
         )
         if len(readable) > 1 and readable[0].words >= FAR_LONGER * readable[1].words:
             readable = readable[:1]
-        if kinds == (Kind.TOKENS,):  # of tokens and their tags, those of more kinds
+        if kinds == (Kind.TOKENS,):  # of tokens and tags, the one with more kinds is the text
             readable = sorted(readable, key=lambda column: -column.different)[:1]
         known = [column for column in readable if column.name.lower() in (*TEXTS, *TEXT_NAMES)]
         if readable:
@@ -93,8 +93,8 @@ def _size(value: Any) -> int:
 
 
 def _labels(columns: Sequence[Column], rows: int) -> list[str]:
-    """One, or several that are equally plausible. A file may be sorted by its label: one with such
-    a name may be the same in the first rows."""
+    """The label column, or several that are equally plausible. A file may be sorted by its label,
+    so a column with the name of a label may be constant in the first rows."""
     known = {
         column.name: column
         for column in columns
@@ -116,7 +116,7 @@ def _labels(columns: Sequence[Column], rows: int) -> list[str]:
 
 
 def columns_of(rows: Sequence[Row]) -> list[str]:
-    """All that some row has; objects of JSON may lack some."""
+    """All columns that occur in a row; JSON objects may lack some."""
     return list(dict.fromkeys(name for row in rows for name in row.fields))
 
 
@@ -126,8 +126,8 @@ def _values(rows: Sequence[Row], name: str) -> list[Any]:
 
 
 def header_is_data(rows: Sequence[Row]) -> bool:
-    """Whether the names of the columns look like a row: one of them is a value of its column as
-    well, or as long as a text."""
+    """Whether the names of the columns look like a row: one is also a value of its column, or as
+    long as a text."""
     for name in columns_of(rows):
         values = (value for value in _values(rows, name) if isinstance(value, str))
         if len(name.split()) >= MANY_WORDS or name in values:

@@ -80,14 +80,14 @@ class FileProblems:
 
 
 class Tally:
-    """Problems for a list: the first of each kind, and the number of further ones. Problems of one
-    kind have the same reason, except for its numbers."""
+    """Collects problems for a list: the first of each kind, and the number of further ones. Reasons
+    of one kind differ only in their numbers."""
 
     def __init__(self, problems: Iterable[Problem] = ()) -> None:
         self.count = 0
         self._alike: Counter[str] = Counter()
         self._listed: list[tuple[str, Problem]] = []
-        self._reasons: set[str] = set()  # two are kept, to see whether there is but one
+        self._reasons: set[str] = set()  # the first two, to see whether there are several
         for problem in problems:
             self.add(problem)
 
@@ -103,12 +103,12 @@ class Tally:
 
     @property
     def same(self) -> Problem | None:
-        """The first, where all reject a row for the very same reason."""
+        """The first problem, if all problems reject a row for the same reason."""
         alone = len(self._reasons) == 1
         return self._listed[0][1] if alone and self._listed[0][1].rejects else None
 
     def lines(self, count: int | None = None) -> list[str]:
-        """count: of all problems, where some were not added."""
+        """The lines of the list. count: of all problems, if some were not added."""
         listed, last = [], {kind: at for at, (kind, _) in enumerate(self._listed)}
         counts = Counter(kind for kind, _ in self._listed)
         for at, (kind, problem) in enumerate(self._listed):

@@ -20,9 +20,9 @@ Steps = Callable[[ProblemCallback], Iterator[Row]]  # the rows of a table
 
 
 def number_of(value: Any) -> float | None:
-    """The finite number that a field holds, if it is one as every language writes it."""
+    """The finite number in a field; only ASCII notation counts."""
     if isinstance(value, str):
-        if not value.isascii() or "_" in value:  # Python alone reads ١٢ and 1_000
+        if not value.isascii() or "_" in value:  # Python would also read ١٢ and 1_000
             return None
         try:
             value = float(value)
@@ -38,7 +38,7 @@ def not_a_number(column: str, value: Any) -> str:
 
 
 def number_hint(value: Any) -> str:
-    """What a value may be that is no number, in brackets; "" where nothing is known."""
+    """A guess, in brackets, at a value that is not a number; "" if there is none."""
     if not isinstance(value, str):
         return ""
     if value.strip().lower() in MISSING:
@@ -49,7 +49,7 @@ def number_hint(value: Any) -> str:
 
 
 def is_too_large(value: Any) -> bool:
-    """Whether it is a number, but none to compute with: 1e40, inf."""
+    """Whether a value is a number that is too large or not finite: 1e40, inf."""
     if isinstance(value, str):
         if len(value) >= LONGEST_NUMBER or not value.isascii() or "_" in value:
             return False
@@ -73,7 +73,7 @@ NEARLY_ALL = 0.95
 
 
 def with_point(text: str) -> str | None:
-    """A number with a decimal comma as one with a point; None for anything else.
+    """Converts a number with a decimal comma to one with a point; None for anything else.
 
     >>> with_point("117,53"), with_point("1.234,5"), with_point("1, 2")
     ('117.53', '1234.5', None)
@@ -84,7 +84,7 @@ def with_point(text: str) -> str | None:
 
 
 def as_decimal_point(text: str) -> str:
-    """A field of a table whose numbers have decimal commas, and points between thousands."""
+    """Converts a field of a table with decimal commas, and points between thousands."""
     if "." in text and text.isascii() and THOUSANDS.fullmatch(text):
         return text.replace(".", "")
     converted = with_point(text)
@@ -133,7 +133,7 @@ def with_numbers(steps: Steps, options: ReadOptions, on_bad_row: ProblemCallback
 
 
 def _moment(value: Any) -> float | datetime | None:
-    """A number or date that can be compared; None for times written in other ways."""
+    """A comparable number or date; None for times in other notations."""
     number = number_of(value)
     if number is not None or not isinstance(value, str):
         return number
@@ -175,13 +175,13 @@ class Collected:
 
 
 class SeriesCollector:
-    """Puts the lines of a long table together. A line that could not be read belongs to the
-    sequence around it, or, between two, to either: then neither can be trusted."""
+    """Collects the lines of a long table into sequences. An unreadable line belongs to the sequence
+    around it. Between two sequences it may belong to either, so both are rejected."""
 
     def __init__(self, options: ReadOptions, on_bad_row: ProblemCallback) -> None:
         self.options, self._on_bad_row = options, on_bad_row
         self._current: Collected | None = None
-        self._lost: Place | None = None  # a line that could not be read since the last one
+        self._lost: Place | None = None  # an unreadable line since the last valid one
         self._begun: dict[str, int] = {}  # the first line of every sequence
 
     def add_fault(self, problem: Problem) -> None:

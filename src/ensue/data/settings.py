@@ -118,7 +118,8 @@ class DataSettings(Table):
         return bool(self.test) or not self.validation
 
     def shares(self, part: str) -> dict[str, float] | None:
-        """How the files of a part are split; None where all of their rows belong to it."""
+        """The shares by which the files of a part are split; None if all their rows belong to the
+        part."""
         if self.validation or (part != "train" and getattr(self, part)):
             return None
         shares = dict(SHARES)
@@ -127,7 +128,7 @@ class DataSettings(Table):
         return shares
 
     def split_line(self, unit: str) -> str:
-        """By what the files are split, as a line for the person who reads it. unit: whose hash."""
+        """A message on how the files are split. unit: the thing that is hashed."""
         by = f"the hash of {self.group or unit}"
         if not self.validation and not self.test:
             return f"split: 80 % train, 10 % validation, 10 % test, by {by}"
@@ -138,8 +139,8 @@ class DataSettings(Table):
     def read_options(
         self, by_line: bool = False, grouped: bool = True, others: bool = False
     ) -> ReadOptions:
-        """by_line: the label of a long table may change from line to line; grouped: the column
-        of the group is needed; others: the columns that are not named are of interest, too."""
+        """The options for reading. by_line: the label of a long table may change from line to line;
+        grouped: the column of the group is required; others: unnamed columns are kept too."""
         stepped = bool(self.sequence) and by_line
         names = [
             *([] if self.sequence else self.texts),
@@ -167,13 +168,13 @@ class DataSettings(Table):
         )
 
     def roles(self) -> dict[str, Any]:
-        """What the columns are, for data that come otherwise than in these files."""
+        """The roles of columns, for data from other sources than these files."""
         names = ("text", "second", "label", "separator", "sequence", "features", "columns")
         return {name: value for name in (*names, "image", "tree") if (value := getattr(self, name))}
 
     def for_questions(self, paths: Sequence[str], plain: bool = False) -> DataSettings:
-        """The same reading of other files, whose labels are of no interest. plain: each line is a
-        row, whatever the columns of the run are called."""
+        """The same reading options for other files, without labels. plain: each line is a row,
+        whatever the names of the run's columns."""
         roles = {"label": "", "group": "", "separator": ""}
         change: dict[str, object] = {**roles, "train": list(paths), "validation": list(paths)}
         if plain:

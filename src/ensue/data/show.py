@@ -22,7 +22,7 @@ from ensue.escape import printable, short_line
 
 MOST_FIELDS = 100
 SEPARATOR = "·"  # of tokens
-LEAST = 8  # cells of a column, however narrow the terminal
+LEAST = 8  # minimum width of a column
 
 
 @dataclass(frozen=True)
@@ -55,12 +55,12 @@ class Preview:
             blocks.append(_preview(rows, names, width))
         if problems:
             problem_lines = [f"  {short_line(str(problem))}" for problem in problems[: self.count]]
-            blocks.append([f"problems on the way: {len(problems)}", *problem_lines])
+            blocks.append([f"problems: {len(problems)}", *problem_lines])
         return "\n\n".join("\n".join(map(printable, block)) for block in blocks)
 
     def tokens(self, text: str = "", width: int = 80) -> str:
-        """What a model sees of the rows: their tokens, one row a line. text: the column, "" for the
-        likeliest one. Raises DataError without a valid row or such a column."""
+        """The tokens of each row, on one line. text: the column, "" for the likeliest one. Raises
+        DataError if there is no valid row or no such column."""
         rows = self._with(text)
         name = guess_roles(rows, text or None, None).text
         tokeniser = Tokeniser("words", lower=True, breaks="space")
@@ -77,7 +77,7 @@ class Preview:
         return "\n".join(map(printable, lines))
 
     def _with(self, text: str) -> list[Row]:
-        """The rows with all their columns that are valid in this one."""
+        """The rows that are valid in this column, with all their columns."""
         if self.rows and not text and not needed_columns(self.options):
             return self.rows
         how = replace(self.options, used=(text,) if text else (), others=True)
@@ -87,12 +87,12 @@ class Preview:
 
 def _read_so_far(count: int) -> str:
     if not count:
-        return "no sound row"
+        return "no valid row"
     return "the first row" if count == 1 else f"the first {count} rows"
 
 
 def _kind(rows: list[Row], name: str) -> str:
-    """What the field holds, and how much of it in these rows."""
+    """The kind of a field, and its size in these rows."""
     values = [value for row in rows if (value := row.fields.get(name)) is not None]
     if not values:
         return "nothing"
@@ -118,8 +118,8 @@ def _span(values: list[Any], unit: str) -> str:
 
 
 def _preview(rows: list[Row], names: list[str], width: int) -> list[str]:
-    """A table of the rows: short columns whole, the long ones share the room that is left."""
-    names = names[: max(1, (width - 6) // (LEAST + 2))]  # more stand in the list above
+    """A table of the rows: short columns are complete, long ones share the remaining width."""
+    names = names[: max(1, (width - 6) // (LEAST + 2))]  # further ones are in the list above
     table = [["line", *map(printable, names)]]
     for row in rows:
         cells = [_cell(row.fields.get(name)) for name in names]
@@ -132,7 +132,8 @@ def _preview(rows: list[Row], names: list[str], width: int) -> list[str]:
 
 
 def _shared(widths: list[int], room: int) -> list[int]:
-    """Widths that fit the room with two spaces between: the widest are cut to one measure."""
+    """Widths that fit the available space with two spaces between columns: the widest are cut to
+    equal width."""
     room -= 2 * (len(widths) - 1)
     for measure in range(max(widths), LEAST, -1):
         if sum(min(width, measure) for width in widths) <= room:

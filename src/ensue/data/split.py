@@ -1,8 +1,7 @@
 """Rows into parts: train, validation and test, or folds.
 
-A split gives each part the numbers of its rows, in rising order. All of these are pure
-functions of what they are given: the same rows, shares and seed make the same split, on every
-machine."""
+A split gives each part the indices of its rows, in rising order. All splits are pure functions: the
+same rows, shares and seed give the same split on every machine."""
 
 from __future__ import annotations
 
@@ -20,20 +19,20 @@ from ensue.errors import DataError, OptionError
 
 SHARES: Mapping[str, float] = {"train": 0.8, "validation": 0.1, "test": 0.1}
 MOST_NAMED = 5
-CYCLE = 10  # blocks that are dealt out together
+CYCLE = 10  # blocks in a cycle
 LONGEST_BLOCK = 256  # rows
 
 Split = dict[str, NDArray[np.int64]]
 
 
 def fraction(content: str, seed: int = 0) -> float:
-    """A number in [0, 1) that follows from the content alone, as if drawn at random."""
+    """A pseudo-random number in [0, 1), a function of content and seed."""
     message = f"{seed}\n{content}".encode("utf-8", "surrogatepass")
     return (int.from_bytes(blake2b(message, digest_size=8).digest(), "big") >> 11) / 2**53
 
 
 def part_of(content: str, shares: Mapping[str, float] = SHARES, seed: int = 0) -> str:
-    """The part that a row of this content belongs to, whatever other rows there are."""
+    """The part of a row with this content, independent of other rows."""
     return _part_at(fraction(content, seed), shares)
 
 
@@ -60,8 +59,8 @@ def _part_at(at: float, shares: Mapping[str, float]) -> str:
 
 
 def by_hash(rows: Iterable[str], shares: Mapping[str, float] = SHARES, seed: int = 0) -> Split:
-    """By the content of each row: rows of the same content fall together, and more rows move
-    none of the others. The parts are near their shares, not exactly of their size.
+    """Splits by the content of each row. Rows with the same content are in the same part, and
+    additional rows move no others. Sizes of parts are only near their shares.
 
     >>> parts = by_hash(f"row {k}" for k in range(100))
     >>> {name: len(rows) for name, rows in parts.items()}
@@ -72,8 +71,8 @@ def by_hash(rows: Iterable[str], shares: Mapping[str, float] = SHARES, seed: int
 
 
 def by_group(groups: Iterable[str], shares: Mapping[str, float] = SHARES, seed: int = 0) -> Split:
-    """By the group of each row: all rows of a group fall together, and more groups move none
-    of the others. The shares are those of groups, not of rows.
+    """Splits by the group of each row. All rows of a group are in the same part, and additional
+    groups move no others. The shares count groups, not rows.
 
     >>> films = [f"film {k % 60}" for k in range(300)]
     >>> parts = by_group(films)
@@ -89,11 +88,11 @@ def by_group(groups: Iterable[str], shares: Mapping[str, float] = SHARES, seed: 
 def part_of_line(
     line: int, shares: Mapping[str, float] = SHARES, seed: int = 0, name: str = ""
 ) -> str:
-    """The part of a line (the first is 0) of a running text, whose context stays together.
+    """The part of a line (the first is 0) of a running text, such that context stays together.
 
-    Blocks of consecutive lines stay together, and of ten blocks each part gets its share. The
-    first ten blocks have 1 line each, the next ten 2, then 4, … 256: short texts are split like
-    long ones, and new lines at the end move no others. name: of the text, part of the hash."""
+    Blocks of consecutive lines stay together; of ten blocks each part gets its share. The first ten
+    blocks have 1 line each, the next ten 2, then 4, … 256. So short texts are split like long ones,
+    and new lines at the end move no others. name: of the text, part of the hash."""
     cycle = min((line // CYCLE + 1).bit_length(), LONGEST_BLOCK.bit_length()) - 1
     more, block = divmod((line - CYCLE * (2**cycle - 1)) // 2**cycle, CYCLE)
     return _part_at((_ranks(f"{name}\n{cycle + more}", seed)[block] + 0.5) / CYCLE, shares)
@@ -101,19 +100,19 @@ def part_of_line(
 
 @lru_cache(maxsize=16)  # lines come one after another
 def _ranks(cycle: str, seed: int) -> tuple[int, ...]:
-    """The blocks of a cycle in random order, as the place of each."""
+    """A random rank for each block of a cycle."""
     drawn = [fraction(f"{cycle}\n{k}", seed) for k in range(CYCLE)]
     return tuple(sorted(drawn).index(number) for number in drawn)
 
 
 def by_block(lines: int, shares: Mapping[str, float] = SHARES, seed: int = 0) -> Split:
-    """By the place of each line, in blocks: see `part_of_line`."""
+    """Splits lines by their position, in blocks: see `part_of_line`."""
     _check_shares(shares)
     return _numbered([part_of_line(k, shares, seed) for k in range(lines)], shares, "lines")
 
 
 def by_share(rows: int, shares: Mapping[str, float] = SHARES, seed: int = 0) -> Split:
-    """At random, each part within one row of its share."""
+    """A random split; the size of each part is within one row of its share."""
     _check_shares(shares)
     return _dealt([None] * rows, shares, seed)
 
@@ -124,7 +123,7 @@ def stratified(
     """A random split; each part is within one row of its share of every class.
 
     Of 25 rows of a class, 80/10/10 gives 20 and then 3 and 2: the odd row goes to the part that
-    lacks most rows, counted over the classes so far.
+    lacks the most rows over the classes so far.
 
     >>> parts = stratified(["yes", "no"] * 50)
     >>> {name: len(rows) for name, rows in parts.items()}
@@ -147,8 +146,8 @@ def equal_shares(count: int) -> dict[str, float]:
 
 
 def folds(split: Split) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """For each part of a split: the rows of all other parts, for training, and its own, for
-    testing.
+    """For each part of a split: the rows of all other parts, for training, and the rows of the
+    part, for testing.
 
     >>> five = folds(stratified(["yes", "no"] * 50, equal_shares(5)))
     >>> [(len(train), len(held_out)) for train, held_out in five][:2]
@@ -188,7 +187,7 @@ def _check_classes(labels: Iterable[Hashable], parts: int) -> None:
 
 
 def _dealt(labels: Sequence[Hashable], shares: Mapping[str, float], seed: int) -> Split:
-    """The rows of each class, shuffled, dealt out by the shares."""
+    """The rows of each class, shuffled and dealt to the parts by their shares."""
     members: dict[Hashable, list[int]] = {}
     for row, label in enumerate(labels):
         members.setdefault(label, []).append(row)
@@ -203,7 +202,7 @@ def _dealt(labels: Sequence[Hashable], shares: Mapping[str, float], seed: int) -
         exact = np.round(len(rows) * portions, 9)
         sizes = np.floor(exact).astype(np.int64)
         behind += exact - sizes
-        # a part whose share comes out even takes no odd row
+        # a part whose share is an integer takes no odd row
         eager = np.where(exact > sizes, behind, -np.inf)
         odd = np.argsort(-eager, kind="stable")[: len(rows) - sizes.sum()]
         sizes[odd] += 1
@@ -216,7 +215,7 @@ def _dealt(labels: Sequence[Hashable], shares: Mapping[str, float], seed: int) -
 def _numbered(
     parts: Sequence[str], shares: Mapping[str, float], what: str, count: int | None = None
 ) -> Split:
-    """The row numbers of each part; no part may be empty."""
+    """The row indices of each part; no part may be empty."""
     names = {name: k for k, name in enumerate(shares)}
     numbers = np.fromiter(map(names.__getitem__, parts), np.int64, len(parts))
     split = {name: np.flatnonzero(numbers == k) for name, k in names.items()}

@@ -27,7 +27,7 @@ STREAMS = {
     stat.S_IFBLK: "a device",
 }
 PIECE = 1 << 18
-NEAR = 0.75  # likeness of two names, from 0 to 1
+NEAR = 0.75  # minimum similarity of two names, from 0 to 1
 MAGIC = b"\x1f\x8b"
 
 
@@ -74,14 +74,14 @@ def _near_name(path: Path) -> Path | None:
 
 
 class DataFile:
-    """A data file during one command, which reads it several times: to recognise it, to learn from
-    it, to validate, to record its digest. It is opened once, and each of these is a reading from
-    its beginning. All of them see the same bytes: a reading that does not is an error."""
+    """A data file during one command, which may read it several times: to recognise it, to learn
+    from it, to validate, to record its digest. The file is opened once, and each reading starts at
+    its beginning. All readings must see the same bytes; a difference is an error."""
 
     def __init__(self, path: Path) -> None:
         self.path, self._file = path, path.open("rb", buffering=0)
         self._state = self._state_now()
-        self.digest = ""  # sha256 of its bytes, known once it was read to its end
+        self.digest = ""  # sha256 of its bytes, known after a complete reading
 
     def reading(self) -> BinaryIO:
         self._refuse_change(self.path.stat())
@@ -91,7 +91,7 @@ class DataFile:
         return os.preadv(self._file.fileno(), [buffer], position)
 
     def read_whole(self, digest: str) -> None:
-        """A reading that came to the end has found this digest."""
+        """Records the digest of a complete reading."""
         self._refuse_change(os.fstat(self._file.fileno()))
         if self.digest not in ("", digest):
             raise self._changed()
@@ -122,12 +122,12 @@ def _state(facts: os.stat_result) -> tuple[int, ...]:
 
 
 class _Reading(io.RawIOBase):
-    """The bytes of a file from its beginning. Others read it at the same time."""
+    """One reading of a file's bytes from its beginning; several may run at the same time."""
 
     def __init__(self, file: DataFile) -> None:
         super().__init__()
         self._file, self._at = file, 0
-        self._digest, self._digested = sha256(), 0  # and the number of bytes that it covers
+        self._digest, self._digested = sha256(), 0  # and the number of bytes covered
 
     def readable(self) -> bool:
         return True
@@ -164,7 +164,7 @@ class _DataFiles:
         self._files: dict[str, DataFile] = {}
 
     def file(self, path: Path) -> DataFile | None:
-        """None for one of too many files to be held open, such as those of a folder of texts."""
+        """The file of a path; None if too many files are open, as in a folder of texts."""
         name = os.path.abspath(path)
         if name not in self._files:
             if len(self._files) >= HELD_FILES:
@@ -185,7 +185,7 @@ _FILES: ContextVar[_DataFiles | None] = ContextVar("ensue_data_files", default=N
 
 @contextmanager
 def opened_once() -> Iterator[None]:
-    """Whatever is read inside of it is one command: it opens each data file once."""
+    """Marks a command: each data file is opened only once inside the block."""
     if _FILES.get() is not None:
         yield
         return
@@ -199,7 +199,7 @@ def opened_once() -> Iterator[None]:
 
 
 def known_digest(path: Path) -> str:
-    """sha256 of a file that this command has read to its end; "" of others."""
+    """sha256 of a file that this command has read completely; "" for others."""
     files = _FILES.get()
     file = None if files is None else files.known(path)
     return "" if file is None else file.digest
@@ -209,7 +209,8 @@ def known_digest(path: Path) -> str:
 
 
 def pieces(path: Path) -> Iterator[bytes]:
-    """The file's content. Gzip is known by its first two bytes, whatever the name."""
+    """The file's content in pieces. Gzip is recognised by its first two bytes, whatever the
+    name."""
     with open_file(path) as file:
         try:
             yield from _watched(_content(path, file), str(path), file)
@@ -246,7 +247,7 @@ def _content(path: Path, file: BinaryIO) -> Iterator[bytes]:
 
 def _unpacked(file: BinaryIO, packed: bytes) -> Iterator[bytes]:
     """Unpacks one gzip member after another, at most PIECE at a time."""
-    end = len(packed)  # of what was read so far, in the packed file
+    end = len(packed)  # position of the data read so far in the packed file
     while packed:
         member = zlib.decompressobj(wbits=31)
         while not member.eof:

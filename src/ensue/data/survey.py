@@ -1,4 +1,4 @@
-"""What one part of the data holds, gathered row by row without keeping a text."""
+"""Statistics of one part of the data, collected row by row without storing texts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ensue.data.roles import Roles
 from ensue.data.rows import Place, Row
 
 WORDS = re.compile(r"\w+|[^\w\s]")
-MOST_LABELS = 1000  # more than that are no classes
+MOST_LABELS = 1000  # more labels than this are not classes
 MOST_EXAMPLES = 3
 MOST_OUTLIERS = 5
 # A row is an outlier if it is both longer than OUTLIER times the median and longer than LONG.
@@ -24,7 +24,7 @@ OUTLIER, LONG = 20, 5_000
 
 
 class Pairs:
-    """How many pairs of places were found, and the first few of them."""
+    """The number of pairs of places found, and the first few of them."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -36,7 +36,7 @@ class Pairs:
             self.examples.append((one, other))
 
     def named(self) -> tuple[str, ...]:
-        """The examples in words, and … where there are more."""
+        """The examples in words, with … if there are more."""
         columns = [
             f"{one} = {f'line {other.line}' if one.file == other.file else other}"
             for one, other in self.examples
@@ -49,12 +49,12 @@ def digest(content: bytes) -> int:
 
 
 def normal(text: str) -> str:
-    """The text without what case and white space add."""
+    """The text without differences in case and white space."""
     return " ".join(text.casefold().split())
 
 
 class Survey:
-    """One part of the data (train, test, …)."""
+    """Statistics of one part of the data (train, test, …)."""
 
     def __init__(self, name: str, roles: Roles, vocabulary: set[str], learn: bool) -> None:
         self.name, self.roles = name, roles
@@ -130,7 +130,8 @@ class Survey:
         return digest("\0".join(labels).encode())
 
     def _measure(self, place: Place, value: Any) -> bytes:
-        """Counts the words; returns what makes two texts the same, b"" for an empty one."""
+        """Counts the words; returns a digest by which equal texts are recognised, b"" for an empty
+        one."""
         if isinstance(value, np.ndarray):
             self.unit = "steps"
             self._lengthen(place, len(value), len(value))
@@ -170,7 +171,8 @@ class Survey:
         )
 
     def outliers(self) -> tuple[int, list[tuple[Place, int]]]:
-        """How many rows are far longer than the others, and the longest with their sizes."""
+        """The number of rows that are far longer than the others, and the longest with their
+        sizes."""
         if not self._sizes:
             return 0, []
         sizes = np.frombuffer(self._sizes, np.uint64)

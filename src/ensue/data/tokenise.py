@@ -1,4 +1,4 @@
-"""From text to tokens, and to their numbers."""
+"""From text to tokens and their indices."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class Subwords:
     """A trained model, held as the json that `tokenizers` writes: equal json, equal tokens.
 
     A piece that begins a word begins with ▁; the joined pieces of a text are the text, except for a
-    space at its start. Letters that training never saw become "<unk>" or stay as they are (by the
-    model): no vocabulary built from the same texts has a number for them."""
+    space at its start. Letters that training never saw become "<unk>" or stay unchanged, depending
+    on the model; a vocabulary of the same texts does not contain them."""
 
     definition: str
 
@@ -54,7 +54,7 @@ class Subwords:
     def _model(self) -> Any:
         try:
             model = _package().Tokenizer.from_str(self.definition)
-            model.no_padding()  # rows of any length are ours to handle, and a file may ask for
+            model.no_padding()  # Ensue handles lengths itself, and a file may ask for
             model.no_truncation()  # more padding than there is memory
             return model
         except MissingExtra:
@@ -71,14 +71,14 @@ class Subwords:
         encoding = self._model.encode(text, add_special_tokens=False)
         spans = [(first, last) for first, last in encoding.offsets]
         if encoding.tokens[:1] == [WORD] and not text.startswith((" ", WORD)):
-            spans[0] = (0, 0)  # the sign of the first word alone: nothing of the text
+            spans[0] = (0, 0)  # only the mark of the first word: no text
         return spans
 
     def text_of(self, tokens: Sequence[str]) -> str:
         return str(self._model.decoder.decode(list(tokens)))
 
     def __len__(self) -> int:
-        """How many different tokens it can give."""
+        """The number of different tokens."""
         return int(self._model.get_vocab_size())
 
 
@@ -128,7 +128,7 @@ _IS_NUMBER = re.compile(r"\d+(?:[.,]\d+)*").fullmatch
 def _marks() -> str:
     """The combining marks as ranges of a character class: `\\w` has none of them, and without
     them the words of many scripts fall apart."""
-    # the planes above hold but the variation selectors
+    # the planes above have only the variation selectors
     marks = [c for c in map(chr, range(0x300, 0x20000)) if unicodedata.category(c)[0] == "M"]
     ranges: list[list[str]] = []
     for mark in [*marks, *map(chr, range(0xE0100, 0xE01F0))]:
@@ -151,12 +151,13 @@ class Patterns(NamedTuple):
 
 @cache
 def _words() -> Patterns:
-    """Words with apostrophes inside, numbers with points and commas inside, other signs alone."""
+    """Words with apostrophes inside, numbers with points and commas inside, other characters one by
+    one."""
 
     def pattern(letter: str, mark: str) -> re.Pattern[str]:
         word = f"[{letter}{mark}]"
         sign = rf"[^{letter}\s{mark}]" + (f"[{mark}]*" if mark else "")
-        # most words are over at once: asking that first is a third faster than the loop alone
+        # most words end at once: testing this first is a third faster than only the loop
         rest = rf"(?!['’.,])|(?:['’]{word}+|(?<=\d)[.,](?=\d){word}+)*"
         return re.compile(rf"{word}++(?:{rest})|{sign}")
 
@@ -165,7 +166,7 @@ def _words() -> Patterns:
 
 @cache
 def _pieces() -> Patterns:
-    """Runs of letters, runs of digits, and every other sign alone."""
+    """Runs of letters, runs of digits, and every other character alone."""
 
     mark = f"[{_marks()}]"
     sign = rf"_|[^\w\s{_marks()}]"
@@ -206,7 +207,8 @@ TOKENISERS: dict[str, TokenKind | None] = {
 
 @cache
 def _clusters() -> re.Pattern[str]:
-    """A character and all that could be composed with it: marks, and letters of Hangul."""
+    """A character with all characters that can be composed with it: marks, and letters of
+    Hangul."""
     return re.compile(rf"(?s)\s|.[{_marks()}ᅡ-ᅵᆨ-ᇂ]*")
 
 
@@ -304,7 +306,7 @@ class Tokeniser:
         ]
 
     def text_of(self, tokens: Sequence[str]) -> str:
-        """Joins tokens to a text; for characters, this is exactly the prepared text."""
+        """Joins tokens to a text; for characters, the result is exactly the prepared text."""
         if self.subwords is not None:
             return self.subwords.text_of(tokens)
         kind = TOKENISERS[self.name]
@@ -331,7 +333,7 @@ class Tokeniser:
         return items[: self.max_length] if self.cut == "end" else items[-self.max_length :]
 
     def to_dict(self) -> dict[str, Any]:
-        """What json holds; `from_dict` gives the tokeniser back."""
+        """The tokeniser as JSON values; `from_dict` reads them."""
         options = {field.name: getattr(self, field.name) for field in fields(self)}
         if self.subwords is not None:
             options["subwords"] = self.subwords.definition
@@ -339,7 +341,7 @@ class Tokeniser:
 
     @classmethod
     def from_dict(cls, data: Any) -> Tokeniser:
-        """The inverse of `to_dict`; anything else is a DataError or an OptionError."""
+        """The inverse of `to_dict`; raises DataError or OptionError for invalid values."""
         types = {field.name: str(field.type) for field in fields(cls)}
         if not isinstance(data, dict) or set(data) != set(types):
             got = ", ".join(map(str, data)) if isinstance(data, dict) else type(data).__name__
@@ -371,7 +373,7 @@ def build_vocabulary(
 
 
 def encode_texts(texts: Iterable[str], tokeniser: Tokeniser, vocabulary: Vocabulary) -> Ragged:
-    """The numbers of the tokens of each text, int32; texts are read one at a time."""
+    """The indices of the tokens of each text, int32; texts are read one at a time."""
     return _encoded(texts, tokeniser, vocabulary.numbers)
 
 
@@ -383,9 +385,9 @@ def build_and_encode(
     max_size: int | None = None,
     specials: Sequence[str] = SPECIALS,
 ) -> tuple[Vocabulary, Ragged]:
-    """`build_vocabulary` and `encode_texts` in one pass, each text cut once.
+    """`build_vocabulary` and `encode_texts` in one pass, which tokenises each text once.
 
-    Tokens get numbers as they come; in the end these are exchanged for the vocabulary's."""
+    Tokens first get provisional indices, which are replaced by the vocabulary's at the end."""
     first: defaultdict[str, int] = defaultdict()
     first.default_factory = first.__len__
     encoded = _encoded(texts, tokeniser, first)

@@ -1,4 +1,4 @@
-"""Values as JSON and Parquet hold them: what kind they are, the same kind in every row."""
+"""Values from JSON and Parquet: their kinds, which must be the same in every row."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Unfit(Exception):
 
 
 def is_finite(number: float) -> bool:
-    """Whether it is a number that can be computed with: squares of larger ones are infinite."""
+    """Whether a number is finite and small enough for its square to be finite."""
     return abs(number) <= LARGEST_NUMBER  # false for NaN
 
 
@@ -36,7 +36,7 @@ def shown_number(value: float) -> str:
 
 
 def kind_of(value: Any) -> tuple[str, Any]:
-    """The kind in words and the value as a row holds it; `Unfit` says what is wrong.
+    """The kind in words, and the value in the form of a row; raises `Unfit` with the fault.
 
     >>> kind_of("a"), kind_of(["a", "b"]), kind_of([[1, 2], [3, 4]])[0]
     (('text', 'a'), ('tokens', ['a', 'b']), 'vectors of 2 numbers')
@@ -115,8 +115,8 @@ class Kinds:
         self._first: dict[str, tuple[str, str]] = {}  # kind and place
 
     def faults(self, fields: dict[str, Any], place: str) -> list[str]:
-        """What is wrong with these fields. Sound values are replaced by what a row holds. place:
-        as in "on line 3"."""
+        """The faults of these fields. Valid values are converted to the form of a row. place: as in
+        "on line 3"."""
         problems = []
         kinds = {}
         for name, value in fields.items():
@@ -149,7 +149,7 @@ class FieldReader:
     def __init__(
         self, options: ReadOptions, on_bad_row: ProblemCallback, unit: str = "on line"
     ) -> None:
-        """unit: what the places of rows count, as in "on line 3"."""
+        """unit: of the places of rows, as in "on line 3"."""
         self._on_bad_row, self._kinds, self._unit = on_bad_row, Kinds(), unit
         self._needed, self._empty = needed_columns(options), options.empty
         self._named = {*self._needed, *options.used}
@@ -158,7 +158,7 @@ class FieldReader:
 
     @property
     def names(self) -> set[str] | None:
-        """The fields that are looked at; None for all."""
+        """The fields to read; None for all."""
         return None if self._others else self._named
 
     def row(self, place: Place, fields: Mapping[str, Any], where: str = "") -> Iterator[Row]:
@@ -177,7 +177,7 @@ class FieldReader:
             yield Row(place, fields_to_keep)
 
     def reject(self, place: Place, faults: list[str]) -> None:
-        """All faults of one row."""
+        """Reports all faults of one row."""
         for k, reason in enumerate(faults):
             self._on_bad_row(Problem(place, reason, rejects=int(k == 0)))
 

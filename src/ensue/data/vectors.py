@@ -27,20 +27,20 @@ from ensue.files.opening import VECTOR_LINE, VECTOR_NUMBER, VECTOR_WIDTH
 SUFFIX = ".bin"
 COUNT = re.compile(rb"\d{1,18}")
 GZIP = b"\x1f\x8b"
-# spellings under which a word is looked for, the best first
+# spellings under which a word is searched, best first
 SPELLINGS = (str, str.lower, str.capitalize, str.upper)
 
 
 @dataclass(frozen=True)
 class WordVectors:
-    """matrix (tokens of the vocabulary, width): the file's vector, or one drawn from a normal
-    distribution of the same spread; zero for the padding."""
+    """matrix (tokens of the vocabulary, width): the file's vectors; for words without one, a draw
+    from a normal distribution of the same spread; zero for the padding."""
 
     matrix: NDArray[np.float32]
     exact: int  # tokens found as they are spelled
     other_case: int  # tokens found in another case only
     missing: tuple[str, ...]  # tokens drawn at random
-    token_share: float  # of the running text that the vocabulary was counted on, the share found
+    token_share: float  # share of the running text whose words were found
 
     def __str__(self) -> str:
         known = self.exact + self.other_case
@@ -51,10 +51,10 @@ class WordVectors:
 
 
 def read_vectors(path: Path, vocabulary: Vocabulary, *, seed: int = 0) -> WordVectors:
-    """The vectors of a vocabulary's words, exactly spelled or else in another case.
+    """The vectors of a vocabulary's words, with exact spelling or else in another case.
 
-    Only the lines of wanted words are read as numbers, so that memory is that of the
-    vocabulary; the others are checked for their width."""
+    Only the lines of wanted words are read as numbers, so memory depends on the vocabulary; for
+    other lines only the width is checked."""
     reading = _Reading(path, vocabulary)
     if path.suffix == SUFFIX:
         for number, word, vector in _binary_vectors(path):
@@ -68,7 +68,7 @@ def read_vectors(path: Path, vocabulary: Vocabulary, *, seed: int = 0) -> WordVe
 
 
 def vector_width(path: Path) -> int:
-    """How many numbers the vectors of a file have."""
+    """The width of the vectors of a file."""
     if path.suffix == SUFFIX:
         return _binary_width(path)
     reading = _Reading(path, Vocabulary(SPECIALS, (0, 0)))
@@ -80,7 +80,7 @@ def vector_width(path: Path) -> int:
 
 
 class _Reading:
-    """A file half read: the best vector so far for each token."""
+    """The state of a reading: the best vector so far for each token."""
 
     def __init__(self, path: Path, vocabulary: Vocabulary) -> None:
         self.path, self.vocabulary = path, vocabulary
@@ -135,7 +135,7 @@ class _Reading:
             self.keep(line, word, np.array(list(map(float, numbers))).astype(np.float32))
 
     def keep(self, line: int, word: bytes, vector: NDArray[np.float32]) -> None:
-        """The vector of a wanted word."""
+        """Stores the vector of a wanted word."""
         if word in self.lines_of:
             reason = f"{word.decode()!r} is already in line {self.lines_of[word]}"
             self.problems.add(line, reason)
@@ -221,13 +221,13 @@ def _is_number(text: bytes) -> bool:
 
 
 def _binary_width(path: Path) -> int:
-    """How many numbers a vector has."""
+    """The width of the vectors."""
     with open_file(path) as file:
         return _head(path, file)[1]
 
 
 def _binary_vectors(path: Path) -> Iterator[tuple[int, bytes, NDArray[np.float32]]]:
-    """Number (the first is 1), word and vector of each; DataError where the file ends early."""
+    """Number (from 1), word and vector of each entry; raises DataError if the file ends early."""
     with open_file(path) as file:
         count, width = _head(path, file)
         for number in range(1, count + 1):

@@ -1,4 +1,4 @@
-"""Tokens and their numbers."""
+"""Vocabularies: tokens and their indices."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ensue.errors import DataError, OptionError
 
 PAD, UNKNOWN, START, END = "<pad>", "<unk>", "<s>", "</s>"
 SPECIALS = (PAD, UNKNOWN)
-TEXT_SPECIALS = (PAD, UNKNOWN, START, END)  # of vocabularies that texts are generated from
+TEXT_SPECIALS = (PAD, UNKNOWN, START, END)  # for vocabularies of generated texts
 START_NUMBER, END_NUMBER = TEXT_SPECIALS.index(START), TEXT_SPECIALS.index(END)
 KEYS = ("specials", "tokens", "counts")
 
@@ -30,7 +30,8 @@ def count_tokens(rows: Iterable[Iterable[str]]) -> Counter[str]:
 
 
 class TokenNumbers(dict[str, int]):
-    """token → number, and `unknown` for every other token; a lookup stores nothing."""
+    """A mapping token → index, with `unknown` for every other token; a lookup does not add the
+    token."""
 
     def __init__(self, tokens: Iterable[str], unknown: int) -> None:
         super().__init__((token, number) for number, token in enumerate(tokens))
@@ -42,9 +43,10 @@ class TokenNumbers(dict[str, int]):
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The numbers of tokens: specials first, then by falling count, equal counts by alphabet.
+    """The indices of tokens: specials first, then by falling count, equal counts in alphabetical
+    order.
 
-    Open (the default): number 0 is "<pad>", 1 is "<unk>", for every unknown token. Closed
+    Open (the default): index 0 is "<pad>"; 1 is "<unk>", for every unknown token. Closed
     (`specials=()`, such as labels): every token must be known. counts: frequencies of the tokens in
     the data that the vocabulary was built from; "<unk>" counts the tokens left out. A "<pad>" in a
     text is unknown, not padding.
@@ -79,7 +81,8 @@ class Vocabulary:
         max_size: int | None = None,
         specials: Sequence[str] = SPECIALS,
     ) -> Vocabulary:
-        """The tokens seen at least `min_count` times, at most `max_size` with the specials."""
+        """A vocabulary of the tokens seen at least `min_count` times, at most `max_size` including
+        specials."""
         if min_count < 1:
             raise OptionError(f"min_count: expected a number ≥ 1, got {min_count}")
         if max_size is not None and max_size <= len(specials):
@@ -117,7 +120,8 @@ class Vocabulary:
 
     @cached_property
     def numbers(self) -> dict[str, int]:
-        """token → number. In an open vocabulary, `numbers[token]` is 1 for unknown tokens."""
+        """A mapping token → index. In an open vocabulary, `numbers[token]` is 1 for unknown
+        tokens."""
         if not self.specials:
             return {token: number for number, token in enumerate(self.tokens)}
         numbers = TokenNumbers(self.tokens, unknown=1)
@@ -131,7 +135,7 @@ class Vocabulary:
         return token in self.numbers
 
     def ids(self, tokens: Iterable[str]) -> list[int]:
-        """The number of each token."""
+        """The index of each token."""
         try:
             return list(map(self.numbers.__getitem__, tokens))
         except KeyError as error:
@@ -139,7 +143,7 @@ class Vocabulary:
             raise DataError(f"unknown token {error.args[0]!r}: expected one of {some}") from None
 
     def tokens_of(self, ids: Iterable[int]) -> list[str]:
-        """The token of each number."""
+        """The token of each index."""
         numbers = list(ids)
         wrong = [number for number in numbers if not 0 <= number < len(self)]
         if wrong:
@@ -147,7 +151,7 @@ class Vocabulary:
         return [self.tokens[number] for number in numbers]
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """What json holds; `from_dict` gives the vocabulary back."""
+        """The vocabulary as JSON values; `from_dict` reads them."""
         return {
             "specials": list(self.specials),
             "tokens": list(self.tokens),
@@ -156,7 +160,7 @@ class Vocabulary:
 
     @classmethod
     def from_dict(cls, data: Any) -> Vocabulary:
-        """The inverse of `to_dict`; anything else is a DataError."""
+        """The inverse of `to_dict`; raises DataError for invalid values."""
         if not isinstance(data, dict) or set(data) != set(KEYS):
             got = _listed(map(str, data)) if isinstance(data, dict) else type(data).__name__
             raise DataError(
@@ -182,7 +186,7 @@ def _specials_problems(specials: tuple[Any, ...]) -> list[str]:
 
 
 def _token_problems(tokens: tuple[Any, ...]) -> list[str]:
-    """Problems: tokens that are no strings, and duplicates."""
+    """Problems of tokens: values that are not strings, and duplicates."""
     wrong = [token for token in tokens if not isinstance(token, str)]
     if wrong:
         return [f"tokens: expected strings, got {wrong[0]!r}"]

@@ -22,7 +22,7 @@ from ensue.errors import JobError, OptionError
 from ensue.jobs.job import Job, JobResult, Machines, OnProgress, of_json, problem_of
 
 START = "import sys; sys.path[:] = sys.argv[2:]; from ensue.jobs.worker import main; main()"
-RESTARTS = 5  # of a job whose process was killed
+RESTARTS = 5  # restarts of a job whose process was killed
 PATIENCE = 60.0  # seconds for a worker to write its checkpoint after a signal
 # Environment variables with the number of threads of libraries, and those set by torchrun.
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")

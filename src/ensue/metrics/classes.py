@@ -44,7 +44,7 @@ class NumberAnswers(NamedTuple):
 
 
 class TokenAnswers(NamedTuple):
-    """cost: the mean −log p of a token."""
+    """cost: mean −log p per token."""
 
     cost: float
 

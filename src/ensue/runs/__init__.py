@@ -1,1 +1,1 @@
-"""Runs: a task from its files to a tested model in a folder, and what is done with it."""
+"""Runs: from data files to a tested model in a folder, and the commands on it."""

@@ -1,4 +1,4 @@
-"""Answers as a table in a file: a header, and a row for each answer that names what was asked."""
+"""Answers as a table in a file: a header, and a row for each answer with its input."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from ensue.files.disk import disk_errors, refuse_target, replacing
 from ensue.runs.predict import Reply, plain
 from ensue.tasks.rows.reader import plain_text, together
 
-ROW = "row"  # the column of the file and line that an answer is for
-EVERY = "all"  # what --keep takes for every column
-IN_GROUP = 50_000  # rows of a Parquet file that are compressed together
+ROW = "row"  # the column with the file and line of an answer
+EVERY = "all"  # the value of --keep for every column
+IN_GROUP = 50_000  # rows of a Parquet file in one group
 DIGITS = 6  # of numbers as text
 
-Values = dict[str, Any]  # a row of the table by column
+Values = dict[str, Any]  # a row of the table, by column
 Rows = Iterable[Values]
 
 
@@ -38,8 +38,8 @@ Rows = Iterable[Values]
 
 
 class CopiedColumns:
-    """Columns of the input files to repeat in the table. columns: their names, `all`, or none: then
-    columns that are named like an id."""
+    """Columns of the input files to repeat in the table. columns: their names, or `all`; by default
+    the columns that are named like an id."""
 
     def __init__(self, paths: Sequence[str], data: DataSettings, columns: Sequence[str]) -> None:
         self._data = data
@@ -56,10 +56,10 @@ class CopiedColumns:
     def _rows(self) -> Iterator[Row]:
         for path in self._paths:
             options = replace(self._data.for_questions([path], False).read_options(), others=True)
-            yield from read(path, options, lambda problem: None)  # as the questions were read
+            yield from read(path, options, lambda problem: None)  # the form of the questions
 
     def beside(self, answers: Iterable[Reply]) -> Iterator[tuple[Values, Reply]]:
-        """The kept values of the row that each answer is for; rows without an answer are passed."""
+        """The kept values of the row of each answer; rows without an answer are skipped."""
         rows = self._rows() if self.names else iter(())
         for answered in answers:
             values: Values = {}
@@ -83,7 +83,7 @@ def _is_id(name: str) -> bool:
 
 
 def table_rows(answers: Iterable[Reply], columns: CopiedColumns) -> Iterator[Values]:
-    """The rows of a table of answers: the kept columns, or else the place of the row, then the
+    """The rows of a table of answers: the kept columns (or the file and line of the row), then the
     fields of the answer, renamed if a kept column has the same name."""
     for values, answered in columns.beside(answers):
         begin = values if values or not answered.row else {ROW: answered.row}
@@ -125,8 +125,8 @@ def _as_jsonl(rows: Rows, file: BinaryIO) -> None:
 
 
 def _as_parquet(rows: Rows, file: BinaryIO) -> None:
-    """The type of a column follows from all of its values: groups of rows wait in a temporary file
-    until the last one is known, so memory holds a single group."""
+    """Writes rows as Parquet. The type of a column depends on all its values, so groups of rows
+    wait in a temporary file; memory holds a single group."""
     pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     groups, schema = _groups_of(rows, pyarrow), None
     with tempfile.TemporaryFile(dir=Path(file.name).parent) as beside:
@@ -144,7 +144,7 @@ def _as_parquet(rows: Rows, file: BinaryIO) -> None:
 
 
 def _groups_of(rows: Rows, pyarrow: Any) -> Iterator[Any]:
-    """Tables of some rows, with the columns of the first row of all."""
+    """Tables of groups of rows, all with the columns of the first row."""
     names: list[str] | None = None
     for some in together(rows, IN_GROUP):
         names = names or [*some[0]]
@@ -160,7 +160,7 @@ WRITERS: dict[str, Callable[[Rows, BinaryIO], None]] = {
 
 
 def check_table_file(path: Path) -> None:
-    """OptionError where no table can be written there, before anything is computed."""
+    """Raises OptionError if no table can be written there; for use before a long computation."""
     if path.suffix not in WRITERS:
         raise OptionError(
             f"--out: expected a file that ends in {', '.join(WRITERS)}, got {path}; use "
@@ -191,7 +191,7 @@ def refuse_read_files(path: Path, read: Iterable[str]) -> None:
 
 
 def write_table(path: Path, rows: Rows) -> int:
-    """How many rows were written; the file is whole or as it was before."""
+    """Writes the table; returns the number of rows. After an error the old file is unchanged."""
     count = 0
 
     def counted() -> Iterator[Values]:

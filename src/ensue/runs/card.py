@@ -1,4 +1,4 @@
-"""card.md: what a model is, what it was made of, and how good it is, for a person to read."""
+"""card.md: a readable card with a model's kind, data, settings and scores."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def write_card(folder: RunFolder, trained: Trained, say: MessageCallback = nobod
 
 
 def add_evaluations(folder: RunFolder, say: MessageCallback = nobody) -> None:
-    """The section on evaluations in the card of a run that is finished, in the place of the one
-    that is there. What a person wrote before it stays."""
+    """Replaces the section on evaluations in the card of a finished run. Text that a person wrote
+    before it stays."""
     text, edited = _read(folder)
     if text is None:
         return  # the run is not finished
@@ -45,14 +45,14 @@ def add_evaluations(folder: RunFolder, say: MessageCallback = nobody) -> None:
 
 
 def _write(folder: RunFolder, text: str) -> None:
-    """With the digest of all before it, which a page does not show."""
+    """Writes the card with the digest of its text, which a page does not show."""
     data = f"{text}\n{SEAL.format(digest(text.encode()))}\n".encode()
     if not folder.card.is_file() or read_plain(folder.card) != data:
         write_whole(folder.card, data)
 
 
 def _read(folder: RunFolder) -> tuple[str | None, bool]:
-    """The text without its digest, None without a card; and whether it was edited."""
+    """The card's text without its digest (None if there is no card), and whether it was edited."""
     try:
         text = read_plain(folder.card).decode()
     except FileNotFoundError:
@@ -103,7 +103,7 @@ def _validation(trained: Trained) -> list[str]:
 
 
 def _evaluations(folder: RunFolder) -> str:
-    """The section on evaluations; "" without any."""
+    """The section on evaluations; "" if there are none."""
     sections = [_section(evaluation) for evaluation in current_evaluations(folder)]
     return f"\n{EVALUATION}\n\n" + "\n".join(sections) if sections else ""
 

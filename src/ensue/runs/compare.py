@@ -49,8 +49,8 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison(Printed):
-    """Runs by name, evaluated on the same rows; the first is what the others are compared with.
-    files: of the rows."""
+    """Runs by name, evaluated on the same rows; the others are compared with the first. files: of
+    the rows."""
 
     part: str
     task: str
@@ -64,7 +64,7 @@ class Comparison(Printed):
         return self.evaluations[0].main
 
     def verdict(self, difference: Difference) -> str:
-        """A difference of the main scores in a sentence."""
+        """A sentence on a difference of the main scores."""
         first, (value, low, high) = self.runs[0], difference.interval
         if math.isnan(low):
             return (
@@ -139,7 +139,8 @@ class Comparison(Printed):
         )
 
     def _scores(self) -> list[tuple[str, ...]]:
-        """What all evaluations have: scores, other numbers, and baselines of the main score."""
+        """The numbers that all evaluations have: scores, other numbers, and baselines of the main
+        score."""
         scores = [
             {n: s.value for n, s in evaluation.scores.items()} for evaluation in self.evaluations
         ]
@@ -166,7 +167,7 @@ class Comparison(Printed):
 
 
 def _shared(each: Sequence[Mapping[str, float]]) -> list[tuple[str, ...]]:
-    """A line for each number that all of them have."""
+    """A line for each number that all of the evaluations have."""
     names = [name for name in each[0] if all(name in scores for scores in each)]
     return [(f"  {name}", *(score_text(scores[name]) for scores in each)) for name in names]
 
@@ -187,9 +188,9 @@ def _signed(value: float) -> str:
 def compare_runs(
     folders: Sequence[Path | str], part: str = "test", evaluate: Evaluate | None = None
 ) -> Comparison:
-    """Runs by what they were evaluated on, the first against each of the others. part: test or
-    validation; evaluate: evaluates a run's validation part that has not been, None refuses it. A
-    test part is never opened here."""
+    """Compares the first run with each of the others, by their evaluations. part: test or
+    validation; evaluate: evaluates the validation part of a run that has no evaluation yet; None
+    raises an error instead. Test parts are never opened here."""
     runs = [Run(folder) for folder in folders]
     names = _names(runs)
     if len(runs) < 2:
@@ -261,7 +262,7 @@ def _comparable(runs: Sequence[Run], names: Sequence[str], part: str) -> list[Ev
 
 
 def _same(first: Evaluated, others: Sequence[Evaluated]) -> Evaluated | None:
-    """The latest that is of the same files, read in the same way."""
+    """The latest evaluation on the same files, read in the same way."""
     digests = [file.sha256 for file in first.files]
     for other in reversed(others):
         if [file.sha256 for file in other.files] == digests and other.basis == first.basis:
@@ -270,7 +271,7 @@ def _same(first: Evaluated, others: Sequence[Evaluated]) -> Evaluated | None:
 
 
 def _unlike(one: str, first: Evaluated, other: str, second: Evaluated) -> list[str]:
-    """What differs, a line each: files, and settings that count for both of them."""
+    """The differences, a line each: files, and settings that matter for both runs."""
     lines = []
     if [file.sha256 for file in first.files] != [file.sha256 for file in second.files]:
         listed = [
@@ -293,7 +294,7 @@ def _unlike(one: str, first: Evaluated, other: str, second: Evaluated) -> list[s
 
 
 def _refuse_other_rows(names: Sequence[str], evaluations: Sequence[Evaluation]) -> None:
-    """The same files, and yet other rows: some were left out."""
+    """Raises an error if rows differ although the files are the same: some were left out."""
     first = evaluations[0]
     for name, evaluation in zip(names[1:], evaluations[1:], strict=True):
         if evaluation.names == first.names and evaluation.rows == first.rows:

@@ -1,4 +1,4 @@
-"""config.toml: everything that a run follows from, with no hidden default."""
+"""config.toml: everything that determines a run, without hidden defaults."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from ensue.tasks.task import Task
 from ensue.tasks.transfer.settings import BaseSettings
 from ensue.training import TrainSettings
 
-MOST_UP = 2  # folders between a run and files that are near it
+MOST_UP = 2  # maximum number of folders between a run and its files for relative paths
 PARTS = ("train", "validation", "test", "unlabelled")
 
 
 def with_paths(data: DataSettings, change: Callable[[str], str]) -> DataSettings:
-    """Every file of every part under another path."""
+    """The data table with every file's path changed."""
     return data.model_copy(
         update={
             part: [
@@ -52,7 +52,7 @@ def with_paths(data: DataSettings, change: Callable[[str], str]) -> DataSettings
 
 
 def with_cell_paths(model: Table, change: Callable[[str], str]) -> Table:
-    """Files of cells under another path."""
+    """The model table with the paths of files of cells changed."""
     cells = {
         key: cell.at(change(cell.file)) for key, cell in cell_references(model).items() if cell.file
     }
@@ -60,12 +60,12 @@ def with_cell_paths(model: Table, change: Callable[[str], str]) -> Table:
 
 
 def with_base_paths(base: BaseSettings, change: Callable[[str], str]) -> BaseSettings:
-    """What a run begins from under another path."""
+    """The base table with the path of the base changed."""
     return base.model_copy(update={"path": [change(path) for path in base.path]})
 
 
 def portable(path: str, folder: Path) -> str:
-    """The path as a configuration in this folder holds it."""
+    """The path as stored in a configuration in this folder."""
     full = os.path.abspath(path)
     relative = os.path.relpath(full, os.path.abspath(folder))
     ups = Path(relative).parts.count("..")
@@ -85,7 +85,7 @@ def located(path: str, folder: Path) -> str:
     return str(place)
 
 
-BASE = "base"  # a table that stands there only where a run begins from one
+BASE = "base"  # present only if a run begins from a base
 TABLES = ("data", "text", "model", "train", BASE)
 AnyTask = Task[Any, Any, Any]
 ExplicitKeys = Mapping[str, frozenset[str]]
@@ -94,9 +94,9 @@ Kinds = Mapping[str, tuple[type[Table], Mapping[str, Any]]]  # with the defaults
 
 @dataclass(frozen=True)
 class RunConfig:
-    """task: its name; members: ensemble size; predictions are averaged; told: the keys that were
-    set, by table; the others have defaults. A configuration file sets all of them. permission: the
-    files of cells that may run; a configuration that was read from a file has none."""
+    """The configuration of a run. task: its name; members: ensemble size (predictions are
+    averaged); told: the keys that were set, by table (a configuration file sets all keys);
+    permission: the files of cells that may run (none for a configuration read from a file)."""
 
     task: str
     members: int
@@ -111,7 +111,7 @@ class RunConfig:
 
     @classmethod
     def of(cls, tables: Mapping[str, Any], permission: CellPermission = NO_PERMISSION) -> RunConfig:
-        """From the tables of a TOML file; every problem in one message."""
+        """A configuration from the tables of a TOML file; one message lists all problems."""
         remaining = dict(tables)
         name, members = remaining.pop("task", None), remaining.pop("members", 1)
         if not isinstance(name, str) or name not in TASKS:
@@ -162,7 +162,7 @@ class RunConfig:
 
     @classmethod
     def read(cls, path: Path) -> RunConfig:
-        """A configuration file; its data files are looked for from its folder."""
+        """Reads a configuration file; paths of data files are relative to its folder."""
         try:
             return cls.of_text(read_plain(path), path)
         except OSError as error:
@@ -170,20 +170,20 @@ class RunConfig:
 
     @classmethod
     def of_run(cls, folder: RunFolder) -> RunConfig:
-        """The configuration of a run, which has the format of this version."""
+        """The configuration of a run; raises an error unless it has the current format."""
         folder.check_weights()
         return cls.read(folder.config)
 
     @classmethod
     def of_text(cls, text: bytes, path: Path) -> RunConfig:
-        """The same of what the file at this path holds."""
+        """A configuration from the text of the file at this path."""
         try:
             config = cls.of(tomllib.loads(text.decode()))
         except ConfigError as error:
             raise ConfigError(f"{path}: {error}") from None
         except RecursionError:
             raise ConfigError(f"{path}: this is not a configuration: nested too deeply") from None
-        except ValueError as error:  # bytes that are no text, no TOML, numbers of endless digits
+        except ValueError as error:  # invalid UTF-8 or TOML, or an integer with too many digits
             raise ConfigError(f"{path}: this is not TOML: {error}") from None
         find = partial(located, folder=path.parent)
         data, model = with_paths(config.data, find), with_cell_paths(config.model, find)
@@ -213,7 +213,7 @@ class RunConfig:
         return tomli_w.dumps(tables)
 
     def flat(self) -> dict[str, Any]:
-        """By `table.key`."""
+        """All values by `table.key`."""
         tables = self.tables()
         facts = {"task": tables.pop("task"), "members": tables.pop("members")}
         tables.pop(INPUTS, None)
@@ -222,15 +222,15 @@ class RunConfig:
 
     @property
     def description(self) -> AnyTask:
-        """What the task says of itself."""
+        """The description of the task."""
         return TASKS[self.task]
 
     def kinds(self) -> Kinds:
-        """Its tables, with the defaults that its task has otherwise."""
+        """The classes of the tables, with the task's own defaults."""
         return tables_of(self.description)
 
     def new_model(self) -> AnyModel:
-        """Not fitted yet. Files of cells run, as far as they may."""
+        """A new, unfitted model. Files of cells run if the permission allows it."""
         kind, members = self.description.model_class, self.members
         settings = with_loaded_cells(self.model, self.permission)
         model = kind(self.text, settings, self.train, base=self.base, members=members)
@@ -242,16 +242,17 @@ class RunConfig:
         return model
 
     def with_named_cells(self) -> RunConfig:
-        """The same, where a person wrote all of it: the files of its cells may run."""
+        """The configuration with permission for all its files of cells; for configurations that the
+        user wrote."""
         return replace(self, permission=named_cells(self.model))
 
     def with_trusted_cells(self, folder: RunFolder, trust: Trust) -> RunConfig:
-        """The same, read from the folder of a run, with permission for the files of its cells that
-        a person trusts; an error shows every file that would run, where not all of them may."""
+        """The configuration from the folder of a run, with permission for the files of cells that
+        the user trusts. If some are not trusted, an error shows every file that would run."""
         named = {f"model.{key}": cell for key, cell in cell_references(self.model).items()}
         files = {key: _cell_file(key, cell, folder) for key, cell in named.items() if cell.file}
         trusted = {key: file for key, file in files.items() if trust.allows(file)}
-        if trust.files is True:  # those that the run was trained with
+        if trust.files is True:  # the files that the run was trained with
             trusted = {key: file for key, file in files.items() if file.verified}
         if len(trusted) < len(files):
             raise _untrusted(folder, files, trust)
@@ -260,7 +261,7 @@ class RunConfig:
         return replace(self, permission=CellPermission.trusted(digests))
 
     def changed(self, tables: Mapping[str, Mapping[str, Any]]) -> RunConfig:
-        """With these values, by table and key."""
+        """The configuration with some values changed, by table and key."""
         new: dict[str, Any] = {}
         for name, values in tables.items():
             old: Any = getattr(self, name)
@@ -269,7 +270,7 @@ class RunConfig:
 
 
 def tables_of(task: AnyTask) -> Kinds:
-    """The tables of a configuration, with the defaults that this task has otherwise."""
+    """The classes of the tables of a configuration, with the task's own defaults."""
     watched = {"watch": task.metrics[0].name}
     return {
         "data": (DataSettings, {}),
@@ -296,7 +297,7 @@ def _columns_of_others(task: AnyTask, data: DataSettings | None) -> list[str]:
 
 
 def inputs_of_others(task: AnyTask, data: DataSettings) -> list[str]:
-    """A problem for each further input where a task reads one alone."""
+    """A problem for each further input if the task reads only one."""
     if not data.joins or "data.image" in task.columns.values():
         return []
     able = sorted(name for name in TASKS if "data.image" in TASKS[name].columns.values())
@@ -315,7 +316,8 @@ def inputs_of_others(task: AnyTask, data: DataSettings) -> list[str]:
 
 
 def _unlabelled_of_others(task: AnyTask, data: DataSettings | None) -> list[str]:
-    """A problem if the configuration names unlabelled rows that the task does not learn from."""
+    """A problem if the configuration names unlabelled rows although the task cannot learn from
+    them."""
     if data is None or not data.unlabelled or task.unlabelled is not None:
         return []
     able = sorted(name for name in TASKS if TASKS[name].unlabelled is not None)
@@ -338,7 +340,7 @@ def _problems(
 
 
 def _belongs(key: str, kinds: Kinds) -> str:
-    """Where a key belongs; "" for an unknown key."""
+    """The table that a key belongs to; "" for an unknown key."""
     if key in ("members", "task"):
         return f"stands in no table: {key}=…"
     for table, (kind, _) in kinds.items():
@@ -360,7 +362,7 @@ def listed(lines: Sequence[str]) -> str:
 
 
 def changed(tables: Mapping[str, Any], settings: Sequence[str]) -> dict[str, Any]:
-    """The tables with `table.key=value` set; values as TOML has them, other words as texts."""
+    """The tables with `table.key=value` set. Values are read as TOML; other words are texts."""
     copied = {
         name: dict(table) if isinstance(table, Mapping) else table for name, table in tables.items()
     }
@@ -393,21 +395,21 @@ def table_at(tables: dict[str, Any], path: str) -> dict[str, Any]:
 def _value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except (ValueError, RecursionError):  # no TOML, a number of thousands of digits, or too deep
+    except (ValueError, RecursionError):  # invalid TOML, a huge integer, or too deep
         return text
 
 
 @dataclass(frozen=True)
 class _NamedFile(CellFile):
-    """expected: the sha256 of the file that the run was trained with, "" if unknown; begun: whether
-    the run has begun to train."""
+    """A file of cells that a configuration names. expected: the sha256 of the file that the run was
+    trained with, "" if unknown; begun: whether the run has begun to train."""
 
     expected: str = ""
     begun: bool = False
 
     @property
     def verified(self) -> bool:
-        """Whether the run was trained with this file, or not at all yet."""
+        """Whether the run was trained with this version of the file, or has not begun to train."""
         return self.expected == self.digest if self.begun else True
 
     def line(self) -> str:

@@ -1,4 +1,4 @@
-"""Which files a run was trained on, and whether they are still the same."""
+"""The files that a run was trained on, and whether they have changed."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from ensue.training import RunFolder
 
 
 def data_facts(folder: RunFolder, config: RunConfig) -> bytes:
-    """data.json: what the files of a run hold before they are read."""
+    """data.json: digests of the files of a run, computed before they are read."""
     digests = {key_of(path, folder): _digest(path) for path in _files(config.data)}
     return sealed({"format": FORMAT, "files": digests})
 
 
 def refuse_changed_files(folder: RunFolder, config: RunConfig, allow: Collection[str]) -> None:
-    """A run that has ended is not trained again on other files."""
+    """Raises an error if the files of a run that has ended were changed."""
     changed = _changed(folder, _files(config.data))
     if changed and not {"data", "validation"} & set(allow):
         raise RunError(
@@ -35,8 +35,8 @@ def refuse_changed_files(folder: RunFolder, config: RunConfig, allow: Collection
 
 
 def split_still_holds(folder: RunFolder, config: RunConfig) -> str:
-    """A warning where the part to be opened is split off training files that have changed; an
-    error where rows of the training part may now be in it."""
+    """Checks a part that is split off training files which have changed: a warning, or an error if
+    it may now contain rows of the training part."""
     changed = _changed(folder, config.data.train)
     if not changed:
         return ""
@@ -56,12 +56,12 @@ def _change_message(folder: RunFolder, changed: Sequence[str]) -> str:
 
 
 def key_of(path: str, folder: RunFolder) -> str:
-    """The path as the run's configuration holds it."""
+    """The path as stored in the run's configuration."""
     return BETWEEN.join(portable(side, folder.path) for side in sides_of(path))
 
 
 def _digest(path: str) -> str:
-    """ "" for a file that cannot be read: reading its rows reports that."""
+    """The digest of a file; "" if the file cannot be read (reading its rows reports that)."""
     try:
         return digest_of([path])
     except (OSError, DataError):
@@ -73,14 +73,14 @@ def _files(data: DataSettings) -> list[str]:
 
 
 def _changed(folder: RunFolder, paths: Sequence[str]) -> list[str]:
-    """Those of the files that are not as they were; none for a run that has not ended."""
+    """The files that have changed; none for a run that has not ended."""
     known = _known(folder)
     by_name = {_name(path): digest for path, digest in known.items()}
     return [path for path in paths if _differs(path, folder, known, by_name)]
 
 
 def _known(folder: RunFolder) -> Mapping[str, str]:
-    """The digests of the files that the model was made of, by their paths."""
+    """The digests of the files that the model was trained on, by path."""
     place = folder.data
     try:
         content = read_plain(place) if os.path.lexists(place) else None
@@ -100,7 +100,7 @@ def _sealed_facts(folder: RunFolder) -> bytes | None:
     try:
         seal = seal_in(folder.model) if folder.model.is_dir() else None
     except Damaged:
-        return None  # loading the model says so
+        return None  # loading the model reports it
     return None if seal is None else seal.get(DATA)
 
 
@@ -116,7 +116,7 @@ def _digests_in(data: bytes, place: Path) -> dict[str, str]:
 def _differs(
     path: str, folder: RunFolder, known: Mapping[str, str], by_name: Mapping[str, str]
 ) -> bool:
-    """Whether a file is not as it was; one that was moved is known by its name."""
+    """Whether a file has changed; a moved file is recognised by its name."""
     before = known.get(key_of(path, folder)) or known.get(path) or by_name.get(_name(path))
     return before is not None and _digest(path) not in ("", before)
 

@@ -1,7 +1,7 @@
-"""`ensue train --members 5 --workers 2`: the networks of an ensemble, each in a process of its own.
+"""`ensue train --members 5 --workers 2`: trains the networks of an ensemble in separate processes.
 
 A worker trains one network in its folder, exactly as the run itself would. The run then finds all
-of them finished, and continues as usual.
+networks finished, and continues as usual.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from ensue.training import Display, RunFolder
 def members_elsewhere(
     folder: RunFolder, config: RunConfig, on: Machines, say: MessageCallback, allow: list[str]
 ) -> Callable[[int], None]:
-    """A function that trains that many networks of the run, after its configuration is written."""
+    """A function that trains a number of networks of the run, after the configuration is
+    written."""
     refuse_one_network(config)
 
     def train(members: int) -> None:
@@ -53,7 +54,7 @@ def refuse_one_network(config: RunConfig) -> None:
 
 
 class LinesTo:
-    """A stream for people who read it elsewhere."""
+    """A text stream that passes each line to a callback."""
 
     def __init__(self, tell: ProgressCallback) -> None:
         self._tell = tell
@@ -63,7 +64,7 @@ class LinesTo:
         return len(text)
 
     def flush(self) -> None:
-        """Lines have gone already."""
+        """Does nothing: lines are passed on at once."""
 
     def isatty(self) -> bool:
         return False
@@ -73,8 +74,8 @@ class LinesTo:
 def train_member(
     tell: ProgressCallback, folder: str, member: int, allow: list[str], cells: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Trains, or resumes, one network of the run in this folder; 0 is the first. cells: the files
-    of cells that may run, as `CellPermission` has them."""
+    """Trains or resumes one network of the run in this folder; 0 is the first. cells: the files of
+    `CellPermission`."""
     place = RunFolder.lent(folder)
     config = replace(RunConfig.read(place.config), permission=CellPermission(**cells))
     model = config.new_model()

@@ -1,5 +1,5 @@
-"""`ensue predict --workers 8`: rows are read here, answered by other processes, and come back in
-their order. What waits on the way is a few thousand rows, however many there are."""
+"""`ensue predict --workers 8`: this process reads rows, other processes answer them, and answers
+return in order. Only a few thousand rows wait at a time, however long the input."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ from ensue.tasks.reader import QuestionFiles
 from ensue.tasks.saved_cells import Trust
 from ensue.training import RunFolder
 
-WAITING = 1  # shares in the queue of each worker, after the one it works on
+WAITING = 1  # shares in the queue of each worker, in addition to the current one
 
 
 @dataclass
 class DealtPrediction:
     """A prediction by several processes. folder: of the run, readable for every worker; how,
-    loaded: the way its model was loaded here; prediction: the questions, and counts of answers."""
+    loaded: how the model was loaded here; prediction: reads the questions and counts the
+    answers."""
 
     folder: Path
     how: Loading
@@ -51,7 +52,7 @@ class DealtPrediction:
         form: str,
         on_bad_row: ProblemCallback | None = None,
     ) -> Iterator[Reply]:
-        """As `Prediction.files`, each in a form of `FORMS`."""
+        """Like `Prediction.files`; each answer is in a form of `FORMS`."""
         deals, counts = self._deals, self.prediction
         shares = deals.shares(self.loaded.model, QuestionFiles(paths, data, on_bad_row))
         jobs = (self._job(share, form) for share in shares)
@@ -82,7 +83,7 @@ def answer_share(
     form: str,
     share: list[Any],
 ) -> dict[str, Any]:
-    """The answers to some rows."""
+    """The answers to a share of the rows."""
     loaded = _loaded(json.dumps(model)).model
     deals = loaded.abilities.deals
     assert deals is not None
@@ -94,7 +95,7 @@ def answer_share(
 
 @lru_cache(maxsize=1)
 def _loaded(model: str) -> LoadedRun:
-    """Once in each process."""
+    """The model, loaded once in each process."""
     facts = json.loads(model)
     trust = Trust(facts["trust"])
     how = Loading(trust, facts["device"], facts["best_so_far"], facts["digest"])

@@ -1,4 +1,4 @@
-"""`ensue evaluate`: the test part of a run opened, every opening written down, the result kept."""
+"""`ensue evaluate`: opens the test part of a run, records every opening, and stores the result."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ HELD_OUT = ("validation", "test")  # parts that can be evaluated
 
 @dataclass(frozen=True)
 class EvaluationRequest:
-    """What to evaluate. part: test or validation; test: files instead of the run's test part;
-    reading: keys of [data] instead of the run's; options: options of the task; picture: whether to
-    draw it; loading: how to load the model."""
+    """A request to evaluate a run. part: test or validation; test: files instead of the run's test
+    part; reading: keys of [data] instead of the run's; options: options of the task; picture:
+    whether to draw it; loading: how to load the model."""
 
     part: str = "test"
     test: Sequence[str] = ()
@@ -53,7 +53,7 @@ class EvaluationRequest:
 @dataclass(frozen=True)
 class Opened:
     """An evaluation, and how often this test part was evaluated, by this run and by all runs next
-    to it; svg: its picture, if requested; not_kept: the error of writing it into the run's folder,
+    to it. svg: its picture, if requested; not_kept: the error of writing it into the run's folder,
     if any."""
 
     evaluation: Evaluation
@@ -66,8 +66,8 @@ class Opened:
 def evaluate_run(
     folder: RunFolder, request: EvaluationRequest, say: MessageCallback = nobody
 ) -> Opened:
-    """Opens the test part (or files given as such), writes down that it was opened, and keeps the
-    result in the run's folder."""
+    """Opens the test part (or other files as test part), records the opening, and stores the result
+    in the run's folder."""
     run = open_run(folder, request.loading, say)
     config, model = run.config, run.model
     part_name, test = request.part, list(request.test)
@@ -108,7 +108,8 @@ def evaluate_run(
 def evaluate_in_python(
     folder: RunFolder, part: str, test: Sequence[str], options: Mapping[str, Any], how: Loading
 ) -> Evaluation:
-    """The same for `Run.evaluate`; warnings are logged, and what cannot be kept is an error."""
+    """`evaluate_run` for `Run.evaluate`: warnings are logged; a result that cannot be stored raises
+    an error."""
     if part not in HELD_OUT:
         raise OptionError(f"part: {one_of(HELD_OUT, part)}")
     check_words(RunConfig.of_run(folder).description, options, EVALUATE)
@@ -122,11 +123,11 @@ def evaluate_in_python(
 
 
 def _known_openings(folder: RunFolder, files: Sequence[EvaluatedFile]) -> list[str]:
-    """The openings of these files that the run has kept evaluations of."""
+    """The openings of these files for which the run has stored evaluations."""
     try:
         evaluations = read_evaluations(folder)
     except EnsueError:
-        return []  # told once the evaluation is to be kept
+        return []  # reported when the evaluation is stored
     digests = [file.sha256 for file in files]
     same = [each for each in evaluations if [file.sha256 for file in each.files] == digests]
     return [each.opening for each in same if each.opening]
@@ -135,7 +136,8 @@ def _known_openings(folder: RunFolder, files: Sequence[EvaluatedFile]) -> list[s
 def evaluate_validation(
     folder: RunFolder, how: Loading | None = None, say: MessageCallback = nobody
 ) -> None:
-    """Evaluates and keeps the validation part of a run, such as for a comparison."""
+    """Evaluates the validation part of a run and stores the result, for example for a
+    comparison."""
     request = EvaluationRequest("validation", loading=how or Loading())
     evaluated = evaluate_run(folder, request, say)
     if evaluated.not_kept is not None:
@@ -145,7 +147,7 @@ def evaluate_validation(
 def _evaluated(
     run: LoadedRun, config: RunConfig, request: EvaluationRequest, evaluation: Evaluation
 ) -> Evaluated:
-    """What is kept of an evaluation. config: with the files that were read."""
+    """The stored form of an evaluation. config: with the files that were read."""
     return Evaluated(
         part=request.part,
         task=config.task,
@@ -179,9 +181,9 @@ def _keep(folder: RunFolder, evaluated: Evaluated, say: MessageCallback) -> Ensu
 
 
 def basis_of(config: RunConfig, part: str) -> dict[str, Any]:
-    """The settings that decide which rows are evaluated, and their targets: those that the task is
-    compared on. Left out are the paths of files and the treatment of faulty rows; settings of the
-    split, if the part has its own files; and, if the target is a label, the input columns."""
+    """The settings that decide which rows are evaluated, and their targets; comparable evaluations
+    have the same. They omit paths and the treatment of faulty rows; if the part has its own files,
+    the settings of the split; and if the target is a label, the input columns."""
     data, named = config.data, config.description.compared_on
     free = {*PARTS, "skip_bad"}
     free |= {"split_seed", "group"} if data.shares(part) is None else set()
@@ -195,7 +197,7 @@ def basis_of(config: RunConfig, part: str) -> dict[str, Any]:
 
 
 def short_names(names: Sequence[str], files: Sequence[str]) -> list[str]:
-    """Names of rows without the folders that the files are in, which may be moved."""
+    """Names of rows without the folders of their files, which may be moved."""
     above = {f"{Path(side).parent}{os.sep}" for path in files for side in sides_of(path)}
 
     def short(name: str) -> str:
@@ -207,7 +209,8 @@ def short_names(names: Sequence[str], files: Sequence[str]) -> list[str]:
 
 
 def _refuse_missing(folder: RunFolder, data: DataSettings, request: EvaluationRequest) -> None:
-    """The rows of a part are in files that a run was not moved with."""
+    """Raises an error if the files of a part are missing, for example because only the run was
+    moved."""
     files = {side for path in data.files(request.part) for side in sides_of(path)}
     gone = sorted(path for path in files if path not in request.test and not Path(path).exists())
     if gone:
@@ -252,5 +255,5 @@ def _part(
 
 
 def resolved(paths: Iterable[str]) -> set[Path]:
-    """Every file by itself."""
+    """The paths of all files, resolved."""
     return {Path(side).resolve() for path in paths for side in sides_of(path)}

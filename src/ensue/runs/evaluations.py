@@ -1,7 +1,8 @@
-"""evaluation.json: what a run was evaluated on, and how good it was, one entry for each part.
+"""evaluation.json: the evaluations of a run, one entry for each part, with files and scores.
 
-evaluation-rows/, next to it, has what each row adds to the scores, one file for each entry: two
-runs can be compared row by row. All of it is sealed: a file that differs in one bit is not read."""
+evaluation-rows/ has each row's contribution to the scores, one file for each entry, so that two
+runs can be compared row by row. All files are sealed: a file that differs in one bit is not
+read."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ INTEGERS = (np.uint8, np.uint16, np.uint32, np.int64)
 
 @dataclass(frozen=True)
 class EvaluatedFile:
-    """path: as the run's configuration holds it."""
+    """A file of an evaluation. path: as stored in the run's configuration."""
 
     path: str
     sha256: str
@@ -82,12 +83,12 @@ class Evaluated:
 
 
 def _key_in_file(field_name: str) -> str:
-    """The key of a field in the file, whose format keeps an older name."""
+    """The key of a field in the file; the format keeps an older name."""
     return "asked" if field_name == "options" else field_name
 
 
 def _expect(kind: type, values: Mapping[str, object]) -> None:
-    """TypeError where one of these is of another kind."""
+    """Raises TypeError if a value is not of this type."""
     for name, value in values.items():
         if not isinstance(value, kind):
             raise TypeError(f"{name} is {value!r}, expected {kind.__name__}")
@@ -97,7 +98,7 @@ def _expect(kind: type, values: Mapping[str, object]) -> None:
 
 
 def read_evaluations(folder: RunFolder, kind: type[Evaluation] = Evaluation) -> list[Evaluated]:
-    """The evaluations of a run, the latest last; [] for none. kind: the task's class."""
+    """The evaluations of a run, latest last; [] if there are none. kind: the task's class."""
     entries = _entries(folder)
     try:
         return [Evaluated.of_json(entry, kind) for entry in entries]
@@ -126,7 +127,7 @@ def _not_ours(folder: RunFolder, why: Exception) -> RunError:
 
 
 def model_digest(folder: RunFolder) -> str:
-    """The digest of the run's current model; "" without one."""
+    """The digest of the run's current model; "" if there is none."""
     try:
         return content_digest(read_plain(folder.model / MANIFEST))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -140,7 +141,8 @@ def current_evaluations(folder: RunFolder, kind: type[Evaluation] = Evaluation) 
 
 
 def keep_evaluation(folder: RunFolder, new: Evaluated) -> None:
-    """Adds one in the place of an earlier one of the same part; those of another model go."""
+    """Adds an evaluation. It replaces an earlier one of the same part, and those of another
+    model."""
     data = _packed(new.evaluation)
     name = f"{new.part}-{digest(data)[:16]}.safetensors"
     entry = replace(new, rows={"file": name, "sha256": digest(data)}).as_json()
@@ -159,7 +161,7 @@ def keep_evaluation(folder: RunFolder, new: Evaluated) -> None:
 
 
 def _key(entry: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """What is kept once: a part of these files."""
+    """The key of an entry: a part and its files. Each key occurs once."""
     return entry["part"], [file["sha256"] for file in entry["files"]]
 
 
@@ -183,7 +185,7 @@ def _packed(evaluation: Evaluation) -> bytes:
 
 
 def _narrow(values: NDArray[Any]) -> NDArray[Any]:
-    """Whole numbers in the smallest kind that holds them."""
+    """Integers in the smallest type that holds them."""
     if not len(values) or not np.isfinite(values).all() or (values < 0).any():
         return values
     if (values != np.floor(values)).any() or values.max() > 2**53:

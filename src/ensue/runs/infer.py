@@ -1,4 +1,4 @@
-"""From files and column names to a configuration, and what was guessed on the way."""
+"""Infers a configuration from files and column names, and reports each decision."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from ensue.tasks.rows.recognise import roles_of
 from ensue.tasks.sample import Guess, Sample
 
 NO_WORDS: Words = {}
-ASIDE = (Kind.IDENTIFIER, Kind.DATE)  # columns that are passed over by most tasks
-BESIDE = (*VALUES, Kind.TEXT, Kind.NAME, Kind.OTHER)  # and by those that read one text
+ASIDE = (Kind.IDENTIFIER, Kind.DATE)  # columns that most tasks ignore
+BESIDE = (*VALUES, Kind.TEXT, Kind.NAME, Kind.OTHER)  # columns that tasks with one text ignore too
 
 
 class Inferred(NamedTuple):
@@ -52,8 +52,8 @@ def infer(
     recipe: str = "",
 ) -> Inferred:
     """Infers the configuration. data: the keys of [data] that were set; settings: `table.key=value`
-    each; words: values by the words that stand for settings, whose names differ between tasks;
-    recipe: quick or best, for all other settings."""
+    each; words: values of options that stand for settings, whose keys differ between tasks; recipe:
+    quick or best, for all other settings."""
     given_settings = changed({}, settings)
     data = {**data, **given_settings.get("data", {})}
     data_settings = DataSettings.of(data, "data")
@@ -90,8 +90,8 @@ def infer(
 
 
 def _decisions(sample: Sample, guess: Guess, task: str) -> list[str]:
-    """A line for each inferred setting, with its reason. task: the inferred task, "" if it was
-    named."""
+    """A line for each inferred setting, with its reason. task: the inferred task, "" if the user
+    named it."""
     inferred = {key: value for key, value in guess.data.items() if not getattr(sample.data, key)}
     columns = _columns_seen(sample, inferred=bool(task))
     lines = [
@@ -114,12 +114,12 @@ def _decisions(sample: Sample, guess: Guess, task: str) -> list[str]:
 
 
 def _series(guess: Guess) -> bool:
-    """Whether all columns that are read are named, as those of a series are."""
+    """Whether a message names all columns that are read, as for series."""
     return "targets" in guess.tables.get("model", {})
 
 
 def _not_used(sample: Sample, guess: Guess) -> list[str]:
-    """A line on the columns that are not used; next to a text, also how to learn from them."""
+    """A line on the columns that are not used; if there is a text, also on how to use them."""
     beside = bool(guess.data.get("text") or sample.data.texts or sample.data.image)
     mentioned = [*guess.data.values(), *guess.tables.values(), sample.data.table(), sample.settings]
     times = str(guess.tables.get("model", {}).get("time", "")).split(",")  # one in many columns
@@ -137,13 +137,13 @@ def _not_used(sample: Sample, guess: Guess) -> list[str]:
 
 
 def _columns_seen(sample: Sample, inferred: bool) -> Mapping[str, Column]:
-    """What the columns hold, if that was examined: always, if the task is inferred."""
+    """A description of the columns, if they were examined (always if the task is inferred)."""
     looked_at = "kinds" in vars(sample) or (inferred and sample.has_rows)
     return sample.kinds if looked_at else {}
 
 
 def _description(columns: Mapping[str, Column], name: Any) -> str:
-    """What was seen of a column that was found."""
+    """A description of one column."""
     return f" ({columns[name].summary})" if isinstance(name, str) and name in columns else ""
 
 
@@ -178,7 +178,7 @@ def _recognised(sample: Sample) -> tuple[str, Guess]:
 
 
 def _nothing_recognised(sample: Sample) -> EnsueError:
-    """Why no task fits, as far as the columns tell."""
+    """Why no task fits, judging by the columns."""
     label, rows = sample.data.label, sample.rows
     try:
         roles_of(sample)
@@ -197,7 +197,7 @@ def _nothing_recognised(sample: Sample) -> EnsueError:
 
 
 def _refuse_twice(data: DataSettings) -> None:
-    """No file is in two parts, nor twice in one."""
+    """Raises an error if a file is in two parts, or twice in one."""
     parts = {
         "train": data.train,
         "--validation": data.validation,

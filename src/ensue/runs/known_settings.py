@@ -1,7 +1,7 @@
-"""The settings of every task: key, default, what is expected, meaning.
+"""The settings of every task: key, default, valid values, meaning.
 
-They are read from settings.json, so that help and messages need not load the tasks; the tables
-themselves, from which `settings_reference` writes that file, are the one place that says them.
+They are read from settings.json, so that help and messages need not load the tasks.
+`settings_reference` writes that file from the tables, which are the only source.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ensue.setting_words import WORDS, Word, Words
 from ensue.tasks import ROOMS, TASKS
 
 FILE = Path(__file__).with_name("settings.json")
-ALONE = ""  # keys that stand in no table
+ALONE = ""  # keys outside all tables
 TABLES = (ALONE, "data", "text", "model", "train", "base")  # in the order of config.toml
 
 
-COMMANDS = {"pretrain": "ensue pretrain"}  # recipes that are a command, and no option of one
+COMMANDS = {"pretrain": "ensue pretrain"}  # recipes that are a command instead of an option
 
 
 def asked_by(name: str) -> str:
@@ -32,7 +32,7 @@ def asked_by(name: str) -> str:
 
 @dataclass(frozen=True)
 class Setting:
-    """default: as TOML holds it, None without one; expected: the valid values."""
+    """A setting. default: as in TOML, None if there is none; expected: the valid values."""
 
     key: str
     default: Any
@@ -42,9 +42,10 @@ class Setting:
 
 @dataclass(frozen=True)
 class TaskSettings:
-    """tables: the settings of each table, by key; about: a sentence on each table; words: the
-    settings that each word of the command line stands for; instead: the closest setting, for words
-    that stand for none; recipes: the settings of --quick, --best and commands that set some."""
+    """The settings of a task. tables: the settings of each table, by key; about: a sentence on each
+    table; words: the settings that each option of the command line stands for; instead: the closest
+    setting, for options that stand for none; recipes: the settings of --quick, --best and of
+    commands that change settings."""
 
     task: str
     sentence: str
@@ -61,7 +62,7 @@ class TaskSettings:
                 yield full_key(table, setting.key), setting
 
     def keys_of(self, word: Word) -> Sequence[str]:
-        """The settings that a word stands for; raises an error if the task has none of them."""
+        """The settings that an option stands for; raises an error if the task has none of them."""
         if word.name in self.words:
             return self.words[word.name]
         if word.name in self.instead:
@@ -80,7 +81,7 @@ class TaskSettings:
         raise OptionError(f"{word.flag}: {self.task} has no such setting: {hint}")
 
     def as_settings(self, words: Words) -> list[str]:
-        """Words as settings, `train.epochs=3`."""
+        """Options as settings, `train.epochs=3`."""
         return [
             f"{key}={value if WORDS[name].kind == 'text' else json.dumps(value)}"
             for name, value in words.items()
@@ -93,7 +94,7 @@ def full_key(table: str, key: str) -> str:
 
 
 def shown_value(value: Any) -> str:
-    """The value as it is typed after `--set key=`; "" for None."""
+    """The value as typed after `--set key=`; "" for None."""
     if value is None or (isinstance(value, str) and value):
         return value or ""
     return f"{value:g}" if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
@@ -119,7 +120,7 @@ def known_settings(task: str) -> TaskSettings:
         raise unknown("task", task, TASKS)
     if task in ROOMS:
         return _of_facts(task)
-    from ensue.runs.settings_reference import describe  # registered, and so loaded already
+    from ensue.runs.settings_reference import describe  # registered, so it is already loaded
 
     return describe(TASKS[task])
 
@@ -131,7 +132,8 @@ def _facts() -> Any:
 
 @cache
 def _of_facts(task: str) -> TaskSettings:
-    """From the file: the tables that all tasks share, and what is particular to this one."""
+    """The settings of a task from settings.json: the tables that all tasks share, and the task's
+    own."""
     facts, task_facts = _facts(), _facts()["tasks"][task]
     known = {**facts["tables"], "model": task_facts["model"]}
     tables = {

@@ -1,4 +1,4 @@
-"""A trained run: its configuration and its model."""
+"""Loading a trained run: its configuration and its model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ensue.training import RunFolder
 
 @dataclass(frozen=True)
 class Loading:
-    """How a model is loaded. trust: files of custom cells that may run; device: where it answers;
+    """Options of loading. trust: files of custom cells that may run; device: where the model runs;
     best_so_far: accept an unfinished run, with its best weights; digest: of the expected model, ""
     for any."""
 
@@ -38,7 +38,8 @@ class Loading:
 
 @dataclass(frozen=True)
 class LoadedRun:
-    """digest: of the model's content; best: the source of the weights, if the run is unfinished."""
+    """A loaded run. digest: of the model's content; best: the source of the weights, if the run is
+    unfinished."""
 
     config: RunConfig
     model: AnyModel
@@ -49,13 +50,14 @@ class LoadedRun:
 def load_run(
     folder: RunFolder, trust: Trust = NO_TRUST, device: str = "auto", say: MessageCallback = nobody
 ) -> tuple[RunConfig, AnyModel]:
-    """trust: files of custom cells that may run; device: where the model answers."""
+    """A run's model with its configuration. trust: files of custom cells that may run; device:
+    where the model runs."""
     run = open_run(folder, Loading(trust, device), say)
     return run.config, run.model
 
 
 def open_run(folder: RunFolder, how: Loading, say: MessageCallback = nobody) -> LoadedRun:
-    """A run's model, and the configuration that it was trained with. say: callback for the source
+    """A run's model, with the configuration that it was trained with. say: callback for the source
     of the weights of an unfinished run, and for edited files."""
     if not folder.config.exists():
         raise RunError(
@@ -94,7 +96,7 @@ def _model_of(saved: Saved, how: Loading) -> AnyModel:
 
 
 def not_finished(folder: RunFolder) -> RunError:
-    """Why a run has no model yet, and what can be done."""
+    """Why a run has no model yet, and a remedy."""
     _refuse_nothing(folder)
     path, failure, holder = folder.path, failure_of(folder), folder.holder()
     run = in_shell(path)
@@ -137,11 +139,11 @@ def load(
     device: str = "auto",
     best_so_far: bool = False,
 ) -> AnyModel:
-    """The model of a run folder, or of a folder that `save` wrote, whatever its task.
+    """The model of a run folder, or of a folder that `save` wrote, for any task.
 
-    Custom cells never run without permission: trust runs the files that the folder keeps, or only
-    those with these sha256; cell replaces them. device: where the model answers, auto, cpu or cuda.
-    best_so_far: of a run that was stopped or is still training, the best weights so far.
+    Custom cells never run without permission: `trust` runs the files in the folder, or only those
+    with these sha256; `cell` replaces them. device: where the model runs: auto, cpu or cuda.
+    best_so_far: for a run that was stopped or is still training, load the best weights so far.
 
     >>> lines = ["the dog runs", "the cat sleeps"]
     >>> LanguageModel(model={"family": "ngram"}).fit(lines, lines).save("saved")
@@ -149,7 +151,7 @@ def load(
     'LanguageModel'
     """
     folder, how = RunFolder(run), Loading(Trust(trust, cell), device, best_so_far)
-    is_model = (folder.path / MANIFEST).exists()  # that of a run has a copy of config.toml
+    is_model = (folder.path / MANIFEST).exists()  # the model of a run has a copy of config.toml
     if folder.config.exists() and not is_model:
         loaded = open_run(folder, how, log)
         model, data = loaded.model, loaded.config.data

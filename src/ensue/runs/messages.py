@@ -23,7 +23,7 @@ def nobody(message: Message) -> None:
 
 
 def log(message: Message) -> None:
-    """The message callback in Python: logs warnings."""
+    """The default message callback in Python: logs warnings."""
     if message.warning:
         logging.getLogger("ensue").warning(message.text)
 

@@ -20,8 +20,8 @@ from ensue.tasks.targets.target import Abstained
 
 
 class Answered(NamedTuple):
-    """shown_input: the input, as shown next to its answer; row: its file and line, "" for answers
-    that belong to no row."""
+    """An answer. shown_input: the input, as shown next to the answer; row: its file and line, "" if
+    it has none."""
 
     shown_input: Any
     answer: Any
@@ -29,14 +29,14 @@ class Answered(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """An answer in one of the `FORMS`. row: as of Answered."""
+    """An answer in one of the `FORMS`. row: as in `Answered`."""
 
     value: Any
     row: str
 
 
 def plain(value: Any) -> Any:
-    """The value for JSON: arrays become lists."""
+    """The value for JSON; arrays become lists."""
     if isinstance(value, Mapping):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -51,7 +51,7 @@ def _as_object(answered: Answered) -> dict[str, Any]:
     return line
 
 
-# What answers are written as: a line of a terminal, an object, a row of a table by column.
+# The forms of answers: a line in a terminal, a JSON object, a row of a table by column.
 FORMS: dict[str, Callable[[Answered], Any]] = {
     "line": lambda answered: answered.answer.as_line(answered.shown_input),
     "object": _as_object,
@@ -70,7 +70,7 @@ class Prediction:
     def __init__(self, model: AnyModel, options: RequestOptions = NOTHING) -> None:
         self.model, self.options = model, options
         self._last: Questions[Any] | None = None
-        self.answered = self.abstained = 0  # rows so far, and those whose answer was left empty
+        self.answered = self.abstained = 0  # number of rows so far, and of empty answers
 
     def lines(self, lines: Iterable[str], one_by_one: bool = False) -> Iterator[Answered]:
         """An answer for each line. one_by_one: answers at once, for interactive input."""
@@ -83,14 +83,14 @@ class Prediction:
     def files(
         self, paths: Sequence[str], data: DataSettings, on_bad_row: ProblemCallback | None = None
     ) -> Iterator[Answered]:
-        """An answer for each row of files that look like the training
-        files; labels are not needed and not read. on_bad_row: callback for rejected rows."""
+        """An answer for each row of files like the training files. Labels are not needed and not
+        read. on_bad_row: callback for rejected rows."""
         files = QuestionFiles(paths, data, on_bad_row)
         for questions in self.model.reader.question_files(files, self.options):
             yield from self.about(questions)
 
     def about(self, questions: Questions[Any]) -> Iterator[Answered]:
-        """An answer for each of these rows."""
+        """An answer for each question."""
         self._last = questions
         answers = answers_of(self.model, questions.part, self.options)
         self.answered += len(answers)
@@ -109,7 +109,7 @@ class Prediction:
         return self.model.answer_shape().decision(self.options)
 
     def lines_after(self) -> list[str]:
-        """How many answers were left empty, if any could be."""
+        """Lines on the number of empty answers, if answers may be empty."""
         if ABSTAIN not in self.options:
             return []
         return [f"abstained: {self.abstained:,} of {self.answered:,} rows"]

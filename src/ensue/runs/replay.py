@@ -14,11 +14,11 @@ from ensue.runs.run import Run, name_below
 
 INSTALL = "pip install 'ensue[tensorboard]'"
 EVENTS, MARK = "events.out.tfevents.*", ".ensue-replay"
-UPDATE = ("cost", "rate", "norm")  # what is drawn of an update
+UPDATE = ("cost", "rate", "norm")  # the values of an update that are drawn
 
 
 class Point(NamedTuple):
-    """clock: seconds since 1970, None if unknown."""
+    """A point of a curve. clock: seconds since 1970, None if unknown."""
 
     tag: str
     update: int
@@ -27,7 +27,7 @@ class Point(NamedTuple):
 
 
 def points(run: Run, member: int = 1) -> Iterator[Point]:
-    """train/… of updates, validation/… of evaluations, in their order."""
+    """The points in order: train/… of updates, validation/… of evaluations."""
     clocks = {(row.get("row"), row.get("update")): row for row in run.timing(member)}
     for row in run.history(member):
         timed = clocks.get((row["row"], row["update"]))
@@ -39,8 +39,8 @@ def points(run: Run, member: int = 1) -> Iterator[Point]:
 
 
 def replay(folder: Path | str, logs: Path | str) -> dict[str, int]:
-    """Writes the histories of the runs in a folder and below it, with a folder below `logs` for
-    each network; returns the number of points of each. Overwrites files of earlier replays."""
+    """Writes the histories of all runs in a folder and below it, into a subfolder of `logs` for
+    each network. Returns the number of points of each. Overwrites files of earlier replays."""
     writer, counts = _writer(), dict[str, int]()
     for run in Run.below(folder):
         name = name_below(run.path, Path(folder))

@@ -1,4 +1,4 @@
-"""`Run`: what a run folder says of itself, without loading the model."""
+"""`Run`: the facts of a run folder, read without loading the model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ensue.tasks.any_model import AnyModel
     from ensue.tasks.evaluation.report import Evaluation
 
-# What files that hold something else than they should end in.
+# Errors that reading invalid files may raise.
 FAULTS = (KeyError, TypeError, ValueError, AttributeError, OSError)
 MOST_NETWORKS = 5  # whose curves are drawn
 SKIPPED = ("checkpoints", "members", "refit", "model", "learned", "evaluation-rows")
@@ -47,9 +47,9 @@ class Tested(NamedTuple):
 
 @dataclass(frozen=True)
 class RunSummary:
-    """A run in a line. data: names of the training files; best: the best score on validation of
-    what answers; tested: on the test part, the last time; when: of the last thing that training
-    wrote, UTC; seconds: trained, however often it was interrupted; size: bytes on the disk."""
+    """A run in one line. data: names of the training files; best: validation score of the combined
+    model; tested: latest score on the test part; when: of the last write by training, UTC; seconds:
+    total training time, over interruptions; size: bytes on the disk."""
 
     name: str
     task: str
@@ -63,7 +63,7 @@ class RunSummary:
     size: int
 
     def cells(self) -> tuple[str, ...]:
-        """The cells of its row in a table; see HEAD."""
+        """The cells of the run's row in a table; see HEAD."""
         best = "–" if self.best is None else f"{self.watch} {score_text(self.best)}"
         test = self.tested
         tested = "–" if test is None else f"{test.score} {score_text(test.value)}"
@@ -123,7 +123,7 @@ class Run(Printed):
 
     @cached_property
     def settings(self) -> Mapping[str, Any]:
-        """The tables of config.toml, verified to be those that the run was trained with."""
+        """The tables of config.toml; verifies that the run was trained with them."""
         try:
             return tomllib.loads(self._config_text().decode())
         except (OSError, ValueError, RecursionError) as error:
@@ -155,7 +155,7 @@ class Run(Printed):
         """The rows of history.jsonl, updates and evaluations in their order, of a network."""
         folder, known = self._network(member), self._ended().get("histories", [])
         place, lines = folder.history, history_seen(folder.checkpoints)
-        rows = list(_lines(place))  # names the line that was changed, if it can be told
+        rows = list(_lines(place))  # names the changed line, if possible
         if len(known) < member:
             read_history(place, lines)
         elif digest(read_plain(place, HISTORY_FILE)) != known[member - 1]:
@@ -163,7 +163,8 @@ class Run(Printed):
         return rows
 
     def timing(self, member: int = 1) -> list[dict[str, Any]]:
-        """The rows of timing.jsonl: when each of those was written, in every life of the run."""
+        """The rows of timing.jsonl: when each row of the history was written, over all
+        resumptions."""
         return list(_lines(self._network(member).timing))
 
     def _network(self, member: int) -> RunFolder:
@@ -171,7 +172,8 @@ class Run(Printed):
 
     @property
     def best(self) -> float | None:
-        """The validation score of the combined model, or the mean of the networks without one."""
+        """The validation score of the combined model; if there is none, the mean of the networks'
+        scores."""
         watch = self.setting("train", "watch")
         scores = [outcome["scores"] for outcome in self._outcomes() if outcome["scores"]]
         known = [each[watch] for each in scores if each.get(watch) is not None]
@@ -194,7 +196,7 @@ class Run(Printed):
         ]
 
     def _ended(self) -> dict[str, Any]:
-        """What training.json says of a run that is finished; {} for others."""
+        """The content of training.json if the run is finished, else {}."""
         place = self.folder.training
         if not place.is_file() or self.folder.learned.is_dir():
             return {}
@@ -220,7 +222,7 @@ class Run(Printed):
         return "not started"
 
     def _reached(self) -> str:
-        """How far the network has come that is trained at present."""
+        """The progress of the network that is currently trained."""
         members, of = self.folder.members(), int(self.settings.get("members", 1))
         rows = self.history(len(members))
         epoch = max(rows[-1]["epoch"] if rows else 0, _saved_epoch(members[-1]))
@@ -229,7 +231,7 @@ class Run(Printed):
 
     @property
     def seconds(self) -> float:
-        """How long it was trained, over all its lives."""
+        """Total training time, over all resumptions."""
         return seconds_trained(self.path)
 
     @property
@@ -248,11 +250,11 @@ class Run(Printed):
 
     # ------------------------------------------------------------- what came of it
     def evaluations(self) -> list[Evaluated]:
-        """What `ensue evaluate` has kept of the model that the run has now, the latest last."""
+        """The stored evaluations of the run's current model, latest last."""
         return current_evaluations(self.folder)
 
     def evaluation(self, part: str = "test") -> Evaluation | None:
-        """The latest evaluation of a part, test or validation; None without one."""
+        """The latest evaluation of a part, test or validation; None if there is none."""
         from ensue.tasks import TASKS
 
         kind = TASKS[self.task].evaluation_class
@@ -272,9 +274,9 @@ class Run(Printed):
         device: str = "auto",
         **options: Any,
     ) -> Evaluation:
-        """As `ensue evaluate`: opens the test part, or the validation part, keeps the result in the
-        folder, and writes down that the test part was opened. test: files in the place of the
-        run's own; trust, device: as `ensue.load`; options: the task's own words, beam=5."""
+        """Like `ensue evaluate`: evaluates the test or validation part, stores the result in the
+        folder, and records that the test part was opened. test: files instead of the run's own;
+        trust, device: as in `ensue.load`; options: of the task, such as beam=5."""
         from ensue.runs.evaluate import evaluate_in_python
         from ensue.runs.load import Loading
         from ensue.tasks.saved_cells import Trust
@@ -283,7 +285,7 @@ class Run(Printed):
         return evaluate_in_python(self.folder, part, files, options, how)
 
     def model(self, **how: Any) -> AnyModel:
-        """The model; how: the keywords of `ensue.load`."""
+        """The model; how: keyword arguments of `ensue.load`."""
         from ensue.runs.load import load
 
         return load(self.path, **how)
@@ -299,7 +301,7 @@ class Run(Printed):
 
     # ------------------------------------------------------------- to be looked at
     def summary(self, name: str = "") -> RunSummary:
-        """name: what it is called, by default its folder's name."""
+        """A summary of the run. name: by default that of its folder."""
         self.folder.check_weights()
         tests = [evaluation for evaluation in self.evaluations() if evaluation.part == "test"]
         tested = None
@@ -329,12 +331,12 @@ class Run(Printed):
         return f"Run({str(self.path)!r})"
 
     def document(self) -> Document:
-        """Its state, how validation went, and what it was evaluated on."""
+        """The state of the run, the course of validation, and its evaluations."""
         return _document(self)
 
 
 def name_below(path: Path, folder: Path) -> str:
-    """What a run is called in a list of those below a folder, which it may be itself."""
+    """The name of a run in a list of the runs in and below a folder."""
     name = str(path.relative_to(folder))
     return path.resolve().name if name == "." else name
 
@@ -349,7 +351,7 @@ def _run_folders(place: Path) -> Iterator[Path]:
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a file of JSON lines; one that a kill cut off is left out."""
+    """The rows of a file of JSON lines, without a truncated last line."""
     try:
         lines = Lines.of(read_plain(path, HISTORY_FILE))
     except FileNotFoundError:
@@ -365,17 +367,17 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _saved_epoch(folder: RunFolder) -> int:
-    """The epoch of the newest checkpoint, the first is 1; 0 where none can be read. The history has
-    only some of the updates."""
+    """The epoch of the newest checkpoint, from 1; 0 if none can be read. (The history has only some
+    of the updates.)"""
     at = newest_scalars(folder.checkpoints)
     try:
         return int(at["epoch"]) + int(at["position"] > 0)
     except (KeyError, TypeError, ValueError):
-        return 0  # resuming says what is wrong with it
+        return 0  # resuming reports the problem
 
 
 def seconds_trained(folder: Path) -> float:
-    """How long a run and its members were trained; each life counts from zero."""
+    """Total training time of a run and its members; each resumption counts from zero."""
     total = last = 0.0
     for file in sorted(folder.rglob("timing.jsonl")):
         for row in _lines(file):
@@ -433,7 +435,7 @@ def _document(run: Run) -> Document:
 
 
 def _validation(run: Run, watch: str, best: float | None) -> list[tuple[str, Cell]]:
-    """The watched score of each network as a curve; of one that was solved, the score alone."""
+    """The watched score of each network as a curve; for a solved network only the score."""
     from ensue.tasks.model_page import score_curve
 
     validation: list[tuple[str, Cell]] = []

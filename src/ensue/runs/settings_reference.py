@@ -1,7 +1,7 @@
-"""What the tables of settings say of themselves, for help, documentation and messages.
+"""The reference of all settings, for help, documentation and messages.
 
-`python -m ensue.runs.settings_reference` writes it down, which `make settings` does: settings.json
-for the command line, and with a file's name the page of the documentation."""
+`make settings` runs `python -m ensue.runs.settings_reference`. It writes settings.json for the
+command line and, given a file's name, the page of the documentation."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _title(table: str) -> str:
 
 
 def _page_words(known: Mapping[str, TaskSettings]) -> list[tuple[str, str, str]]:
-    """A row for each word: the settings that it stands for, and the tasks that have them."""
+    """A row for each option: the settings that it stands for, and the tasks that have them."""
     words = []
     for word in WORDS.values():
         having: dict[str, list[str]] = {}
@@ -105,7 +105,7 @@ def _page_words(known: Mapping[str, TaskSettings]) -> list[tuple[str, str, str]]
 
 
 def _recipes(known: Mapping[str, TaskSettings]) -> list[tuple[str, str, str]]:
-    """A row for each recipe: its settings, and the tasks that they are for."""
+    """A row for each recipe: its settings, and their tasks."""
     tasks_of_recipe: dict[tuple[str, str], list[str]] = {}
     for task, table in known.items():
         for name, recipe in table.recipes.items():
@@ -121,7 +121,7 @@ def _recipes(known: Mapping[str, TaskSettings]) -> list[tuple[str, str, str]]:
 
 
 def _shared(key: str, tables: Mapping[str, Mapping[str, Setting]]) -> tuple[str, ...]:
-    """A setting that every task has, with the defaults of all of them."""
+    """A setting of all tasks, with the defaults of each."""
     defaults = by_task(
         {task: _code(shown_value(table[key].default)) for task, table in tables.items()}
     )
@@ -160,7 +160,7 @@ SHARED: Mapping[str, type[Table]] = {
 
 
 def describe(task: AnyTask) -> TaskSettings:
-    """Every setting of a task, with the defaults that it has for this task."""
+    """Every setting of a task, with the task's defaults."""
     kinds = tables_of(task)
     tables = {ALONE: {MEMBERS.key: MEMBERS}}
     tables |= {name: _table(*kinds[name]) for name in TABLES if name in kinds}
@@ -187,7 +187,7 @@ def _table(kind: type[Table], defaults: Mapping[str, Any]) -> dict[str, Setting]
 
 
 def _default(field: FieldInfo) -> Any:
-    """As TOML holds it; None where a value must be given."""
+    """The default as in TOML; None if a value is required."""
     value = field.get_default(call_default_factory=True)
     if value is PydanticUndefined:
         return None
@@ -203,7 +203,7 @@ def _about(kind: type[Table]) -> str:
 def _words(
     kind: type[Table], tables: Mapping[str, Mapping[str, Setting]]
 ) -> dict[str, tuple[str, ...]]:
-    """The settings that each word stands for, by word; words without settings are left out."""
+    """The settings that each option stands for; options without settings are left out."""
     words: dict[str, tuple[str, ...]] = {}
     for word in WORDS.values():
         table, _, key = word.key.rpartition(".")
@@ -217,7 +217,7 @@ def _words(
 
 
 def facts() -> dict[str, Any]:
-    """What settings.json holds: the tables that all tasks share, once, and what is particular to
+    """The content of settings.json: the tables that all tasks share, and the particular ones of
     each task."""
     shared = {name: _table(kind, {}) for name, kind in SHARED.items()}
     shared["train"]["watch"] = replace(shared["train"]["watch"], expected="a metric of the task")

@@ -47,7 +47,7 @@ def drawn(train: Any, data: DataSettings) -> Any:
 def read_unlabelled(
     config: RunConfig, model: AnyModel, train: Any, say: MessageCallback
 ) -> Any | None:
-    """Unlabelled rows to learn from; None without any."""
+    """Unlabelled rows to learn from; None if there are none."""
     bad = Tally()
     unlabelled = unlabelled_in_files(model, config.data, train, bad.add)
     for message in rejected_message(bad.count):
@@ -56,7 +56,7 @@ def read_unlabelled(
 
 
 def read_parts(config: RunConfig, model: AnyModel, say: MessageCallback) -> tuple[Any, Any]:
-    """What is trained on, and what is validated on."""
+    """The training part and the validation part."""
     files = model.reader.files(config.data)
     train = drawn(files.part("train"), config.data)
     for message in rejected_message(files.rejected):
@@ -76,12 +76,12 @@ def read_parts(config: RunConfig, model: AnyModel, say: MessageCallback) -> tupl
 
 
 POINTS = 5  # every fifth point of a curve is printed
-# Which columns mean what: weights that were learned from others are no answer to these.
+# The roles of columns: weights that were learned from other columns do not fit these.
 MEANING = tuple(
     f"data.{key}"
     for key in ("text", "image", "tree", "second", "label", "separator", "sequence", "features")
 )
-MOST_ALLOWED = 3  # more settings than that are another run
+MOST_ALLOWED = 3  # with more changed settings it is another run
 OTHER_RUN = ("data.train", "data.validation", "data.unlabelled", "members")
 ELSEWHERE = "train.device"  # a run may continue on another device
 
@@ -114,9 +114,9 @@ class Trained:
 def settle(
     folder: RunFolder, config: RunConfig, allow: Collection[str] = (), say: MessageCallback = nobody
 ) -> RunConfig:
-    """Writes the configuration into the folder. A different one there is replaced if nothing was
-    trained by it yet, or if `allow` has all differences. A folder that another process works in is
-    refused before any data is read."""
+    """Writes the configuration into the folder. A different one is replaced if nothing was trained
+    with it yet, or if `allow` has all differences. If another process works in the folder, an error
+    is raised before data is read."""
     with folder.locked():
         text = read_plain(folder.config) if folder.config.exists() else None
         began = _began_with(folder, text, say) if folder.has_weights() else None
@@ -131,8 +131,8 @@ def settle(
 
 
 def _refuse_other_reading(folder: RunFolder, config: RunConfig, allow: Collection[str]) -> None:
-    """As `settle`, before any data is read: where [data] differs, which follows from no file, the
-    files may not be readable in the other way."""
+    """Checks [data] as `settle` does, but before data is read: the files may not be readable with
+    other reading options."""
     text = read_plain(folder.config) if folder.config.exists() else None
     began = _began_with(folder, text, nobody) if folder.has_weights() else None
     if began is None:
@@ -157,7 +157,7 @@ def _refuse(
 
 
 def _began_with(folder: RunFolder, text: bytes | None, say: MessageCallback) -> bytes | None:
-    """The configuration that a run began with: the sealed one, or else the one in the folder."""
+    """The configuration that a run began with: the sealed one, else the one in the folder."""
     place = seal_folder(folder)
     try:
         seal = {} if place is None else seal_in(place)
@@ -168,7 +168,7 @@ def _began_with(folder: RunFolder, text: bytes | None, say: MessageCallback) -> 
 
 
 def _same(folder: RunFolder, text: bytes | None, config: RunConfig) -> bool:
-    """Whether a configuration file says this."""
+    """Whether a configuration file has the same content."""
     try:
         return text is not None and RunConfig.of_text(text, folder.config).flat() == config.flat()
     except ConfigError:
@@ -176,7 +176,8 @@ def _same(folder: RunFolder, text: bytes | None, config: RunConfig) -> bool:
 
 
 def _differences(folder: RunFolder, earlier: RunConfig, config: RunConfig) -> dict[str, str]:
-    """By key, the settings that the folder has otherwise; a run of another task is refused."""
+    """The settings, by key, that differ in the folder; raises an error for a run of another
+    task."""
     _refuse_another_task(folder, earlier, config)
     before, now = earlier.flat(), config.flat()
     return {
@@ -222,8 +223,8 @@ def _refused(
 
 @contextmanager
 def attempted(folder: RunFolder) -> Iterator[None]:
-    """A training from its configuration on, in a folder that is locked. If it fails before anything
-    was learned, the folder is as it was before; one that was there already says why."""
+    """Locks the folder for a training. If the training fails before anything was learned, the
+    folder is restored; an existing run records the failure."""
     with folder.locked():
         was_there = folder.config.exists()
         try:
@@ -250,7 +251,7 @@ def train_run(
 ) -> Trained:
     """Settles the configuration, reads the data, trains or resumes, and writes the model.
     members_first, outputs, summary: as of `Fitting`."""
-    device_of(config.train.device)  # told before any data is read
+    device_of(config.train.device)  # reported before data is read
     _refuse_ensemble(folder)
     first = processes.team().first
     with holding(folder), opened_once():
@@ -286,14 +287,15 @@ def train_run(
 
 
 def _still_improving(outcome: Outcome) -> bool:
-    """Whether the watched score of its last epoch was its best, and nothing but their number ended
-    it. Equal scores of a lower cost are no better ones."""
+    """Whether training ended at the maximum number of epochs, and the watched score was best in the
+    last one. An equal score at a lower cost does not count as better."""
     latest = outcome.best_update == outcome.updates and not outcome.stale
     return latest and outcome.reason == "epochs" and outcome.epochs > 1
 
 
 def _refuse_ensemble(folder: RunFolder) -> None:
-    """An ensemble is not trained; its models are."""
+    """Raises an error for the folder of an ensemble of trials: its models were trained
+    elsewhere."""
     if any(folder.model.glob(f"{MEMBER}*")):
         raise RunError(
             f"{folder.path}: this folder holds an ensemble, which is not trained: its models "
@@ -334,20 +336,20 @@ def _write(folder: RunFolder, trained: Trained, seal: Seal, say: MessageCallback
 
 
 def complete(config: RunConfig, say: MessageCallback = nobody) -> RunConfig:
-    """With the task's defaults for its training part, as `train_run` settles it."""
+    """The configuration with the defaults for its training part, as `train_run` settles it."""
     if not config.description.adapts and not config.base.path:
         return config
     return adapted(config, say)[0]
 
 
 def adapted(config: RunConfig, say: MessageCallback = nobody) -> tuple[RunConfig, AnyModel, Any]:
-    """The same with a model that is not fitted yet, and the training part."""
+    """The completed configuration, an unfitted model, and the training part."""
     model, train, tables = _adapted(config, say)
     return config.changed(tables), model, train
 
 
 def _adapted(config: RunConfig, say: MessageCallback) -> tuple[AnyModel, Any, Tables]:
-    """A model that is not fitted yet, its training part, and the settings that follow from it."""
+    """An unfitted model, its training part, and the settings that follow from it."""
     model = config.new_model()
     model.read_base()
     train = drawn(model.reader.files(config.data).part("train"), config.data)
@@ -355,7 +357,7 @@ def _adapted(config: RunConfig, say: MessageCallback) -> tuple[AnyModel, Any, Ta
 
 
 def suggest_rate(config: RunConfig, say: MessageCallback = nobody) -> str:
-    """A learning rate for this model and data, with the curve it comes from."""
+    """A suggested learning rate for this model and data, with the curve it comes from."""
     model, train, _ = _adapted(config, say)
     say(Message(f"{len(train):,} rows: trying learning rates"))
     curve = model.find_rate(train)

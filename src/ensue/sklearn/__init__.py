@@ -1,9 +1,9 @@
 """The tasks as scikit-learn estimators.
 
-    from ensue.sklearn import SequenceClassifier, TableRegressor
+from ensue.sklearn import SequenceClassifier, TableRegressor
 
-They follow scikit-learn's contract, and train Ensue's own models: what `fit` has learned is
-`model_`, the same `Classifier`, `Regressor`, `Labeller` or `TableModel` as without scikit-learn.
+They follow scikit-learn's conventions and train Ensue's models. `fit` stores the fitted model in
+`model_`: a `Classifier`, `Regressor`, `Labeller` or `TableModel`.
 """
 
 from ensue.errors import MissingExtra

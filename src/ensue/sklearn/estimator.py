@@ -1,4 +1,4 @@
-"""What the estimators share: parameters that are settings, classes, a model that can be pickled."""
+"""Shared code of the estimators: parameters as settings, classes, pickling."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from ensue.tasks import TASKS
 if TYPE_CHECKING:
     from ensue.tasks.any_model import AnyModel
 
-LEAST_HELD = 5  # fewer rows say too little to stop by, and are learned from
+LEAST_HELD = 5  # with fewer held-out rows, none are held out
 
 RowNumbers = NDArray[np.int64]
-RowLabels = Sequence[Set[Hashable]]  # of each row: its class, the labels of its steps, or none
+RowLabels = Sequence[Set[Hashable]]  # for each row: its class, the labels of its steps, or nothing
 
 
 def hold_out(labels: RowLabels, fraction: float, seed: int) -> tuple[RowNumbers, RowNumbers]:
-    """The rows to learn from, and a fraction of all rows to stop by: the same share of each
-    class, and never the last row with a label. None are held out where they would be fewer than
-    LEAST_HELD."""
+    """Splits rows into those to learn from and a fraction for early stopping: the same share of
+    each class, and never the last row with a label. If these would be fewer than LEAST_HELD, none
+    are held out."""
     everything, nothing = np.arange(len(labels)), np.zeros(0, np.int64)
     count, rows = round(fraction * len(labels)), list[int]()
     left = Counter(chain.from_iterable(labels))
@@ -48,7 +48,7 @@ def hold_out(labels: RowLabels, fraction: float, seed: int) -> tuple[RowNumbers,
 
 
 def _in_equal_shares(labels: RowLabels, seed: int) -> RowNumbers:
-    """The rows in a random order, each beginning of which has the same share of every class."""
+    """The rows in a random order such that every prefix has about the same share of each class."""
     order = np.random.RandomState(seed).permutation(len(labels))
     classes = [next(iter(label)) if len(label) == 1 else None for label in labels]
     total, held_out = Counter(classes), Counter[Hashable]()
@@ -61,8 +61,8 @@ def _in_equal_shares(labels: RowLabels, seed: int) -> RowNumbers:
 
 
 TABLES = ("text", "model", "train")
-SEEDS = 2**31  # how many a random state is asked for
-# Without held-out rows there is nothing to stop by: all epochs are trained, the last is scored.
+SEEDS = 2**31  # range of seeds from a random state
+# Without held-out rows there is no early stopping: all epochs are trained, the last is scored.
 ALL_EPOCHS = {"train.patience": None, "train.check_every": 10**9}
 TRAINING = {
     "epochs": ("train.epochs",),
@@ -76,9 +76,8 @@ class Estimator(BaseEstimator, ABC):
     """A model of a task as a scikit-learn estimator: `__init__` stores parameters, `fit` checks
     them.
 
-    _task: its name; _keys: parameters by name, and the settings that each of them is; _defaults:
-    settings with another default than the task's own; _fixed: settings that make the estimator
-    what it is."""
+    _task: its name; _keys: parameters by name, with the settings that they stand for; _defaults:
+    settings whose default differs from the task's; _fixed: settings that define the estimator."""
 
     _task: ClassVar[str]
     _keys: ClassVar[Mapping[str, tuple[str, ...]]]
@@ -105,7 +104,7 @@ class Estimator(BaseEstimator, ABC):
         return made
 
     def _store(self, parameters: Mapping[str, Any]) -> None:
-        """parameters: what a constructor was called with, by name."""
+        """Stores the arguments of a constructor, by name."""
         self.__dict__.update({name: value for name, value in parameters.items() if name != "self"})
 
     # ------------------------------------------------------------- learning
@@ -116,8 +115,8 @@ class Estimator(BaseEstimator, ABC):
         inferred: Mapping[str, Any] | None = None,
         **columns: Any,
     ) -> Self:
-        """take: rows by their numbers, as the task's `fit` reads them; labels: of each row;
-        inferred: settings that follow from the data."""
+        """Fits the model. take: returns rows by index, in the form of the task's `fit`; labels: of
+        each row; inferred: settings that follow from the data."""
         seed = _seed(self.random_state)
         train, validation = hold_out(labels, self._fraction(), seed)
         settings = {**self._values(), "train.seed": seed, **(inferred or {})}
@@ -128,7 +127,7 @@ class Estimator(BaseEstimator, ABC):
         return self
 
     def _values(self) -> dict[str, Any]:
-        """Settings by `table.key`: those of the parameters, and those of `settings`."""
+        """Settings by `table.key`: from parameters and from `settings`."""
         names = {key: name for name, keys in self._keys.items() for key in keys}
         settings = {} if self.settings is None else self.settings
         if not isinstance(settings, Mapping):
@@ -143,7 +142,7 @@ class Estimator(BaseEstimator, ABC):
         return {key: _plain(value) for key, value in settings_by_key.items()}
 
     def _refused(self, key: str, names: Mapping[str, str]) -> str:
-        """Why a setting cannot be given by its key; "" where it can. names: of parameters."""
+        """Why a setting cannot be passed in `settings`; "" if it can. names: of parameters."""
         table, _, name = key.partition(".")
         if table not in TABLES or not name:
             known = ", ".join(TABLES)
@@ -174,7 +173,7 @@ class Estimator(BaseEstimator, ABC):
     # ------------------------------------------------------------- answers
     @abstractmethod
     def _inputs(self, X: Any) -> Any:
-        """X as the model's `predict` takes it, checked against what `fit` has seen."""
+        """X in the form of the model's `predict`, checked against the data of `fit`."""
 
     def _answers(self, X: Any) -> list[Any]:
         check_is_fitted(self, "model_")
@@ -183,7 +182,7 @@ class Estimator(BaseEstimator, ABC):
 
     # ------------------------------------------------------------- pickled
     def __getstate__(self) -> dict[str, Any]:
-        """The model is pickled as the files that `save` writes: safetensors and JSON."""
+        """Pickles the model as the files that `save` writes: safetensors and JSON."""
         state: dict[str, Any] = {**super().__getstate__()}
         if "model_" in state:
             with TemporaryDirectory() as place:
@@ -198,23 +197,24 @@ class Estimator(BaseEstimator, ABC):
         if files is None:
             return
         cell = getattr(self, "cell", "")
-        handed = None if isinstance(cell, str) else cell  # what is no name was pickled itself
+        handed = None if isinstance(cell, str) else cell  # other values were pickled directly
         device = (self.settings or {}).get("train.device", "auto")
         with TemporaryDirectory() as place:
             for name, content in files.items():
                 Path(place, name).write_bytes(content)
-            # the file of a cell that came in a pickle is trusted as much as the pickle
+            # the file of a cell inside a pickle is trusted like the pickle
             model_class = TASKS[self._task].model_class
             self.model_ = model_class.load(place, trust=True, cell=handed, device=device)
 
 
 class ClassEstimator(ClassifierMixin, Estimator):
-    """An estimator of classes."""
+    """A classifier."""
 
     classes_: NDArray[Any]
 
     def _class_names(self, y: NDArray[Any]) -> list[str]:
-        """The class of each row by its name in the model; classes_ keeps what it was in y."""
+        """The class of each row as its name in the model; classes_ keeps the original values of
+        y."""
         check_classification_targets(y)
         classes, numbers = np.unique(y, return_inverse=True)
         if len(classes) < 2:
@@ -232,33 +232,33 @@ class ClassEstimator(ClassifierMixin, Estimator):
         return np.array([[answer.probabilities[name] for name in names] for answer in answers])
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """(rows,): the most probable class of each."""
+        """(rows,): the most probable class of each row."""
         probabilities = self.predict_proba(X)
         return np.asarray(self.classes_[probabilities.argmax(1)])
 
 
 class NumberEstimator(RegressorMixin, Estimator):
-    """An estimator of a number."""
+    """A regressor."""
 
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """(rows,): the expected value of each."""
+        """(rows,): the expected value of each row."""
         return np.array([answer.value for answer in self._answers(X)])
 
 
 def class_names(classes: NDArray[Any]) -> list[str]:
-    """What classes are called in a model, whose labels are texts."""
+    """The names of classes in a model, whose labels are texts."""
     return [str(name) for name in classes.tolist()]
 
 
 def _seed(random_state: Any) -> int:
-    """The seed: an integer itself, or a number drawn from a random state."""
+    """The seed: the integer itself, or a number drawn from a random state."""
     if isinstance(random_state, int | np.integer):
         return int(random_state)
     return int(check_random_state(random_state).randint(SEEDS))
 
 
 def _plain(value: Any) -> Any:
-    """A value as settings take it: grids hold tuples, and numbers of numpy."""
+    """A value in the form of settings: tuples and numpy numbers, as in grids, are converted."""
     if isinstance(value, np.generic):
         return value.item()
     return [_plain(item) for item in value] if isinstance(value, tuple | np.ndarray) else value

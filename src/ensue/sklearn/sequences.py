@@ -24,7 +24,7 @@ Value = str | list[str] | NDArray[np.float32]  # a text, its tokens, or vectors 
 
 
 class Sequences(NamedTuple):
-    """values: one a row; features: of each step, None of texts and tokens."""
+    """values: one for each row; features: of each step, None for texts and tokens."""
 
     values: list[Value]
     features: int | None
@@ -48,7 +48,7 @@ def sequences_of(X: Any) -> Sequences:
 def _rows(X: Any) -> Sequence[Any]:
     if isinstance(X, str):
         raise DataError("X: expected a list of texts or sequences, got one text; write [text]")
-    if hasattr(X, "columns"):  # a frame: going through it would give the names of its columns
+    if hasattr(X, "columns"):  # a frame: iterating over it would yield the names of its columns
         names = list(X.columns)
         if len(names) != 1:
             raise DataError(
@@ -71,7 +71,8 @@ def _rows(X: Any) -> Sequence[Any]:
 
 
 def _rows_of_array(X: NDArray[Any]) -> Sequence[Any]:
-    """(rows,) of texts or sequences, also as one column; (rows, time, features) of numbers."""
+    """The rows of an array: (rows,) or (rows, 1) of texts or sequences, or (rows, time, features)
+    of numbers."""
     numbers = X.dtype.kind in "biuf"
     if X.ndim == 2 and X.shape[1] == 1 and not numbers:
         return list(X[:, 0])
@@ -137,10 +138,10 @@ NETWORK = {
 class SequenceEstimator(Estimator):
     """An estimator whose rows are sequences."""
 
-    n_features_in_: int  # of each step; a model of texts has none
+    n_features_in_: int  # of each step; absent for texts
 
     def _sequences(self, X: Any) -> list[Value]:
-        """X of `fit`."""
+        """The sequences of X for `fit`."""
         sequences = self._checked(sequences_of(X))
         if sequences.features is not None:
             self.n_features_in_ = sequences.features
@@ -167,7 +168,7 @@ class SequenceEstimator(Estimator):
         )
 
     def _learn_pairs(self, X: list[Value], y: Sequence[Any], names: Sequence[Any]) -> Self:
-        """y: what is learned of each row; names: the labels of each row, as a set."""
+        """Fits X and y, the target of each row. names: the labels of each row, as a set."""
 
         def take(rows: RowNumbers) -> list[tuple[Value, Any]]:
             return [(X[row], y[row]) for row in rows]
@@ -221,16 +222,16 @@ class SequenceClassifier(ClassEstimator, AnswerEstimator):
     >>> model.predict(["dull", "lovely"]).tolist()
     ['bad', 'good']
 
-    level: what a text is cut into: words, pieces, spaces, characters or subwords. cell,
-    hidden_size, layers: the recurrent network; a cell by name, or one of your own. dropout: of
-    the network's inputs and outputs. epochs, rate, batch_rows: how it is trained.
-    validation_fraction: share of the rows that is held out for early stopping; where that would
-    be fewer than 5 rows, none are, and all epochs are trained. patience: epochs without a better
-    cost on the held-out rows after which training stops. members: number of networks, whose mean
-    answers. random_state: a whole number is the seed of Ensue, train.seed. settings: any other
-    setting of the task, such as {"model.pooling": "mean"}.
+    level: how texts are tokenised: words, pieces, spaces, characters or subwords. cell,
+    hidden_size, layers: the recurrent network; cell is a name or a cell of your own. dropout: of
+    the network's inputs and outputs. epochs, rate, batch_rows: of the training.
+    validation_fraction: share of the rows that is held out for early stopping. If that would be
+    fewer than 5 rows, none are held out and all epochs are trained. patience: epochs without a
+    better cost on the held-out rows after which training stops. members: number of networks, whose
+    predictions are averaged. random_state: an integer is used as Ensue's seed, train.seed.
+    settings: any other setting of the task, such as {"model.pooling": "mean"}.
 
-    Fitted: classes_; model_, an `ensue.Classifier`; n_features_in_ of vectors.
+    Fitted attributes: classes_; model_, an `ensue.Classifier`; n_features_in_, for vectors.
     """
 
     _task = "classify"
@@ -260,7 +261,7 @@ class SequenceRegressor(NumberEstimator, AnswerEstimator):
     >>> bool(model.score(X, y) > 0.9)
     True
 
-    Fitted: model_, an `ensue.Regressor`; n_features_in_ of vectors.
+    Fitted attributes: model_, an `ensue.Regressor`; n_features_in_, for vectors.
     """
 
     _task = "regress"
@@ -274,7 +275,7 @@ class SequenceRegressor(NumberEstimator, AnswerEstimator):
 
 
 class SequenceLabeller(SequenceEstimator):
-    """A label for each token of a sentence, or for each vector of a sequence.
+    """Labels each token of a sentence, or each vector of a sequence.
 
     X: lists of tokens, or arrays (time, features). y: for each row a list with a label for each
     step. Parameters: those of `SequenceClassifier`, except level.
@@ -286,7 +287,8 @@ class SequenceLabeller(SequenceEstimator):
     >>> model.predict([["the", "cat", "barks"]])
     [['DET', 'NOUN', 'VERB']]
 
-    Fitted: classes_, all labels; model_, an `ensue.Labeller`; n_features_in_ of vectors.
+    Fitted attributes: classes_, all labels; model_, an `ensue.Labeller`; n_features_in_, for
+    vectors.
     """
 
     _task = "label"
@@ -349,7 +351,7 @@ class SequenceLabeller(SequenceEstimator):
 
 
 def _labels_of_steps(sequences: Sequence[Any], y: Any) -> list[list[Any]]:
-    """y checked: for each sequence a list of as many labels as it has steps."""
+    """Checks y: a list for each sequence, with a label for each step."""
     if y is None:
         raise DataError("y: expected a list of labels for each row, got None")
     check_consistent_length(sequences, y)

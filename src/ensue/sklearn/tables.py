@@ -21,16 +21,16 @@ from ensue.sklearn.estimator import (
     RowNumbers,
 )
 
-EXACT = 2**53  # whole numbers below it are exact as floats
-# How the dtypes of a frame's columns begin, in small letters.
+EXACT = 2**53  # smaller integers are exact as floats
+# Lower-case prefixes of the dtypes of a frame's columns.
 CATEGORIES = ("category", "categorical", "enum")
 TIMES = ("date", "time", "period", "duration")
 
 
 @dataclass(frozen=True)
 class TableCells:
-    """columns: by name; each cell is a number, a text, or None if missing; categorical: columns of
-    names, even if these look like numbers."""
+    """columns: by name; each cell is a number, a text, or None if missing. categorical: columns of
+    category names, even if these look like numbers."""
 
     columns: dict[str, list[Any]]
     categorical: tuple[str, ...]
@@ -45,7 +45,7 @@ class TableCells:
 
 
 def refuse_times(X: Any) -> None:
-    """An error where a column of a frame, or an array, holds dates or times."""
+    """Raises an error if an array or a column of a frame holds dates or times."""
     kinds = {"X": str(getattr(X, "dtype", ""))}
     if hasattr(X, "columns"):
         columns = zip(X.columns, X.dtypes, strict=True)
@@ -59,13 +59,13 @@ def refuse_times(X: Any) -> None:
 
 
 def table_cells(array: NDArray[Any], names: Sequence[str], dtypes: Any = None) -> TableCells:
-    """array (rows, columns); dtypes: those of a frame's columns, in their order."""
+    """The cells of an array (rows, columns). dtypes: of a frame's columns, in order."""
     if len(set(names)) < len(names):
         twice = next(name for name in names if list(names).count(name) > 1)
         raise DataError(f"X: expected columns of different names, got {twice!r} twice")
     kinds = [""] * len(names) if dtypes is None else [str(dtype).lower() for dtype in dtypes]
     columns = {name: _cells(array[:, k], name) for k, name in enumerate(names)}
-    plain = array.dtype.kind in "US"  # a list of lists of numbers and texts: all became texts
+    plain = array.dtype.kind in "US"  # from lists of numbers and texts, numpy made texts
     categorical = [
         name
         for name, kind in zip(names, kinds, strict=True)
@@ -101,7 +101,7 @@ def _cell(value: Any, name: str, row: int) -> Any:
     )
 
 
-TARGET = "target"  # the name of y's column, before underscores are added
+TARGET = "target"  # name of y's column; underscores are added if it is taken
 
 
 class TableEstimator(Estimator):
@@ -116,7 +116,7 @@ class TableEstimator(Estimator):
         **TRAINING,
     }
 
-    # the answer is the most probable class, of the network alone, from every column of X
+    # answers are the network's most probable class, from every column of X
     _defaults: ClassVar[Mapping[str, Any]] = {
         "model.linear_share": 0.0,
         "model.threshold": "off",
@@ -146,7 +146,7 @@ class TableEstimator(Estimator):
         self._store(locals())
 
     def _table(self, X: Any, y: Any, **checks: Any) -> tuple[TableCells, NDArray[Any]]:
-        """X and y of `fit`."""
+        """X and y for `fit`, as a table."""
         refuse_times(X)
         array, y = validate_data(
             self, X, y, dtype=None, ensure_all_finite="allow-nan", ensure_min_samples=2, **checks
@@ -187,10 +187,10 @@ class TableEstimator(Estimator):
 
 
 class TableClassifier(ClassEstimator, TableEstimator):
-    """The class of a row of numbers and categories.
+    """Classifies rows of numbers and categories.
 
-    X: an array (row, column) of numbers, or a frame, whose columns may be texts and categories
-    too. Numbers are standardised by the training rows. y: a class for each row.
+    X: an array (row, column) of numbers, or a frame, whose columns may be texts and categories too.
+    Numbers are standardised by the training rows. y: a class for each row.
 
     >>> from sklearn.datasets import load_iris
     >>> from ensue.sklearn import TableClassifier
@@ -199,16 +199,17 @@ class TableClassifier(ClassEstimator, TableEstimator):
     >>> bool(model.score(X, y) > 0.9)
     True
 
-    hidden: units of each hidden layer; () is a linear model. dropout: after each of them. l2: adds
-    l2/2·Σw² to the cost. missing: "error", or "indicator" to learn with gaps: the mean stands
-    there, and a further column says so. epochs, rate, batch_rows: how it is trained.
-    validation_fraction: share of the rows that is held out for early stopping; where that would
-    be fewer than 5 rows, none are, and all epochs are trained. patience: epochs without a better
-    cost on the held-out rows after which training stops. members: number of networks, whose mean
-    answers. random_state: a whole number is the seed of Ensue, train.seed. settings: any other
-    setting of the task, such as {"model.categorical": ["zip"]}.
+    hidden: units of each hidden layer; () is a linear model. dropout: after each hidden layer. l2:
+    adds l2/2·Σw² to the cost. missing: "error", or "indicator" to replace missing numbers by the
+    mean and add a column that marks them. epochs, rate, batch_rows: of the training.
+    validation_fraction: share of the rows that is held out for early stopping. If that would be
+    fewer than 5 rows, none are held out and all epochs are trained. patience: epochs without a
+    better cost on the held-out rows after which training stops. members: number of networks, whose
+    predictions are averaged. random_state: an integer is used as Ensue's seed, train.seed.
+    settings: any other setting of the task, such as {"model.categorical": ["zip"]}.
 
-    Fitted: classes_; model_, an `ensue.TableModel`; n_features_in_; feature_names_in_ of a frame.
+    Fitted attributes: classes_; model_, an `ensue.TableModel`; n_features_in_; feature_names_in_,
+    for a frame.
     """
 
     _fixed: ClassVar[Mapping[str, Any]] = {"model.target": "class"}
@@ -221,7 +222,7 @@ class TableClassifier(ClassEstimator, TableEstimator):
 
 
 class TableRegressor(NumberEstimator, TableEstimator):
-    """A number from a row of numbers and categories.
+    """Predicts a number from a row of numbers and categories.
 
     X and parameters: those of `TableClassifier`. y: a number for each row.
 
@@ -233,7 +234,8 @@ class TableRegressor(NumberEstimator, TableEstimator):
     >>> bool(model.score(X, y) > 0.9)
     True
 
-    Fitted: model_, an `ensue.TableModel`; n_features_in_; feature_names_in_ of a frame.
+    Fitted attributes: model_, an `ensue.TableModel`; n_features_in_; feature_names_in_, for a
+    frame.
     """
 
     _fixed: ClassVar[Mapping[str, Any]] = {"model.target": "number"}

@@ -1,1 +1,1 @@
-"""Studies of models: what each can learn, measured side by side."""
+"""Studies of models: measurements of what they can learn."""

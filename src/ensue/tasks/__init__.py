@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ensue.tasks.sample import Guess, Sample
     from ensue.tasks.task import Task
 
-# The most particular first: data are taken for the first task that recognises them.
+# The most specific first: data belong to the first task that recognises them.
 ROOMS = (
     "image",
     "caption",
@@ -29,7 +29,7 @@ ROOMS = (
 )
 
 
-# Those that are one file here, each a row of what a folder says once; the others are folders.
+# Tasks that are one file here, by the folder that they share; the others are folders.
 FILES = {
     "caption": "seq2seq",
     "classify": "supervised",
@@ -42,7 +42,7 @@ FILES = {
 }
 
 
-# Rooms whose data are recognised without loading their networks: by this function of a module here.
+# Tasks whose data are recognised without loading their networks, by this function of a module here.
 RECOGNISERS = {
     "caption": ("seq2seq.recognise", "recognised_captions"),
     "forecast": ("forecast.tables.recognise", "recognised"),
@@ -52,9 +52,9 @@ RECOGNISERS = {
 
 
 class Tasks(Mapping[str, "Task[Any, Any, Any]"]):
-    """The tasks by name. A task is loaded when it is asked for: `ensue.tasks.NAME`, or
-    `ensue.tasks.NAME.task` of a folder, has it as TASK. Its words on the command line, for which
-    no torch is loaded, stand in the `options` of its folder, or of the folder it is a row of."""
+    """The tasks by name. A task is loaded at first use, as TASK of `ensue.tasks.NAME` or, for a
+    folder, of `ensue.tasks.NAME.task`. Its command-line options are in the `options` of its folder
+    or of the folder that it shares, which load no torch."""
 
     def __init__(self, rooms: tuple[str, ...]) -> None:
         self._rooms = rooms
@@ -71,8 +71,8 @@ class Tasks(Mapping[str, "Task[Any, Any, Any]"]):
         return task
 
     def recognise(self, name: str, sample: Sample) -> Guess | DataError | None:
-        """What a task makes of the data; None where they are not for it. Its networks are loaded
-        only where they have to be."""
+        """A task's reading of the data; None if they are not for this task. Its networks are loaded
+        only if necessary."""
         if name in self._added or name not in RECOGNISERS:
             return self[name].recognise(sample)
         module, function = RECOGNISERS[name]
@@ -82,7 +82,7 @@ class Tasks(Mapping[str, "Task[Any, Any, Any]"]):
         return guess
 
     def __contains__(self, name: object) -> bool:
-        """Loads nothing."""
+        """Whether a task exists; loads nothing."""
         return name in self._added or name in self._rooms
 
     def __iter__(self) -> Iterator[str]:
@@ -92,15 +92,15 @@ class Tasks(Mapping[str, "Task[Any, Any, Any]"]):
         return len(self._rooms) + len(self._added)
 
     def unknown(self, name: str) -> ConfigError:
-        """The error for a name that is no task's."""
+        """The error for an unknown task."""
         from ensue.settings import of_your_own
 
         message = str(unknown("task", name, self))
         return ConfigError(message + of_your_own("task") * ("did you mean" not in message))
 
     def register(self, task: Task[Any, Any, Any]) -> None:
-        """One more task, from outside of Ensue; it is the first to be asked whether it recognises
-        data. Metrics of its own can be watched from then on."""
+        """Registers a task from outside of Ensue. It is the first to be asked whether it recognises
+        data, and its metrics can be watched."""
         from ensue.metrics.table import METRICS
 
         if task.name in self:
@@ -124,7 +124,7 @@ class Tasks(Mapping[str, "Task[Any, Any, Any]"]):
         self._added[task.name], self._metrics[task.name] = task, tuple(new)
 
     def unregister(self, name: str) -> None:
-        """Takes a task that was registered out again."""
+        """Removes a registered task."""
         from ensue.metrics.table import METRICS
 
         del self._added[name]
@@ -132,7 +132,7 @@ class Tasks(Mapping[str, "Task[Any, Any, Any]"]):
             del METRICS[metric]
 
     def options(self, name: str) -> tuple[Option, ...]:
-        """A task's own words on the command line."""
+        """A task's own command-line options."""
         if name in self._added:
             return self._added[name].options
         every = import_module(f"ensue.tasks.{FILES.get(name, name)}.options").OPTIONS
@@ -141,7 +141,7 @@ class Tasks(Mapping[str, "Task[Any, Any, Any]"]):
 
 
 def _clash(one: Option, other: Option) -> bool:
-    """Whether one command would have both, and could not tell them apart."""
+    """Whether two options would clash in the same command."""
     return one != other and one.flag == other.flag and bool({*one.verbs} & {*other.verbs})
 
 

@@ -1,6 +1,5 @@
-"""Abilities that some tasks have: saying where an answer comes from, drawing answers, having them
-given by several processes, averaging those of several models, and learning from inputs without
-labels."""
+"""Abilities of some tasks: explaining and drawing answers, answering in several processes,
+averaging the answers of several models, and learning from unlabelled inputs."""
 
 from __future__ import annotations
 
@@ -30,17 +29,17 @@ NOTHING: RequestOptions = {}
 
 
 class Explains(Protocol):
-    """Where an answer comes from: an ability of some tasks."""
+    """An ability of some tasks: explanations of answers."""
 
-    option: Option  # how the command line is given what is to be explained
+    option: Option  # how the command line receives the input to explain
 
     def explain(self, model: Any, inputs: Any, options: RequestOptions = NOTHING) -> Explanation:
-        """options: the task's further words of `explain`."""
+        """Explains the answer to an input. options: the task's further options of `explain`."""
         ...
 
 
 class Explanation(Protocol):
-    """result: a dataclass, the answer with its reasons."""
+    """An explanation. result: a dataclass, the answer with its reasons."""
 
     @property
     def result(self) -> Any: ...
@@ -53,7 +52,7 @@ class Explanation(Protocol):
 
 
 class Draws(Protocol):
-    """Answers as a picture: an ability of some tasks."""
+    """An ability of some tasks: answers as a picture."""
 
     def answers(self, model: Any, part: Any, options: RequestOptions) -> str:
         """The requested picture, as SVG."""
@@ -65,49 +64,49 @@ class Draws(Protocol):
 
 
 class Deals(Protocol):
-    """Rows of files that can be answered apart from each other, in other processes: an ability of
-    some tasks. A share is some rows, as JSON."""
+    """An ability of some tasks: rows of files that other processes can answer independently. A
+    share is a group of rows, as JSON."""
 
     def shares(self, model: Any, files: QuestionFiles) -> Iterator[list[Any]]: ...
 
     def questions(self, model: Any, share: Sequence[Any]) -> Questions[Any]: ...
 
     def names(self, share: Sequence[Any]) -> list[str]:
-        """The file and line of each."""
+        """The file and line of each row."""
         ...
 
 
-Outputs = Sequence[NDArray[np.floating[Any]]]  # of each network, what its answers are made of
+Outputs = Sequence[NDArray[np.floating[Any]]]  # of each network
 
 
 class Averages(ABC):
-    """Answers of several networks as one, the mean of theirs, be they of one model or of several:
-    an ability of some tasks. Models of the same training part have outputs of the same shape,
-    whatever they read of it; `model` may be any of them."""
+    """An ability of some tasks: averaging the answers of several networks, of one or several
+    models. Models of the same training part have outputs of the same shape, whatever columns they
+    read; `model` may be any of them."""
 
     def alone(self, model: Any) -> bool:
-        """Whether answers come from a single network alone."""
+        """Whether answers come from a single network."""
         return len(model.networks) == 1 and model.learned.mixture is None
 
     @abstractmethod
     def outputs(self, part: Any, model: Any) -> Outputs:
-        """Of each network of a model, with the linear model where that answers too."""
+        """The outputs of each network of a model, mixed with the linear model if there is one."""
 
     def gold_outputs(self, part: Any, model: Any) -> Outputs:
-        """The same of a part with gold labels, to evaluate."""
+        """The outputs for a part with gold labels, for evaluation."""
         return self.outputs(part, model)
 
     def out_of_sample(self, validation: Any, model: Any) -> Outputs:
-        """The same of the validation part, as training ends: by linear models that had not
-        learned from it, as far as it needs them for `scores`."""
+        """The outputs for the validation part at the end of training. For `scores`, linear models
+        that did not learn from this part are used."""
         return self.outputs(validation, model)
 
     def model_scores(self, validation: Any, model: Any) -> dict[str, float]:
-        """Of the answers of one model, the metrics that validation reports."""
+        """The validation metrics of the answers of one model."""
         return self.scores(self.out_of_sample(validation, model), validation, model)
 
     def knows_validation(self, model: Any) -> str:
-        """What of the model has learned from the validation rows too; "" for nothing."""
+        """The parts of the model that also learned from the validation rows; "" for none."""
         return ""
 
     def summary(self, validation: Any, model: Any) -> Summary | None:
@@ -121,32 +120,32 @@ class Averages(ABC):
 
     @abstractmethod
     def scores(self, outputs: Outputs, validation: Any, model: Any) -> dict[str, float]:
-        """Of their mean, the metrics that validation reports."""
+        """The validation metrics of the mean of these outputs."""
 
     @abstractmethod
     def answers(
         self, outputs: Outputs, part: Any, model: Any, options: RequestOptions
     ) -> Sequence[Any]:
-        """One a row, of all together."""
+        """The answers to a part, one for each row, from the mean of these outputs."""
 
     @abstractmethod
     def evaluate(
         self, outputs: Outputs, part: Any, model: Any, options: RequestOptions
     ) -> Evaluation:
-        """Evaluation of all together against gold labels."""
+        """Evaluation of the mean of these outputs against gold labels."""
 
 
 class Refits(Protocol):
-    """Networks that are trained again at the end, for as many updates as were best: an ability of
-    some tasks."""
+    """An ability of some tasks: networks are trained again at the end, for the best number of
+    updates."""
 
     def part(self, train: Any, validation: Any, model: Any) -> Any | None:
-        """The rows to train on again; None where the networks stay."""
+        """The rows to train on again; None if the networks stay."""
         ...
 
 
 class Joins(Protocol):
-    """Several inputs of a row read together: an ability of some tasks."""
+    """An ability of some tasks: reading several inputs of a row together."""
 
     def tables(
         self, data: DataSettings, tables_of_inputs: Mapping[str, Any], shared: Mapping[str, Any]
@@ -156,11 +155,11 @@ class Joins(Protocol):
         ...
 
     def input_of(self, roles: Mapping[str, Any]) -> Any | None:
-        """What reads columns by the keys of [data]; None where one input is read alone."""
+        """The input that reads several columns by the keys of [data]; None for a single input."""
         ...
 
     def space(self, model: Any) -> Space:
-        """As `Task.search_space`."""
+        """Like `Task.search_space`."""
         ...
 
 
@@ -170,7 +169,7 @@ def input_tables(
     tables_of_inputs: Mapping[str, Any],
     shared: Mapping[str, Any],
 ) -> Mapping[str, Table]:
-    """As `Joins.tables`; {} where one input is read alone, for which there are no tables."""
+    """Like `Joins.tables`; {} for a single input, which has no tables."""
     if joins is not None and data.joins:
         return joins.tables(data, tables_of_inputs, shared)
     if tables_of_inputs:
@@ -184,15 +183,15 @@ def input_tables(
 
 
 class Unlabelled(Protocol):
-    """Learning from unlabelled inputs: an ability of some tasks."""
+    """An ability of some tasks: learning from unlabelled inputs."""
 
     def refused(self, model: Any) -> str:
-        """Why a model with these settings cannot; "" where it can."""
+        """Why a model with these settings cannot learn from unlabelled inputs; "" if it can."""
         ...
 
     def learned(self, unlabelled: Any, train: Any, validation: Any, model: Any) -> tuple[Any, str]:
-        """The learned part of a trained model after learning from these rows as well, and a line on
-        what they were worth."""
+        """The learned part of a trained model after learning from these rows too, and a line on
+        their benefit."""
         ...
 
 
@@ -221,27 +220,28 @@ class TextWriter(Protocol):
 
     @property
     def prompt(self) -> str:
-        """As the model has read it."""
+        """The prompt as the model has read it."""
         ...
 
     def texts(self, choice: Choice, count: int = 1) -> list[str]:
-        """`count` texts that go on from the prompt, each up to its end."""
+        """`count` texts that continue the prompt, each up to its end."""
         ...
 
     def pieces(self, choice: Choice) -> Iterator[str]:
-        """One text, as it is made: put together, the pieces are the text without its prompt."""
+        """One text, piece by piece as it is generated, without its prompt."""
         ...
 
     def suggestions(self, count: int) -> Sequence[Suggestion]:
-        """The most probable words to come; those that go on from a word begun, if one is."""
+        """The most probable next words, or the completions of an incomplete word."""
         ...
 
 
 class Generates(Protocol):
-    """Texts that go on from a prompt: an ability of some tasks."""
+    """An ability of some tasks: texts that continue a prompt."""
 
     def writer(self, model: Any, prompt: str, *, whole: bool = True) -> TextWriter:
-        """whole: the prompt ends with a whole word; else its last one is only begun."""
+        """A writer for a prompt. whole: the prompt ends with a complete word; else its last word is
+        incomplete."""
         ...
 
 
@@ -249,9 +249,9 @@ class Generates(Protocol):
 class Filled:
     """A text whose blank was filled.
 
-    fillers: by both sides, the most probable first; before_alone: by what stands before the blank.
-    words: the text with the best filler at `blank`; bits: −log₂ p of each, given all others;
-    bits_before: given those before it."""
+    fillers: by the words on both sides, most probable first; before_alone: by the words before the
+    blank only. words: the text with the best filler at `blank`; bits: −log₂ p of each word given
+    all others; bits_before: given only the words before it."""
 
     text: str
     fillers: tuple[Suggestion, ...]
@@ -262,7 +262,7 @@ class Filled:
     bits_before: tuple[float, ...]
 
     def as_text(self) -> str:
-        """Two tables: the fillers, and how much each word surprises."""
+        """Two tables: the fillers, and the surprise of each word."""
         widest = max(map(len, (*(filler.token for filler in self.fillers), "both sides")))
         lines = [f"    {'both sides':{widest}} {'':7}   before alone"]
         pairs = zip_longest(self.fillers, self.before_alone)
@@ -280,15 +280,15 @@ class Filled:
 
 
 class Fills(Protocol):
-    """Words for a blank: an ability of some tasks."""
+    """An ability of some tasks: words for a blank."""
 
     def fill(self, model: Any, text: str, count: int = 5) -> Filled:
-        """text: with one blank, ___."""
+        """Fills the blank of a text, ___."""
         ...
 
 
 class Counted(Protocol):
-    """What was counted, a dataclass."""
+    """The result of counting, a dataclass."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
@@ -296,7 +296,7 @@ class Counted(Protocol):
 
 
 class Counts(Protocol):
-    """N-grams of files, as they are counted: an ability of some tasks."""
+    """An ability of some tasks: studying the n-gram counts of files."""
 
     def study(
         self,
@@ -307,7 +307,8 @@ class Counts(Protocol):
         level: str,
         after: str | None,
     ) -> Counted:
-        """held_out: files of their own; without, a tenth of the text is split off."""
+        """Counts the n-grams of files. held_out: separate files; if there are none, a tenth of the
+        text is split off."""
         ...
 
 
@@ -315,7 +316,7 @@ class Abilities:
     """Abilities that only some tasks and models have; None for those that are missing."""
 
     explains: Explains | None = None
-    heads: Explains | None = None  # where the heads of a Transformer look
+    heads: Explains | None = None  # attention of the heads of a Transformer
     draws: Draws | None = None
     deals: Deals | None = None
     averages: Averages | None = None

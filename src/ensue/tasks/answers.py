@@ -1,4 +1,4 @@
-"""Answers: what `predict` gives, a list that a notebook shows as a table."""
+"""Answers: the result of `predict`, a list that a notebook shows as a table."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ensue.escape import printable
 if TYPE_CHECKING:
     from ensue.tasks.any_model import AnyModel
 
-MOST_ROWS = 20  # of the table of a notebook
+MOST_ROWS = 20  # maximum rows of a table in a notebook
 LABELS = ("label", "labels")  # columns that have the type of the labels in training
 TIME, TOKENS = "time", "tokens"
 
 
 def as_row(answer: Any) -> Mapping[str, Any]:
-    """An answer by the names of its columns: what it says itself, or else its fields."""
+    """An answer as a row, by the names of columns: from its own method, or else its fields."""
     if hasattr(answer, "as_row"):
         row: Mapping[str, Any] = answer.as_row()
         return row
@@ -60,9 +60,9 @@ def answer_frame(
     sequence: str | None,
     of_rows: bool,
 ) -> Any:
-    """The frame with columns for the answers. sequence: the column whose equal values are one
-    question, which then has a row of its own in a new frame; of_rows: whether each row is a
-    question. Else the answers are times ahead, in a new frame."""
+    """The frame with columns for the answers. sequence: the column whose equal values form one
+    question; answers are then rows of a new frame. of_rows: whether each row is a question; if not,
+    the answers are future times, in a new frame."""
     label = str(model.roles.get("label", ""))
     label_type = frame.type_of(label) if label in frame.names else ""
     columns = answer_columns(answers, model.label_type or label_type)
@@ -85,8 +85,7 @@ Columns = Mapping[str, Sequence[Cell]]  # by their heads
 
 
 def tabbed(*cells: str) -> str:
-    """Cells as a line, with tabs between: what breaks a column or a line inside of one is written
-    out."""
+    """Cells as a line with tabs between them; tabs and line ends inside cells are escaped."""
     line = "\t".join(cells)
     if line.count("\t") < len(cells) and line.replace("\t", "").isprintable():
         return line  # as nearly all are
@@ -94,17 +93,17 @@ def tabbed(*cells: str) -> str:
 
 
 class Answer(ABC):
-    """An answer, a dataclass: as a line for a terminal, and in a table for a notebook. unbounded:
-    fields in which infinity is an answer, such as the bits of what cannot be."""
+    """An answer, a dataclass with forms for a terminal and a notebook. unbounded: fields in which
+    infinity is valid, such as the bits of an impossible word."""
 
     unbounded: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def as_line(self, inputs: object) -> str:
-        """Made of `tabbed` cells. inputs: what is known of the input."""
+        """The answer as a line of `tabbed` cells. inputs: the known inputs."""
 
     def shows_input(self) -> bool:
-        """Whether the columns have all of the input in them."""
+        """Whether the columns contain the complete input."""
         return False
 
     @classmethod
@@ -117,23 +116,21 @@ class Answer(ABC):
 
 
 class Answers(list[A]):
-    """The answers in the order of the inputs. In every respect a list; a slice of it is of the
-    same kind."""
+    """The answers in the order of the inputs: a list, whose slices are of the same class."""
 
     def __init__(self, answers: Iterable[A] = (), inputs: Any = None) -> None:
         super().__init__(answers)
         aligned = isinstance(inputs, list | tuple) and len(inputs) == len(self)
-        # in pairs: a list can be sorted, and each answer keeps its own input
+        # in pairs, so that each answer keeps its input when the list is sorted
         self._questions = list(zip(self, inputs, strict=True)) if aligned else []
 
     @classmethod
     def of(cls, answers: Iterable[A], inputs: Any) -> Answers[A]:
-        """Those of a task, with the inputs they were given to, unless it has put them together
-        itself."""
+        """The answers of a task with their inputs, unless the task has already combined them."""
         return answers if isinstance(answers, Answers) else cls(answers, inputs)
 
     def and_then(self, answers: Iterable[A], inputs: Sequence[Any] | None) -> Answers[A]:
-        """These and those after them; after none, those as the task has put them together."""
+        """These answers followed by others; if these are empty, the others unchanged."""
         more = Answers.of(answers, None if inputs is None else list(inputs))
         if not self:
             return more
@@ -194,7 +191,7 @@ def columns_of(answers: Sequence[Any]) -> Columns:
 
 
 def field_columns(answers: Sequence[Any]) -> Columns:
-    """A column for each field of a dataclass; of anything else, what it is called."""
+    """A column for each field of a dataclass; other answers become text."""
     kind = type(answers[0])
     if not is_dataclass(kind) or not all(type(answer) is kind for answer in answers):
         return {"answer": [str(answer) for answer in answers]}

@@ -1,4 +1,4 @@
-"""What others use of a model, whatever its task: `ModelView` by inputs and targets, `AnyModel` by
+"""The interfaces of a model, for any task: `ModelView` for inputs and targets, `AnyModel` for
 everything else."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ensue.tasks.transfer.pretrained import Beginning, Pretrained
 
     AnyModel: TypeAlias = Model[Any, Any, Any, Any]
-else:  # for annotations alone: what is written with it, a model imports
+else:  # only for annotations: the module itself imports models
     AnyModel = Any
 
 
@@ -48,7 +48,7 @@ class ModelView(Protocol):
     def beginning(self) -> Beginning | None: ...
 
 
-ATTRIBUTES = {"model": "settings"}  # of a model, where it is not called as the table
+ATTRIBUTES = {"model": "settings"}  # attributes of a model with another name than their table
 
 
 def table_of(model: AnyModel, name: str) -> Any:

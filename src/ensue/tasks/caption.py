@@ -79,7 +79,7 @@ TASK = Caption()
 
 
 class Captioner(Model[CaptionSettings, PicturePart, LearnedPairs, Captioned]):
-    """p(caption | picture) = Π p(word | words before it, picture), the end included.
+    """p(caption | picture) = Π p(word | words before it, picture), including the end.
 
     A picture is an array of bytes (channels, height, width), or the name of a file.
 
@@ -94,6 +94,6 @@ class Captioner(Model[CaptionSettings, PicturePart, LearnedPairs, Captioned]):
     task = TASK
 
     def explain(self, picture: Any) -> Gaze:  # type: ignore[override]
-        """The best caption, with the probability of each word and where it looked."""
+        """The best caption, with the probability and the attention of each word."""
         gaze: Gaze = TASK.explains.explain(self, picture).result
         return gaze

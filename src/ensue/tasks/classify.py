@@ -38,7 +38,7 @@ from ensue.tasks.transfer.rows import ReaderTransfers
 class ClassifierSettings(
     ThresholdSettings, NgramSettings, PooledSettings, BesideSettings, LinearSettings, LabelSettings
 ):
-    """Its encoder, and what stands on top of it.
+    """The encoder, and the layers on top of it.
 
     >>> ClassifierSettings(pooling='mean+max').hidden_size
     128
@@ -87,7 +87,7 @@ class Classify(TextTask[ClassifierSettings]):
 
 
 def _indicators(train: Part, settings: ClassifierSettings) -> NDArray[Any]:
-    """(rows, labels) zeros and ones, of one label for each row as of several."""
+    """(rows, labels) of zeros and ones, for single and multiple labels."""
     if settings.several:
         return SeveralTarget.learn(train).encode(train)
     target = ClassTarget.learn(train)
@@ -110,5 +110,5 @@ class Classifier(Model[ClassifierSettings, Part, Learned, Classified]):
     task = TASK
 
     def most_telling(self, label: str, count: int = 10) -> list[str]:
-        """The n-grams that speak most for a class, by the linear model."""
+        """The n-grams with the highest weights for a class, by the linear model."""
         return telling_ngrams(self.learned, label, count)

@@ -84,12 +84,12 @@ LARGEST = 1e30  # of a number: its square, and sums of squares, are finite
 PLAIN = "plain"  # in the scope: whether facts are those of `check_plain`
 MOST = 1 << 53  # of a count: a whole number that a float64 holds
 FLOATS = ("float32", "float64")
-KIND = "kind"  # the key that says which class of several a value is of
+KIND = "kind"  # key of a value's class, if there are several
 
 
 @dataclass(frozen=True)
 class Packed:
-    """What was learned, as files hold it: plain values, vocabularies, arrays."""
+    """A learned value in the form of files: plain values, vocabularies, arrays."""
 
     facts: Mapping[str, Any] = field(default_factory=dict)
     vocabularies: Mapping[str, Any] = field(default_factory=dict)
@@ -97,7 +97,7 @@ class Packed:
 
 
 class Stored(Protocol):
-    """A `Packed`, or the saved model that holds one."""
+    """A `Packed`, or a saved model that contains one."""
 
     @property
     def facts(self) -> Mapping[str, Any]: ...
@@ -108,8 +108,8 @@ class Stored(Protocol):
 
 
 def weights(build: Callable[[Any], nn.Module]) -> Arrays:
-    """The weights of a module, float32 or float64. build: it, of a scope; called without memory for
-    weights, which are compared with those of the file first."""
+    """Declares the weights of a module, float32 or float64. build: makes the module from a scope.
+    It is first called without memory for weights, to compare shapes with the file."""
     return Arrays(_state, partial(_with_weights, build))
 
 
@@ -138,7 +138,8 @@ def _with_weights(
 
 @dataclass(frozen=True)
 class Kind:
-    """A type with its declarations. inside: of the values in it, one for each place or for all."""
+    """A type with its declarations. inside: the kinds of its elements, one for each position or one
+    for all."""
 
     base: Any
     notes: tuple[Any, ...] = ()
@@ -146,7 +147,7 @@ class Kind:
     optional: bool = False
 
     def note(self, kind: type[T]) -> T | None:
-        """The declaration of this kind that is nearest to the field."""
+        """The declaration of this class that is nearest to the field."""
         known_note: T | None = self._by_class.get(kind)
         return known_note
 
@@ -162,7 +163,7 @@ class Kind:
 
     @cached_property
     def holds(self) -> bool:
-        """Whether there are values below its name."""
+        """Whether values are stored below its name."""
         return self.reader in (_read_record, _read_arrays, _read_list, _read_by_name, _read_table)
 
     @cached_property
@@ -188,7 +189,7 @@ class Kind:
         return self.base is Mapping and self.inside[0].is_vocabulary
 
     def each(self, values: Sized) -> tuple[Kind, ...]:
-        """That of each value of a list."""
+        """The kind of each value of a list."""
         return self.inside if len(self.inside) > 1 else self.inside * len(values)
 
 
@@ -243,9 +244,9 @@ def defaults_of(record: Any) -> frozenset[str]:
 
 
 class Place(NamedTuple):
-    """Where the fields of a value stand: below `name`, its facts, and the arrays that begin with
-    `prefix`. known: the whole file; fields: other keys of fields; keys, names: of facts and arrays
-    that were read."""
+    """The location of a value's fields: its facts, below `name`, and the arrays whose names begin
+    with `prefix`. known: the whole file; fields: other keys of fields; keys, names: of the facts
+    and arrays that were read."""
 
     name: str
     facts: Any
@@ -263,7 +264,7 @@ class Place(NamedTuple):
         return self.fields.get(of_field.name, of_field.named.key)
 
     def below(self, facts: Any, named: SavedAs) -> Place:
-        """That of a value of this name; of no name: next to what is here."""
+        """The location of a value with this name; without a name, next to the fields here."""
         arrays = named.key if named.arrays is None else named.arrays
         prefix = f"{self.prefix}{arrays}." if arrays else self.prefix
         if not named.key:
@@ -272,7 +273,7 @@ class Place(NamedTuple):
         return Place(name, facts, self.known, prefix, named.fields, set(), self.names)
 
     def arrays(self) -> dict[str, Array]:
-        """By what comes after the prefix."""
+        """The arrays by their names after the prefix."""
         begin, every = self.prefix, self.known.arrays.items()
         return {name.removeprefix(begin): array for name, array in every if name.startswith(begin)}
 
@@ -281,7 +282,7 @@ class Place(NamedTuple):
 
 
 def packed(value: object) -> Packed:
-    """A dataclass or named tuple as files hold it."""
+    """A dataclass or named tuple in the form of files."""
     result = Packed()
     _write_fields(value, Place.top(result))
     return result
@@ -311,7 +312,7 @@ def _write_fields(value: Any, at: Place) -> None:
 
 
 def _written(value: Any, kind: Kind, at: Place) -> Any:
-    """As JSON; arrays and vocabularies in it go to their own files."""
+    """A value as JSON; arrays and vocabularies in it go to separate files."""
     if kind.is_record:
         if kind.note(Kinds):
             at.facts[KIND] = value.kind
@@ -380,7 +381,7 @@ def _read_field(of_field: Field, at: Place, scope: Scope) -> Any:
 
 
 def _raw(of_field: Field, at: Place) -> Any:
-    """The stored form of a field; None for nothing."""
+    """The stored form of a field; None if it is missing."""
     kind, key = of_field.kind, at.key(of_field)
     if kind.is_array:
         at.names.add(f"{at.prefix}{key}")
@@ -400,7 +401,7 @@ def _raw(of_field: Field, at: Place) -> Any:
 
 
 def _read(kind: Kind, raw: Any, at: Place, scope: Scope) -> Any:
-    """A value that fits its declarations. at: the place of the values below it."""
+    """A value, checked by its declarations. at: the location of the values below it."""
     result = kind.reader(kind, raw, at, scope)
     if (same := kind.note(Equal)) and result != (value := referred(same.value, scope)):
         raise expected(repr(value), result)
@@ -519,7 +520,7 @@ def _read_by_name(kind: Kind, raw: Any, at: Place, scope: Scope) -> dict[str, An
 def _each(
     items: Iterable[tuple[Any, Any]], kinds: Sequence[Kind], at: Place, scope: Scope
 ) -> Iterator[Any]:
-    """The values of a list or mapping by their keys."""
+    """The values of a list or mapping, by key."""
     for (key, raw), kind in zip(items, kinds, strict=True):
         try:
             below = at.below(raw, SavedAs(str(key))) if kind.is_record else at
@@ -557,12 +558,12 @@ def _read_array(kind: Kind, raw: Any, at: Place, scope: Scope) -> Array:
     return array
 
 
-# by the sign of a limit: what is beyond it
+# by the sign of a limit: the test for values beyond it
 BEYOND = {"≥": np.less, "≤": np.greater, ">": np.less_equal}
 
 
 def _array(value: Any, shape: Sequence[int | None], dtypes: Sequence[str]) -> Array:
-    """Finite numbers of this shape and one of these types."""
+    """An array of finite numbers with this shape and one of these types."""
     array = _of_shape(value, shape, dtypes)
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise Unfit("expected finite numbers, got NaN or infinity")

@@ -1,4 +1,5 @@
-"""What a model is given: rows in memory, a data frame, or a file; and what its columns are."""
+"""The data passed to a model, as rows in memory, a data frame or a file, and the roles of its
+columns."""
 
 from __future__ import annotations
 
@@ -41,13 +42,13 @@ MEND_FRAME = (
     "Fill the cells in, or leave the rows out (pandas: frame.dropna(), polars: frame.drop_nulls())."
 )
 MEND_FILE = "Fix the lines, or leave them out."
-SHOWN_ROWS = "row"  # the name of rows that come from no file
-SHOWN = 40  # characters of what was given
+SHOWN_ROWS = "row"  # name of rows in memory
+SHOWN = 40  # maximum characters of a value in a message
 
 
 @dataclass(frozen=True)
 class NamedTable:
-    """Rows whose columns have names: those of a data frame, or of a file."""
+    """Rows with named columns, of a data frame or a file."""
 
     name: str
     origin: Origin
@@ -67,29 +68,29 @@ class NamedTable:
         return None
 
     def settings(self, roles: Mapping[str, Any]) -> DataSettings:
-        """All rows, whichever part they are for. roles: keys of [data]."""
+        """The [data] table for all rows, whatever their part. roles: keys of [data]."""
         parts = {part: [self.name] for part in ("train", "validation", "test")}
         return DataSettings.of({**parts, **roles}, "data")
 
     @property
     def known(self) -> list[str]:
-        """The columns, if they are known without opening a file."""
+        """The names of the columns, if known without opening a file."""
         return [] if self.frame is None else self.frame.names
 
     def names(self) -> list[str]:
-        """The columns."""
+        """The names of the columns."""
         if self.frame is not None:
             return self.frame.names
         return list(first_rows([self.name], self.settings({}).read_options(), 1)[0].fields)
 
 
 def _is_file(text: str) -> bool:
-    """Whether a text names a file or folder that is there, or two parallel files."""
+    """Whether a text names an existing file or folder, or two parallel files."""
     return exists(text) or all(exists(side.strip()) for side in text.split(","))
 
 
 def _require(source: NamedTable, tables: Tables) -> None:
-    """The columns that were named are there."""
+    """Raises an error unless all named columns exist."""
     if source.frame is not None:
         named = [value for table in tables.values() for value in table.values()]
         names = [n for column in named for n in (column if isinstance(column, list) else [column])]
@@ -180,7 +181,7 @@ def _part(
 
 
 def evaluated(model: AnyModel, data: Any, options: Mapping[str, Any]) -> Evaluation:
-    """options: roles of columns, and the task's own words."""
+    """Evaluates a model on data. options: roles of columns, and options of the task."""
     columns = {role: value for role, value in options.items() if role in model.task.columns}
     words = {word: value for word, value in options.items() if word not in columns}
     check_words(model.task, words, EVALUATE)
@@ -192,7 +193,7 @@ def evaluated(model: AnyModel, data: Any, options: Mapping[str, Any]) -> Evaluat
 
 
 def part_to_evaluate(model: AnyModel, data: Any, columns: Mapping[str, Any]) -> Any:
-    """Rows with what is to be answered. columns: roles, where they are not those of training."""
+    """The labelled rows to evaluate. columns: roles, if they differ from those of training."""
     task, table = model.task, NamedTable.of(data, model.task)
     if table is None:
         _must_be_rows(data, EVALUATE)
@@ -206,7 +207,7 @@ def part_to_evaluate(model: AnyModel, data: Any, columns: Mapping[str, Any]) -> 
 
 
 def _asked_roles(model: AnyModel, table: NamedTable, columns: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of [data]: those given to `fit`, except where this call gives others."""
+    """The keys of [data]: those of `fit`, unless this call overrides them."""
     roles = named_roles(model.task, columns, table.known)
     _require(table, roles)
     for key, value in roles.get("model", {}).items():
@@ -221,7 +222,8 @@ def _asked_roles(model: AnyModel, table: NamedTable, columns: Mapping[str, Any])
 
 
 def data_digest(data: Any) -> str:
-    """Of what `evaluate` was given, by its content; a file has the digest that its run knows."""
+    """The digest of the data of `evaluate`, by content; a file has the same digest as in its
+    run."""
     if (path := _as_file(data)) is not None:
         return digest_of([path])
     frame = Frame.of(data)
@@ -231,7 +233,8 @@ def data_digest(data: Any) -> str:
 
 
 def openings_of(folder: RunFolder | None, *learned_from: Any) -> Openings:
-    """Of a model that learns from these: files are digested when something is evaluated."""
+    """The evaluation counts of a model that learns from these data; digests of files are computed
+    at the first evaluation."""
     sources = [
         source for source in learned_from if source is not None and not isinstance(source, Iterator)
     ]
@@ -254,8 +257,8 @@ def _as_file(data: Any) -> str | None:
 
 
 def answered(model: AnyModel, inputs: Any, options: Mapping[str, Any]) -> Any:
-    """Answers in a list; of a data frame, in one of the same kind. options: roles of columns, and
-    the task's own words."""
+    """The answers as a list, or for a data frame as a frame of the same kind. options: roles of
+    columns, and options of the task."""
     task, table = model.task, NamedTable.of(inputs, model.task)
     columns = {role: value for role, value in options.items() if role in task.columns}
     words = {word: value for word, value in options.items() if word not in columns}
@@ -283,7 +286,7 @@ def answered(model: AnyModel, inputs: Any, options: Mapping[str, Any]) -> Any:
 def question_roles(
     model: AnyModel, table: NamedTable, columns: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The columns that inputs are read from: those given to `fit`, or the only one there is."""
+    """The columns from which inputs are read: those of `fit`, or the only column."""
     roles = _asked_roles(model, table, columns)
     whole = roles.get("sequence") or roles.get("image") or roles.get("tree")
     keys = () if whole else model.reader.question_keys(table.origin)
@@ -300,7 +303,7 @@ def question_roles(
 
 
 def check_words(task: Task[Any, Any, Any], words: Mapping[str, Any], verb: str) -> None:
-    """An error for what is no word of the task's own."""
+    """Raises an error for unknown options of a task."""
     known = [option.word for option in task.options if verb in option.verbs]
     for name in words:
         if name not in known:
@@ -324,7 +327,7 @@ def _must_be_rows(data: Any, verb: str) -> None:
 
 
 def refuse_labels(task: Task[Any, Any, Any], data: Any, validation: Any) -> None:
-    """Reject fit(X, y), scikit-learn's form, with an error that shows how to give rows here."""
+    """Rejects fit(X, y), scikit-learn's form, with an error that shows how to pass rows."""
     labelled = any(key.endswith((".label", ".targets")) for key in task.columns.values())
     labelled = labelled and not task.inputs_alone
     if validation is None or not labelled or not _are_labels(validation, data):
@@ -340,8 +343,8 @@ def refuse_labels(task: Task[Any, Any, Any], data: Any, validation: Any) -> None
 
 
 def _are_labels(validation: Any, data: Any) -> bool:
-    """Whether these are no rows but the labels of rows: single values, or for each of the rows a
-    list that is as long."""
+    """Whether `validation` contains labels instead of rows: single values, or for each row a list
+    of the same length."""
     if isinstance(validation, np.ndarray) or _is_column(validation):
         return True
     if not isinstance(validation, Sequence) or isinstance(validation, str) or not validation:

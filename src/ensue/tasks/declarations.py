@@ -1,7 +1,8 @@
-"""What a field of a dataclass declares of its place in a model folder, and of the values that fit.
+"""Declarations for fields of dataclasses: how they are stored in a model folder, and which values
+are valid.
 
-`codec` reads these declarations. One that refers to other values does so by a dotted path,
-`Shape("labels")`, or by a function: `Shape(lambda record: len(record.starts) - 1)`."""
+`codec` reads these declarations. They refer to other values by a dotted path, `Shape("labels")`, or
+by a function: `Shape(lambda record: len(record.starts) - 1)`."""
 
 from __future__ import annotations
 
@@ -17,12 +18,12 @@ from ensue.data.vocabulary import SPECIALS, TEXT_SPECIALS, Vocabulary
 
 Array = NDArray[Any]
 
-MOST_SHOWN = 60  # characters of a value in a message
+MOST_SHOWN = 60  # maximum characters of a value in a message
 
 
 class Unfit(ValueError):
-    """A value that is not what was learned. name: its dotted name; whole: from the top of the file,
-    and not from a value inside."""
+    """A stored value that does not fit its declaration. name: its dotted name; whole: whether the
+    name begins at the top of the file."""
 
     def __init__(self, problem: str, name: str = "", whole: bool = False) -> None:
         super().__init__(f"{name}: {problem}" if name else problem)
@@ -47,8 +48,9 @@ def cut(text: str) -> str:
 
 
 class Scope:
-    """The fields of the value that is read, each of which is read when it is first needed; those of
-    the values around it; and what `unpacked` was given. To a field its name means that around."""
+    """Values that declarations may refer to: the fields of the value that is being read, each read
+    at first use; those of enclosing values; and the context of `unpacked`. In the declaration of a
+    field, its own name refers to an enclosing value."""
 
     def __init__(
         self,
@@ -73,7 +75,7 @@ class Scope:
 
 
 Reference = str | Callable[[Any], Any]  # a dotted path in the scope, or a function of the scope
-Size = int | Reference  # a reference to something else than a number means its length
+Size = int | Reference  # a reference to a value that is not a number means its length
 
 
 def referred(value: Any, scope: Scope) -> Any:
@@ -99,13 +101,13 @@ class Range:
     above: float | None = None
 
     def limits(self, scope: Scope) -> dict[str, float]:
-        """By the sign in a message."""
+        """The limits, by their sign in a message."""
         limits = {"≥": self.low, ">": self.above, "≤": self.high}
         return {sign: number(v, scope) for sign, v in limits.items() if v is not None}
 
 
 class Axis(NamedTuple):
-    """One that an array has if its size is not 0."""
+    """An axis that an array has only if its size is not 0."""
 
     size: Reference
 
@@ -127,32 +129,32 @@ class Shape:
 
 
 class Specials(NamedTuple):
-    """Of a vocabulary: those that it has, () of labels; others: those that it may have instead."""
+    """The specials of a vocabulary, () for labels; others: alternatives."""
 
     usual: tuple[str, ...]
     others: tuple[tuple[str, ...], ...] = ()
 
 
 class OneOf(NamedTuple):
-    """A text that is one of these names."""
+    """The value is one of these names."""
 
     names: Sequence[str] | Mapping[str, Any]
 
 
 class Length(NamedTuple):
-    """Of a list."""
+    """The length of a list."""
 
     size: Size
 
 
 class Keys(NamedTuple):
-    """Those of a mapping, all of them and no others."""
+    """The exact set of keys of a mapping."""
 
     names: Reference
 
 
 class Equal(NamedTuple):
-    """The same as what is referred to."""
+    """The value equals a referenced one."""
 
     value: Reference
 
@@ -165,19 +167,20 @@ class Check(NamedTuple):
 
 
 class Kinds(NamedTuple):
-    """A value of one of these classes, or of the referenced ones, chosen by its `kind`."""
+    """The value is of one of these (or the referenced) classes, chosen by its `kind`."""
 
     classes: Mapping[str, type[Any]] | Reference
 
 
 class OfClass(NamedTuple):
-    """A value of the referenced class; no value if the reference is None."""
+    """The value is of the referenced class; missing if the reference is None."""
 
     record: Reference
 
 
 class Arrays(NamedTuple):
-    """Arrays under names of a class's choice. of: what it gives; made: it, of them and a scope."""
+    """Arrays under names that a class chooses. of: returns the arrays of a value; made: makes a
+    value from arrays and a scope."""
 
     of: Callable[[Any], Mapping[str, Array]]
     made: Callable[[Mapping[str, Array], Any], Any]
@@ -185,9 +188,9 @@ class Arrays(NamedTuple):
 
 @dataclass(frozen=True)
 class SavedAs:
-    """Another name in files than that of the field; "" of a dataclass: its fields stand next to
-    those around it; of a mapping of vocabularies: what begins the name of each. arrays: where the
-    arrays below it have yet another. fields: other names of the fields of a dataclass."""
+    """The name of a field in files. "" for a dataclass: its fields are stored next to the enclosing
+    ones. For a mapping of vocabularies: the prefix of their names. arrays: the name of the arrays
+    below it, if different; fields: other names for the fields of a dataclass."""
 
     key: str
     arrays: str | None = None
@@ -202,13 +205,13 @@ class Let:
 
 
 class Derived(NamedTuple):
-    """Not saved: it follows from other fields, or from what is around."""
+    """The field is not saved: it follows from other fields or enclosing values."""
 
     value: Reference
 
 
 class Note(Enum):
-    """Declarations in one word."""
+    """Any of the declarations."""
 
     NOT_SAVED = "the field has its default"
     OMITTED = "a list that is not in the file where it is empty"
@@ -222,13 +225,14 @@ NEXT_TO = SavedAs("")
 
 Words = Annotated[Vocabulary, Specials(SPECIALS)]
 TextWords = Annotated[Vocabulary, Specials(TEXT_SPECIALS)]
-ReadWords = Annotated[Vocabulary, Specials(SPECIALS, (TEXT_SPECIALS,))]  # the latter of a base
+ReadWords = Annotated[Vocabulary, Specials(SPECIALS, (TEXT_SPECIALS,))]  # the latter for a base
 Labels = Annotated[Vocabulary, Specials(())]
 Positive = Annotated[float, Range(above=0)]
 
 
 def check_rising(numbers: Array, name: str = "", strictly: bool = True) -> None:
-    """`Unfit` unless each is greater than the one before it; not strictly: or equal to it."""
+    """Raises `Unfit` unless each number is greater than the one before it, or, if not `strictly`,
+    equal."""
     fits = numbers[1:] > numbers[:-1] if strictly else numbers[1:] >= numbers[:-1]
     if not fits.all():
         raise Unfit("expected rising numbers, got others", name)

@@ -1,15 +1,15 @@
-"""What a task gives to an export: networks with named inputs and outputs, and the steps of
+"""The exported form of a task's model: networks with named inputs and outputs, and the steps of
 preprocessing and postprocessing, from a closed table.
 
-A step is a table of plain values with its name under "step". It reads and writes values by name:
-an input begins as "question", and at the end every input of the network has a value. The steps
-before the network, and what each of them writes:
+A step is a table of plain values with its name under "step". It reads and writes values by name: an
+input begins as "question", and at the end every input of the network has a value. The steps before
+the network, and what each of them writes:
 
     tokenise, join, pair              tokens of a text; text of tokens; two separate texts.
     look up, cut, count               token numbers; a limited number of tokens; their count.
     ngrams                            columns and values of a linear model.
     word parts, chain features        features of the spelling of words.
-    vectors, scale                    numbers as they are; scaled numbers.
+    vectors, scale                    unchanged numbers; scaled numbers.
     series                            last steps of a series, forecasts of the solved members.
     row, picture                      row of a table; bytes of a picture.
     begin                             word and state before a text.
@@ -49,7 +49,7 @@ from ensue.data.tokenise import TOKENISERS, UNKNOWN_PIECE, WORD, Subwords, Token
 from ensue.errors import OptionError
 
 Step = Mapping[str, Any]
-Rounding = Callable[[NDArray[np.float32]], NDArray[np.float32]]  # of a matrix that is stored
+Rounding = Callable[[NDArray[np.float32]], NDArray[np.float32]]  # rounding of a stored matrix
 
 
 @runtime_checkable
@@ -68,15 +68,15 @@ def rounded(learned: L, rounding: Rounding) -> L:
 
 
 TIME, BATCH = "time", "batch"
-EXAMPLE_SIZE = 4  # of a free axis that is neither time nor batch, where a network is traced
-MOST = 6  # of such an axis in the grid
+EXAMPLE_SIZE = 4  # size of a free axis other than time and batch while tracing
+MOST = 6  # sizes of such an axis in the grid
 
 
 @dataclass(frozen=True)
 class Input:
-    """One input of a network. axes: names of those that are free, sizes of the others. count: of
-    whole numbers, which are smaller than it, or than the size of the axis it names; 0 where they
-    are real. steps_of: the axis whose real steps it counts."""
+    """One input of a network. axes: names of free axes, sizes of the others. count: for integers,
+    their exclusive limit, or the axis whose size is the limit; 0 for real numbers. steps_of: the
+    axis whose real steps it counts."""
 
     name: str
     axes: tuple[str | int, ...]
@@ -88,7 +88,7 @@ class Input:
         return bool(self.count or self.steps_of)
 
     def drawn(self, sizes: Mapping[str, int], generator: torch.Generator) -> Tensor:
-        """Values of these sizes, to compare with."""
+        """Random values of these sizes, for comparisons."""
         shape = [sizes[ax] if isinstance(ax, str) else ax for ax in self.axes]
         if self.steps_of:
             return torch.randint(0, sizes[self.steps_of] + 1, shape, generator=generator)
@@ -104,7 +104,7 @@ LENGTHS = Input("lengths", (BATCH,), steps_of=TIME)
 
 @dataclass(frozen=True)
 class Graph:
-    """A network that is called with all inputs in their order and gives the outputs."""
+    """A network that maps all inputs, in order, to the outputs."""
 
     name: str
     network: nn.Module
@@ -113,7 +113,7 @@ class Graph:
 
     @property
     def axes(self) -> dict[str, list[str | None]]:
-        """For each input the names of its free axes, None for one that is not free."""
+        """For each input the names of its free axes, None for fixed ones."""
         return {
             graph_input.name: [axis if isinstance(axis, str) else None for axis in graph_input.axes]
             for graph_input in self.inputs
@@ -157,8 +157,8 @@ class Graph:
 
 
 class Piecewise(NamedTuple):
-    """A model that can be fed piece by piece. joined: outputs with steps, which are concatenated;
-    already: the networks pass their states in and out as they are."""
+    """A model that can read its input in pieces. joined: outputs with steps, which are
+    concatenated; already: the networks already take and return their states."""
 
     joined: tuple[str, ...] = ()
     already: bool = False
@@ -166,8 +166,8 @@ class Piecewise(NamedTuple):
 
 @dataclass(frozen=True)
 class Exported:
-    """graphs: the first is the one that a question goes into. before, after: steps. piecewise: None
-    where an answer is one to a whole."""
+    """graphs: the first receives the question. before, after: steps. piecewise: None if the model
+    needs its whole input at once."""
 
     task: str
     graphs: tuple[Graph, ...]
@@ -176,7 +176,7 @@ class Exported:
     piecewise: Piecewise | None = None
 
     def description(self) -> dict[str, Any]:
-        """What is done before and after, as JSON holds it."""
+        """The steps before and after, as JSON values."""
         return {
             "task": self.task,
             "graphs": {
@@ -200,7 +200,8 @@ class Exported:
 
 
 def tokenise_step(tokeniser: Tokeniser, source: str = "question", to: str = "tokens") -> Step:
-    """How text is cut: with the patterns, so that no reader has to know them."""
+    """The step that tokenises text; it contains the patterns, so that readers need not know
+    them."""
     kind, options = TOKENISERS[tokeniser.name], tokeniser.to_dict()
     options.pop("subwords")
     step = {"step": "tokenise", "from": source, "to": to, **options}
@@ -212,8 +213,7 @@ def tokenise_step(tokeniser: Tokeniser, source: str = "question", to: str = "tok
 
 
 def _merges(subwords: Subwords) -> dict[str, Any]:
-    """Of byte-pair encoding: the letters that it knows, and the pairs that are merged, first ones
-    first."""
+    """The known letters of byte-pair encoding, and its merges in order."""
     loads = json.loads(subwords.definition)
     model, cut = loads["model"], loads["pre_tokenizer"] or {}
     plain = (
@@ -235,13 +235,13 @@ def _merges(subwords: Subwords) -> dict[str, Any]:
 
 
 def joining(tokeniser: Tokeniser) -> dict[str, Any]:
-    """How tokens are joined to a text: the string between them; for subwords, the mark of words."""
+    """The string that joins tokens to a text; for subwords, the mark of words."""
     kind = TOKENISERS[tokeniser.name]
     return {"between": "", "word": WORD} if kind is None else {"between": kind.between, "word": ""}
 
 
 def look_up_step(vocabulary: Sequence[str], source: str = "tokens", to: str = "words") -> Step:
-    """0 is padding, which no token is; 1 is what the vocabulary does not know."""
+    """The step from tokens to indices: 0 is padding, 1 an unknown token."""
     return {"step": "look up", "from": source, "to": to, "vocabulary": list(vocabulary)}
 
 
@@ -254,7 +254,7 @@ def count_step(source: str, to: str = "lengths") -> Step:
 
 
 def reads_of(column: str, order: str) -> dict[str, Any]:
-    """How the times of a column are written, in patterns."""
+    """The patterns of the times of a column."""
     units = ((1.0, SECONDS), (1e3, MILLISECONDS)) if CALLED_UNIX.fullmatch(column) else ()
     return {
         "patterns": [pattern + CLOCK for pattern in PATTERNS],
@@ -266,7 +266,7 @@ def reads_of(column: str, order: str) -> dict[str, Any]:
 
 # --- what cannot be ------------------------------------------------------------------------------
 
-# by key: what it is, and what to do instead. docs/reference/export.md prints it
+# by key: what is unsupported, and the alternative; printed in docs/reference/export.md
 REFUSED: dict[str, tuple[str, str]] = {
     "task": (
         "a whole model of a custom task without `exported`",

@@ -1,4 +1,4 @@
-"""Answers that leave a model: every number in them is finite."""
+"""Checks that all numbers in a model's answers are finite."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 def answers_of(model: AnyModel, part: Any, options: RequestOptions) -> Sequence[Any]:
-    """What the task answers to a part; DataError where a number of it is NaN or infinite."""
-    with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is seen below
+    """The task's answers to a part; raises DataError if a number in them is NaN or infinite."""
+    with np.errstate(over="ignore", invalid="ignore"):  # results are checked below
         answers = model.answers_to(part, options)
         fine = _finite_together(answers)
     for k, answer in () if fine else enumerate(answers):
@@ -38,7 +38,7 @@ def answers_of(model: AnyModel, part: Any, options: RequestOptions) -> Sequence[
 
 
 def all_finite(value: Any) -> bool:
-    """Whether a value has no NaN and no infinity in it, at any depth.
+    """Whether all numbers in a value are finite, at any depth.
 
     >>> all_finite({"low": 1.0, "steps": (0.5, float("inf"))})
     False
@@ -57,8 +57,8 @@ def all_finite(value: Any) -> bool:
 
 
 def _finite_together(answers: Sequence[Any]) -> bool:
-    """Whether no value can be NaN or infinite, by few sums over all answers; False if these cannot
-    tell: answers of several classes, fields that must be searched, sums that are too large."""
+    """Whether all values are certainly finite, by a few sums over all answers. False if sums cannot
+    decide: answers of several classes, fields that must be searched, or sums that are too large."""
     kind: Any = type(answers[0]) if answers else None
     checks = _checks(kind) if answers and {*map(type, answers)} == {kind} else None
     return checks is not None and all(
@@ -68,7 +68,7 @@ def _finite_together(answers: Sequence[Any]) -> bool:
 
 
 def _sum_is_finite(values: Collection[float]) -> bool:
-    """For numbers alone, where one sum is usually enough."""
+    """Whether numbers have a finite sum; values other than numbers count as undecided."""
     return math.isfinite(sum(values)) or all(map(math.isfinite, values))
 
 
@@ -80,13 +80,13 @@ def _values_finite(value: Mapping[str, float]) -> bool:
     return _sum_is_finite(value.values())
 
 
-# By how the field of an answer is declared; anything else is gone through.
+# By the declared type of an answer's field; other types are searched.
 DECLARED: dict[str, Callable[[Any], bool]] = {
     "float": math.isfinite,
     "tuple[float, ...]": _sum_is_finite,
     "Mapping[str, float]": _values_finite,
 }
-# Of the field of many answers, a sum that is finite only if all of its numbers are.
+# Functions from many values of a field to a sum that is finite only if all numbers are.
 TOGETHER: dict[Callable[[Any], bool], Callable[[Iterator[Any]], float]] = {
     math.isfinite: sum,
     _sum_is_finite: lambda fields: sum(chain.from_iterable(fields)),
@@ -97,8 +97,8 @@ NO_NUMBERS = {"str", "int", "bool", "None", "tuple"}
 
 @cache
 def _checks(kind: type[object]) -> list[tuple[str, Callable[[Any], bool]]] | None:
-    """What is looked at in each field of a dataclass that can hold such a number; None of another
-    class."""
+    """The checks of the fields of a dataclass that can contain such numbers; None for other
+    classes."""
     if not is_dataclass(kind):
         return None
     unbounded = kind.unbounded if issubclass(kind, Answer) else ()

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ensue.tasks.any_model import AnyModel
     from ensue.tasks.reader import AnyPart
 
-MOST_PLACES = 3  # named of rows that are left out
+MOST_PLACES = 3  # maximum number of omitted rows in a message
 
 
 @dataclass(frozen=True)
@@ -54,10 +54,10 @@ class AnsweredValidation:
 @dataclass(frozen=True)
 class Fitting:
     """How a model is fitted. folder: of the run, None keeps it in memory; watchers: callbacks for
-    the rows of the training history; config: settings that must be the same when training
-    continues, None for the model's settings; allow: those of them that may have changed; seal: the
-    files of the run that the model follows from, saved with it; members_first: trains this number
-    of networks elsewhere, and each is then read finished from its folder; outputs: keeps those of
+    the rows of the training history; config: settings that must not change when training continues,
+    None for the model's settings; allow: keys of settings that may have changed; seal: the files of
+    the run that the model follows from, saved with it; members_first: trains this number of
+    networks elsewhere, after which they are read from their folders; outputs: keep the outputs for
     the validation part, for averaging with other models; unlabelled: a part without labels, learned
     from at the end, or None; summary: compares the validation score with the baselines."""
 
@@ -72,7 +72,7 @@ class Fitting:
     summary: bool = False
 
     def answered(self, validation: Any, model: AnyModel) -> AnsweredValidation:
-        """Before networks may learn from the validation part, too."""
+        """Reports the answers to the validation part, before networks may also learn from it."""
         averages = model.task.averages
         if averages is None:
             return AnsweredValidation()
@@ -87,7 +87,7 @@ class Fitting:
             watcher(Notice(text))
 
     def show(self, text: str) -> None:
-        """What is being computed; left out with --quiet."""
+        """Shows what is being computed; left out with --quiet."""
         for watcher in self.watchers:
             watcher(Notice(text, progress=True))
 
@@ -115,7 +115,7 @@ class Fitting:
 
 @contextmanager
 def holding(folder: RunFolder | None) -> Iterator[None]:
-    """The folder is this process's own, if it is the one that writes."""
+    """Locks the folder for this process, if it is the one that writes."""
     if folder is None or not processes.team().first:
         yield
         return
@@ -124,7 +124,7 @@ def holding(folder: RunFolder | None) -> Iterator[None]:
 
 
 class _Begun:
-    """A watcher that knows whether training has begun: what failed before has been resumed."""
+    """A watcher that records whether training has begun; earlier failures are then resolved."""
 
     def __init__(self, folder: RunFolder) -> None:
         self.folder, self.yet = folder, False
@@ -139,7 +139,7 @@ IN_MEMORY = Fitting()
 
 
 def answerable(model: AnyModel, train: Any, validation: Any, say: Callable[[str], None]) -> Any:
-    """The validation rows that can be answered by what training has."""
+    """The validation rows that can be answered with the training part."""
     rows = model.reader.answerable(train, validation)
     if rows is None or len(rows) == len(validation):
         return validation
@@ -158,13 +158,13 @@ def answerable(model: AnyModel, train: Any, validation: Any, say: Callable[[str]
 
 
 class Curves:
-    """The validation scores of every member, as training went on."""
+    """The validation scores of every member during training."""
 
     def __init__(self) -> None:
         self.members: dict[int, list[Validated]] = {}
 
     def watch(self, member: int) -> Watcher:
-        """A callback that writes down those of a member, from its start."""
+        """A callback that records the scores of a member, from its start."""
         curve = self.members[member] = []
 
         def watcher(row: Row) -> None:
@@ -188,7 +188,7 @@ def refuse_members(model: AnyModel) -> None:
 def trained(
     model: AnyModel, train: P, validation: P, how: Fitting
 ) -> tuple[list[nn.Module], list[Outcome]]:
-    """Fit each member with its own seed; a solved family has one member."""
+    """Trains each member with its own seed; a solved family has one member."""
     if is_solved(model.task, model.settings):
         solved = _solved(model, train, validation)
         return solved.networks, [Outcome(0, 0, solved.reason, solved.scores, None)]
@@ -211,8 +211,8 @@ def _solved(model: AnyModel, train: P, validation: P) -> Solved:
 def trained_member(
     model: AnyModel, member: int, train: P, validation: P, how: Fitting
 ) -> tuple[nn.Module, Outcome]:
-    """member: the first is 0; its folder is that of the run, where it saves everything learned
-    except the weights."""
+    """Trains one member. member: from 0; the first uses the folder of the run, where it also saves
+    everything learned except the weights."""
     settings = model.train.model_copy(update={"seed": model.train.seed + member})
     network = model.fresh(settings.seed)
     place, watchers = how.folder, [*how.watchers, model.curves.watch(member)]
@@ -237,8 +237,8 @@ def trained_again(
     outcomes: Sequence[Outcome],
     how: Fitting,
 ) -> list[nn.Module] | None:
-    """Train again on both parts, for the best number of updates, without early stopping. The
-    learned values and the calibration stay the same. None if the networks stay, too."""
+    """Trains again on both parts, for the best number of updates, without early stopping. Other
+    learned values and the calibration do not change. None if the networks do not change either."""
     refits = model.task.refits
     whole = None if refits is None else refits.part(train, validation, model)
     if whole is None:

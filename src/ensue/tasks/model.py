@@ -86,7 +86,7 @@ from ensue.training import (
 from ensue.training.display import where_somebody_looks
 from ensue.training.processes import device_of
 
-IN_ROWS = "row"  # the name of rows that come from no file
+IN_ROWS = "row"  # name of rows in memory
 A = TypeVar("A", default=Any)  # an answer
 
 
@@ -138,7 +138,7 @@ class Model(Generic[S, P, L, A]):
         if message := not_watched(task, train_table["watch"]):
             raise OptionError(message)
         self.train: TrainSettings = settings_of(TrainSettings, train, watched, "train")
-        self.pretrained: Pretrained | None = None  # what a training begins from
+        self.pretrained: Pretrained | None = None  # base of the training
         self.explicit = {
             "text": explicit_keys(text),
             "model": explicit_keys(model),
@@ -161,7 +161,7 @@ class Model(Generic[S, P, L, A]):
 
     @property
     def reader(self) -> DatasetReader[Any]:
-        """What reads its rows."""
+        """The reader of the model's rows."""
         return self.task.reader(self)
 
     @property
@@ -169,7 +169,7 @@ class Model(Generic[S, P, L, A]):
         return self.task
 
     def answers_to(self, part: P, options: RequestOptions) -> Sequence[Any]:
-        """One answer a row."""
+        """The answers to a part, one for each row."""
         return self.task.answers(part, self, options)
 
     def evaluation_of(self, part: P, options: RequestOptions) -> Evaluation:
@@ -179,7 +179,7 @@ class Model(Generic[S, P, L, A]):
         return self.task.answer_shape(self)
 
     def knows_validation(self) -> str:
-        """What of it has learned from the rows of the validation part too; "" for nothing."""
+        """The parts of the model that also learned from the validation part; "" for none."""
         averages = self.task.averages
         return "" if averages is None else averages.knows_validation(self)
 
@@ -223,10 +223,11 @@ class Model(Generic[S, P, L, A]):
         watchers: Sequence[Watcher] | None = None,
         **columns: str | Sequence[str],
     ) -> Self:
-        """From rows in memory, a data frame, or a file by its name. Without validation, a tenth of
-        the rows is held out. unlabelled: inputs without labels, to learn from as well; folder:
-        keeps the run, and resumes one; watchers: callbacks for its progress, None shows it in
-        terminals and notebooks; columns: text="review", label="stars"; the others are guessed."""
+        """Fits the model to rows in memory, a data frame, or a file. Without `validation`, a tenth
+        of the rows is held out. unlabelled: inputs without labels, for additional learning; folder:
+        stores the run, or resumes one; watchers: callbacks for progress, None shows it in terminals
+        and notebooks; columns: roles of columns, text="review", label="stars"; missing roles are
+        inferred."""
         if watchers is None:
             watchers = where_somebody_looks()
         how = Fitting(None if folder is None else RunFolder(folder), watchers)
@@ -244,8 +245,8 @@ class Model(Generic[S, P, L, A]):
         return self
 
     def read_base(self, folder: RunFolder | None = None) -> None:
-        """What its training begins from, if from anything. folder: of the run, whose copy of it is
-        taken once there is one."""
+        """Reads the base of the training, if there is one. folder: of the run, whose copy of the
+        base is used if it exists."""
         self.pretrained = read_base(self, folder) if self.base.path else None
 
     @property
@@ -254,8 +255,8 @@ class Model(Generic[S, P, L, A]):
         return None if pretrained is None else Beginning(pretrained, self.base.new_words)
 
     def read_inputs(self, data: DataSettings) -> None:
-        """The settings of each of several inputs: its table, then what was given for all of them,
-        then its usual defaults."""
+        """Determines the settings of each of several inputs: from its table, then from settings for
+        all inputs, then from defaults."""
         shared = {
             key: getattr(table_of(self, table), key)
             for table in ("text", "model")
@@ -270,12 +271,12 @@ class Model(Generic[S, P, L, A]):
         }
 
     def settle(self, tables: Tables) -> None:
-        """Take over settings that follow from the data; the next fit begins without them."""
+        """Takes over settings that follow from the data; the next fit begins without them."""
         self.defaults_taken.undo(self)
         self.defaults_taken = SettingsOverride(self, tables)
 
     def fit_parts(self, train: P, validation: P, how: Fitting = IN_MEMORY) -> list[Outcome]:
-        """Learns from rows as arrays; one outcome for each member."""
+        """Fits the model to encoded rows; returns an outcome for each member."""
         with how.attempt() as attempt, enough_memory():
             return self._fit_parts(train, validation, attempt)
 
@@ -302,8 +303,9 @@ class Model(Generic[S, P, L, A]):
         return outcomes
 
     def _learn(self, train: P, validation: P, how: Fitting) -> P:
-        """All but the weights; the validation rows that can be answered."""
-        device_of(self.train.device)  # told before anything is learned, as the next
+        """Learns everything except the weights; returns the validation rows that can be
+        answered."""
+        device_of(self.train.device)  # reported before anything is learned, like the next
         refuse_members(self)
         self.reader.check(train, "training")
         self.reader.check(validation, "validation")
@@ -315,12 +317,12 @@ class Model(Generic[S, P, L, A]):
         return validation
 
     def fit_member(self, member: int, train: P, validation: P, how: Fitting) -> Outcome:
-        """One network alone, in its folder: `fit_parts` finds it finished there."""
+        """Trains one member in its folder, where `fit_parts` finds it finished."""
         validation = self._learn(train, validation, how)
         return trained_member(self, member, train, validation, how)[1]
 
     def fresh(self, seed: int) -> nn.Module:
-        """A network whose weights follow from the seed alone, on the device of training."""
+        """A network with fresh weights, determined by the seed, on the device of training."""
         device = device_of(self.train.device)
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
@@ -329,18 +331,18 @@ class Model(Generic[S, P, L, A]):
         return network.to(device)
 
     def run_settings(self, network: nn.Module, how: Fitting) -> RunSettings:
-        """Settings that must be the same when the training of a network continues."""
+        """Settings that must not change when the training of a network continues."""
         return run_settings(self, how, rates_of(network, self))
 
     def to(self, device: str) -> Self:
-        """Answers come from there: auto, cpu or cuda."""
+        """Moves the networks to a device: auto, cpu or cuda."""
         place = device_of(device)
         for network in self.networks:
             network.to(place)
         return self
 
     def find_rate(self, train: P) -> RateCurve:
-        """Tries ever higher learning rates on a fresh network, and suggests one."""
+        """Tries rising learning rates on a fresh network, and suggests one."""
         if is_solved(self.task, self.settings):
             raise OptionError(
                 f"find-rate: model.family = {self.family_name} is fitted in closed form and "
@@ -364,9 +366,9 @@ class Model(Generic[S, P, L, A]):
     @overload
     def predict(self, inputs: Inputs, **options: Any) -> list[A]: ...
     def predict(self, inputs: Any, **options: Any) -> Any:
-        """An answer with its probability for each input; a data frame comes back with columns for
-        the answers. options: the task's own words, beam=5, and roles of columns, where a frame does
-        not have those of `fit`."""
+        """An answer with its probability for each input; a data frame is returned with columns for
+        the answers. options: of the task, beam=5, and roles of columns, if they differ from those
+        of `fit`."""
         self.must_be_fitted()
         with enough_memory():
             return answered(self, inputs, options)
@@ -381,14 +383,14 @@ class Model(Generic[S, P, L, A]):
 
     @renamed_parameter("given", "question")
     def explain(self, question: Any, **options: Any) -> Any:
-        """What the answer to one input rests on. options: the task's own words of `explain`, such
-        as method="occlusion", baseline, label."""
+        """Explains the answer to one input. options: of the task's `explain`, such as
+        method="occlusion", baseline, label."""
         check_words(self.task, options, EXPLAIN)
         return self._ability(self.abilities.explains, "explain").explain(self, question, options)
 
     @renamed_parameter("given", "question")
     def attention(self, question: Any, layer: int | None = None) -> Any:
-        """Where every head of a Transformer looks."""
+        """The attention of every head of a Transformer."""
         return self._ability(self.abilities.heads, "attention").explain(
             self, question, {"layer": layer}
         )
@@ -406,11 +408,11 @@ class Model(Generic[S, P, L, A]):
 
     # ------------------------------------------------------------- as files
     def save(self, folder: Path | str) -> None:
-        """A folder of safetensors and JSON; nothing else is ever read back."""
+        """Saves the model as a folder of safetensors and JSON."""
         write_model(Path(folder), self.as_saved())
 
     def as_saved(self, seal: Seal | None = None) -> Saved:
-        """seal: the files of the run that it follows from."""
+        """The model in the form of files. seal: the files of the run that determine it."""
         packed = self.task.pack(self.learned)
         facts = {**self.settings_facts(), **packed.facts}
         networks, cells = network_files(self.networks), cell_sources(self.settings)
@@ -446,20 +448,21 @@ class Model(Generic[S, P, L, A]):
 
     @classmethod
     def saved_settings(cls, saved: Saved) -> S:
-        """Those of the network, whose references to cells are inert."""
+        """The settings of the network; references to cells in them are inert."""
         settings: S = cls.task.settings.of(saved.facts["model"], "model")
         return settings
 
     @classmethod
     def of_saved(cls, saved: Saved, trust: Trust = NO_TRUST, device: str = "auto") -> Self:
-        """trust: what may run or be taken for its cells; every file is checked before one runs."""
+        """A model from its saved form. trust: files that may run, or cells to use instead; all
+        files are checked before one runs."""
         with loading(saved.place):
             check_trust([(saved, cls.saved_settings(saved))], trust)
         return cls.of_trusted(saved, trust, device)
 
     @classmethod
     def of_trusted(cls, saved: Saved, trust: Trust, device: str = "auto") -> Self:
-        """The same, once its files may run."""
+        """Like `of_saved`, after its files were permitted."""
         facts = saved.facts
         with loading(saved.place):
             settings = with_saved_cells(cls.saved_settings(saved), saved, trust)
@@ -480,7 +483,7 @@ class Model(Generic[S, P, L, A]):
         return model.to(device)
 
     def settings_facts(self) -> dict[str, Any]:
-        """What every saved model holds, as JSON."""
+        """The JSON values that every saved model has."""
         return {
             "text": self.text.table(),
             "model": kept_settings(self.settings).table(),
@@ -515,6 +518,6 @@ class Model(Generic[S, P, L, A]):
 
     def _repr_html_(self) -> str:
         from ensue.drawing.document import as_block
-        from ensue.tasks.model_page import model_document  # drawing is no part of computing
+        from ensue.tasks.model_page import model_document  # computing must not import drawing
 
         return as_block(model_document(self))

@@ -1,4 +1,4 @@
-"""A model for a notebook: what it is, what it has learned, how its training went."""
+"""The page of a model in a notebook: its settings, what it has learned, its training."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ensue.drawing.document import Cell, Curve, Document, Image, Piece, Table, W
 from ensue.drawing.layout import cut, figures
 from ensue.tasks.any_model import AnyModel
 
-MOST_PIXELS = 96  # of a side of a picture
+MOST_PIXELS = 96  # maximum side of a picture in pixels
 MOST_MEMBERS, MOST_SETTINGS, LONGEST_VALUE = 5, 16, 60
 
 
@@ -64,7 +64,7 @@ def model_document(model: AnyModel) -> Document:
 
 
 def _training(model: AnyModel) -> list[tuple[str, Cell]]:
-    """The watched score of each member, where this model was trained and not loaded."""
+    """The watched score of each member, if this model was trained and not loaded."""
     watched, training = model.train.watch, list[tuple[str, Cell]]()
     for member, rows in list(model.curves.members.items())[:MOST_MEMBERS]:
         if rows and all(watched in row.scores for row in rows):
@@ -75,7 +75,7 @@ def _training(model: AnyModel) -> list[tuple[str, Cell]]:
 
 
 def score_curve(rows: Sequence[tuple[int, float, bool]]) -> Curve:
-    """rows: update, score, and whether it was the best up to then."""
+    """The curve of a score. rows: update, score, and whether it was the best so far."""
     best = max(k for k, (_, _, is_best) in enumerate(rows) if is_best)
     update, score, _ = rows[best]
     text = f"best {figures(score)}, at update {update:,}"
@@ -83,7 +83,7 @@ def score_curve(rows: Sequence[tuple[int, float, bool]]) -> Curve:
 
 
 def _changed(model: AnyModel) -> list[Piece]:
-    """The settings that are not as usual."""
+    """The settings that differ from their defaults."""
     usual, now = type(model)().config(), model.config()
     changed = [f"{key}={_plain(value)}" for key, value in now.items() if value != usual.get(key)]
     more = len(changed) - MOST_SETTINGS

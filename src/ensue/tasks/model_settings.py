@@ -1,4 +1,4 @@
-"""The settings of a model: those it was made with, and those that follow from its data."""
+"""The settings of a model: given ones, and those that follow from its data."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ INPUTS = "inputs"
 
 
 class InputTables(Mapping[str, Table]):
-    """The settings of each of several inputs by its name, [inputs.NAME], in their order."""
+    """The settings of several inputs in order, by name, [inputs.NAME]."""
 
     model_fields: ClassVar[Mapping[str, Any]] = {}
 
@@ -54,11 +54,11 @@ class InputTables(Mapping[str, Table]):
         return len(self._tables)
 
     def table(self) -> dict[str, Any]:
-        """As TOML can hold it."""
+        """The tables as TOML values."""
         return {name: table.table() for name, table in self._tables.items()}
 
     def flat(self) -> dict[str, Any]:
-        """By `inputs.name.key`."""
+        """The settings by `inputs.name.key`."""
         return {
             f"{INPUTS}.{name}.{key}": value
             for name, table in self.table().items()
@@ -81,7 +81,7 @@ def settings_of(kind: type[Any], table: Any, defaults: TableValues, where: str) 
 
 
 def base_settings(base: Base) -> BaseSettings:
-    """What a training begins from, by its path alone or with how it is used."""
+    """The settings of a base, from its path or its table."""
     if isinstance(base, BaseSettings):
         return base
     if isinstance(base, Mapping):
@@ -97,7 +97,7 @@ def _paths(paths: Any) -> list[str]:
 
 
 def explicit_keys(table: Table | TableValues | None) -> frozenset[str]:
-    """The settings that a person gave, the others being defaults."""
+    """The settings that the user gave; the others are defaults."""
     if isinstance(table, Table):
         return frozenset(table.model_fields_set)
     return frozenset(table or ())
@@ -133,7 +133,7 @@ def misplaced(task: Task[Any, Any, Any], tables_given: TableValues) -> OptionErr
 
 
 def not_watched(task: Task[Any, Any, Any], watch: object) -> str:
-    """What is wrong with a score to watch that is no metric of the task; "" where it is one."""
+    """The problem with a watched score that is not a metric of the task; "" if it is one."""
     known = [metric.name for metric in task.metrics]
     return "" if watch in known else f"train.watch: {one_of(known, watch)}"
 
@@ -147,24 +147,24 @@ def config_of(model: AnyModel) -> dict[str, Any]:
 
 
 def run_settings(model: AnyModel, how: Fitting, layers: LayerRates = ALL_LEARN) -> RunSettings:
-    """What must be the same when training continues: every setting, and the equations of custom
-    cells, wherever their files are. layers: those that begin from a base."""
+    """Settings that must not change when training continues: all settings, and the equations of
+    custom cells, whatever the paths of their files. layers: those initialised from a base."""
     facts = dict(config_of(model) if how.config is None else how.config)
     for key, cell in cell_facts(model.settings).items():
         facts[f"model.{key}"] = f"{cell['name']}@{cell['equations']}"
-    facts.pop("base.path", None)  # what it holds counts, base.digest, not where it is
+    facts.pop("base.path", None)  # its content matters, base.digest, not its path
     return RunSettings(facts, layers)
 
 
 class SettingsOverride:
-    """Settings that a fit takes from its data or its columns, instead of those before."""
+    """Settings that a fit took from its data or columns, and their earlier values."""
 
     def __init__(self, model: AnyModel, tables: Tables) -> None:
         self._before: dict[str, Any] = {}
         self.take(model, tables)
 
     def take(self, model: AnyModel, tables: Tables) -> None:
-        """Also these."""
+        """Takes over further settings."""
         for name, changed in tables.items():
             old = table_of(model, name)
             self._before.setdefault(name, old)

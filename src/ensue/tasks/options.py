@@ -1,4 +1,4 @@
-"""A task's own words on the command line; importing this loads no torch."""
+"""A task's own command-line options; importing this loads no torch."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ TRAIN, EVALUATE, PREDICT, EXPLAIN = "train", "evaluate", "predict", "explain"
 class Option:
     """flag: "--horizon"; key: the setting that it stands for, "model.horizon" or "data.second", or
     the name by which a question carries it, "beam"; verbs: the commands that have it. A question
-    carries a setting by its last word, "horizon": it then says otherwise than the training did.
-    subject: it is the input itself."""
+    carries a setting by its last word, "horizon"; it then overrides the setting of the training.
+    subject: whether the option is the input itself."""
 
     flag: str
     key: str
@@ -24,12 +24,12 @@ class Option:
 
     @property
     def name(self) -> str:
-        """As a Python argument: "--top-k" is top_k."""
+        """The option as a Python argument: "--top-k" is top_k."""
         return self.flag.removeprefix("--").replace("-", "_")
 
     @property
     def word(self) -> str:
-        """As a question carries it."""
+        """The name by which a question carries the option."""
         return self.key.rpartition(".")[2]
 
 

@@ -1,4 +1,4 @@
-"""Where data can be read in several ways: the question, with an answer for each to be pasted."""
+"""The error for ambiguous data, with a command to paste for each reading."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ Reading = tuple["Task[Any, Any, Any]", Guess]
 
 
 def undecided(sample: Sample, readings: Sequence[Reading], named: bool = False) -> Undecided:
-    """named: the task was, so that only its columns are in question."""
+    """The error for several readings. named: the user named the task, so only its columns are
+    ambiguous."""
     several = len({task.name for task, _ in readings}) > 1
     what = "what to learn" if several or not named else "which columns are meant"
     lines = [f"{sample.place}: the columns do not tell {what}:"]
@@ -38,7 +39,7 @@ def undecided(sample: Sample, readings: Sequence[Reading], named: bool = False) 
 
 
 def decided(sample: Sample, task: Task[Any, Any, Any], guess: Guess) -> Guess:
-    """The guess of a task that was named; an error where others are as plausible."""
+    """The guess of a task that the user named; raises an error if others are equally plausible."""
     if guess.others:
         raise undecided(sample, [(task, reading) for reading in guess.readings], named=True)
     return guess
@@ -52,7 +53,7 @@ def _evidence(sample: Sample, guess: Guess) -> str:
 
 
 def _words(sample: Sample, task: Task[Any, Any, Any], guess: Guess, named: bool) -> str:
-    """What a person adds to the command, or to the call."""
+    """The options to add to the command, or the arguments to add to the call."""
     keys = _keys(sample, guess)
     if not _by_command(sample):
         roles = {sample.word(key.rpartition(".")[2]): _value_text(v) for key, v in keys.items()}
@@ -66,7 +67,7 @@ def _words(sample: Sample, task: Task[Any, Any, Any], guess: Guess, named: bool)
 
 
 def _by_command(sample: Sample) -> bool:
-    """Whether columns are named by options, not by arguments of Python."""
+    """Whether columns are named by command-line options, not by arguments in Python."""
     return sample.word("label").startswith("--")
 
 

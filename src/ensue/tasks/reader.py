@@ -1,4 +1,4 @@
-"""`DatasetReader`: how the rows of a model become parts, to learn from and to answer."""
+"""`DatasetReader`: reads the rows of a model into parts, for learning and answering."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from ensue.tasks.abilities import NOTHING, RequestOptions
 if TYPE_CHECKING:
     from ensue.tasks.any_model import AnyModel
 
-HELD_OUT = 0.1  # share of the rows that validate, where no validation part is named
+HELD_OUT = 0.1  # share of validation rows, if no validation part is named
 NO_COLUMNS: Mapping[str, str] = {}
 
 
 class RowNames(Protocol):
-    """Where each row comes from."""
+    """The origin of each row."""
 
     def __getitem__(self, row: int) -> str: ...
 
 
 class AnyPart(Protocol):
-    """Rows that belong together, as arrays: what a task reads, learns from and answers."""
+    """A part: rows as arrays, which a task reads, learns from and answers."""
 
     @property
     def names(self) -> RowNames: ...
@@ -53,14 +53,14 @@ class PartFiles(Protocol[P_co]):
         ...
 
     def part(self, name: str, like: Any = None) -> P_co:
-        """train, validation or test. like: the training part, whose tokenisers, numbers or shape
-        the others share; those of a fitted model take its place."""
+        """Reads a part: train, validation or test. like: the training part, whose tokenisers,
+        vocabularies or shape the others share; for a fitted model, those of the model."""
         ...
 
 
 @dataclass(frozen=True)
 class QuestionFiles:
-    """Files with rows to answer. data: how they are read; on_bad_row: callback for rejected rows;
+    """Files with rows to answer. data: reading options; on_bad_row: callback for rejected rows;
     origin: what the rows are read from, a data frame instead of files."""
 
     paths: Sequence[str]
@@ -71,8 +71,8 @@ class QuestionFiles:
 
 @dataclass(frozen=True)
 class Questions(Generic[P]):
-    """Rows to answer. shown_inputs: each row as it is shown next to its answer; None where answers
-    do not belong to rows."""
+    """Rows to answer. shown_inputs: each row as shown next to its answer; None if answers do not
+    belong to rows."""
 
     part: P
     shown_inputs: Sequence[Any] | None = None
@@ -96,11 +96,11 @@ class DatasetReader(ABC, Generic[P]):
     def labelled(
         self, rows: Any, columns: Mapping[str, str] = NO_COLUMNS, before: P | None = None
     ) -> P:
-        """Labelled rows in memory. columns: roles by name; before: the part that these rows
-        follow, whose tokenisers and numbers they share."""
+        """Labelled rows in memory. columns: roles by name; before: the earlier part, whose
+        tokenisers and vocabularies these rows share."""
 
     def hold_out(self, part: P) -> tuple[P, P]:
-        """A training and a validation part: a tenth of the rows validates."""
+        """Splits a part into a training part and a validation part, a tenth of the rows."""
         shares = {"train": 1 - HELD_OUT, "validation": HELD_OUT}
         split = by_share(len(part), shares, self.model.train.seed)
         return part.take(split["train"]), part.take(split["validation"])
@@ -110,10 +110,10 @@ class DatasetReader(ABC, Generic[P]):
         return None
 
     def check(self, part: P, name: str) -> None:
-        """Raises where a part cannot be learned from or evaluated. name: of the part."""
+        """Raises an error if a part cannot be learned from or evaluated. name: of the part."""
 
     def remarks(self, train: P, validation: P) -> list[str]:
-        """What a user should know of the training part, once it is learned."""
+        """Remarks on the training part for the user, after learning."""
         return []
 
     # ------------------------------------------------------------- to answer
@@ -136,10 +136,10 @@ class DatasetReader(ABC, Generic[P]):
         return ("text",)
 
     def named_row(self, role: str, value: str) -> Any:
-        """The row of several inputs that an option of `explain` holds, --image photo.png; None
-        where an input has no name. role: of the option."""
+        """The row of several inputs from an option of `explain`, --image photo.png; None if inputs
+        are not named. role: of the option."""
         return None
 
     def shown_line(self, line: str) -> Any:
-        """A line of the standard input, as it is shown next to its answer."""
+        """A line of the standard input, as shown next to its answer."""
         return line

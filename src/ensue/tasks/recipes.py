@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from ensue.tasks.task import Task
 
 QUICK, BEST = "quick", "best"
-FEWER, MORE = 4, 4  # times the epochs of the default
-QUICK_UPDATES = 1000  # about a minute on two cores, with the networks of the defaults
+FEWER, MORE = 4, 4  # factor of the default number of epochs
+QUICK_UPDATES = 1000  # about a minute on two cores, with default networks
 BEST_MEMBERS = 5
 Recipe = Mapping[str, Any]  # settings by their full keys, "train.epochs"
 
@@ -46,9 +46,9 @@ def recipes_of(task: Task[Any, Any, Any]) -> dict[str, Recipe]:
 def recipe_of(
     task: Task[Any, Any, Any], name: str, model: Any = None, based: bool = False
 ) -> Recipe:
-    """The settings of a recipe; of "", the default, none. model: the [model] table as it was given;
-    a family that is solved has one network. based: whether the training begins from a base, which
-    then decides what follows from it."""
+    """The settings of a recipe; none for the default "". model: the given [model] table, because a
+    solved family has one network; based: whether the training begins from a base, which then
+    decides the settings that depend on it."""
     known = recipes_of(task)
     if not name:
         return {}
@@ -70,8 +70,8 @@ def with_recipe(
     members: int | None,
     based: bool = False,
 ) -> tuple[list[Any], int]:
-    """The tables that a model is made with, and the number of its networks: given values as they
-    are, all others from the recipe. based: whether it begins from a base."""
+    """The tables of a model and its number of networks: given values unchanged, all others from the
+    recipe. based: whether it begins from a base."""
     combined, recipe = dict(tables), recipe_of(task, name, tables["model"], based)
     for key, value in recipe.items():
         table, _, name_of_key = key.rpartition(".")
@@ -84,7 +84,7 @@ def with_recipe(
 
 
 def _beside(values: Any, key: str, value: Any) -> Any:
-    """What was given, and one more setting if it was not."""
+    """The given values, and one more setting unless it was given."""
     if isinstance(values, Table):
         combined = dict(values) | ({} if key in values.model_fields_set else {key: value})
         return type(values).of(combined, "train")

@@ -37,7 +37,7 @@ from ensue.tasks.transfer.rows import ReaderTransfers
 class RegressorSettings(
     PooledSettings, BesideSettings, LinearSettings, NumberSettings, NetworkSettings
 ):
-    """Its encoder, and the distribution of the number.
+    """The encoder, and the distribution of the number.
 
     >>> RegressorSettings(distribution='mixture').interval
     0.9

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ensue.tasks.task import Task
 
 Tables = dict[str, dict[str, Any]]  # settings by table and key
-SHOWN = 40  # characters of what was given
+SHOWN = 40  # maximum characters of a value in a message
 
 
 def named_roles(

@@ -42,17 +42,17 @@ from ensue.data.settings import DataSettings
 from ensue.errors import DataError
 
 LOOKED_AT = 200  # rows
-LOOKED_THROUGH = 100_000  # rows of a file that may be sorted
-MOST_CLASSES = 50  # of numbers that are names of classes
-FEW_CLASSES = 20  # at most, for whole numbers to be read as classes
+LOOKED_THROUGH = 100_000  # rows of a file, which may be sorted
+MOST_CLASSES = 50  # maximum number of classes that are numbers
+FEW_CLASSES = 20  # maximum number of different integers that are read as classes
 FEW_DECIMALS = 10  # numbers with decimals that may be classes: 1, 1.5, 2, …
-CLASS_DIGITS = 2  # decimals at most of numbers that may be classes
-CAPTION = "caption"  # the name of a column that tells the task by itself
-FEWEST_BESIDE = 2  # other columns next to a short text, for a table
+CLASS_DIGITS = 2  # maximum decimals of numbers that may be classes
+CAPTION = "caption"  # name of a column that alone determines the task
+FEWEST_BESIDE = 2  # minimum of other columns, next to a short text, for a table
 
 
 class NumberKind(Enum):
-    """What the numbers of a label are."""
+    """The kinds of numbers in a label column."""
 
     CLASSES, QUANTITY, EITHER = "classes", "a number", "either"
 
@@ -76,8 +76,8 @@ class Guess:
 
 @dataclass(frozen=True)
 class Sample:
-    """data: the keys of [data] that were given; settings: the other tables that were; origin: what
-    the rows are read from; notes: what was made of the file itself, for the person who reads."""
+    """data: the given keys of [data]; settings: the other given tables; origin: what the rows are
+    read from; notes: remarks on the file for the user."""
 
     data: DataSettings
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -86,14 +86,14 @@ class Sample:
 
     @cached_property
     def rows(self) -> list[Row]:
-        """The first sound ones, all of their columns."""
+        """The first valid rows, with all columns."""
         if isinstance(self._rows_or_error, DataError):
             raise self._rows_or_error
         return self._rows_or_error
 
     @property
     def has_rows(self) -> bool:
-        """Whether there are any that can be read."""
+        """Whether there are readable rows."""
         return not isinstance(self._rows_or_error, DataError)
 
     @cached_property
@@ -149,8 +149,8 @@ class Sample:
     def recognised_by(
         self, recognise: Callable[[Sample], Guess | DataError | None]
     ) -> Guess | DataError | None:
-        """What a task makes of the data; None where it looks for rows, and they have none: they
-        may be pictures, which another task recognises."""
+        """A task's reading of the data. None if the task needs rows and there are none: they may be
+        pictures, which another task recognises."""
         try:
             return recognise(self)
         except DataError as problem:
@@ -160,11 +160,11 @@ class Sample:
 
     @property
     def place(self) -> Place | str:
-        """What a message about the columns begins with."""
+        """The beginning of a message about the columns."""
         return self.rows[0].place if self.origin.files else self.data.train[0]
 
     def word(self, role: str) -> str:
-        """How a person names the column of a role: --label, or label=."""
+        """The option that names the column of a role: --label, or label=."""
         return self.origin.word(role)
 
     @property
@@ -173,7 +173,7 @@ class Sample:
 
     @cached_property
     def kinds(self) -> dict[str, Column]:
-        """What each column holds, by its name."""
+        """The kind of each column, by name."""
         return {name: column_of(self.rows, name) for name in self.columns}
 
     def values(self, column: str) -> list[Any]:
@@ -184,8 +184,8 @@ class Sample:
         return all(map(is_number, self.values(column)))
 
     def number_kind(self, column: str) -> NumberKind:
-        """What the numbers of a target column are: a few whole numbers are classes, numbers that
-        rarely repeat or have many decimals are a quantity."""
+        """The kind of numbers in a target column: a few integers are classes; numbers that rarely
+        repeat or have many decimals are a quantity."""
         kind = self.kinds[column]
         if not all(is_number(value) for value in self.values(column)):
             return NumberKind.CLASSES
@@ -199,7 +199,7 @@ class Sample:
 
     @cached_property
     def roles(self) -> Roles:
-        """The text and the label, given or found; where one is unknown, and the first line of the
+        """The text and the label, named or inferred. If one is unknown and the first line of the
         file may be a row, the error says so."""
         try:
             return guess_roles(self.rows, self.data.text_column or None, self.data.label or None)
@@ -225,7 +225,7 @@ class Sample:
         return names or [count.name for count in counts if not is_identifier_name(count.name)]
 
     def header_lines(self) -> list[str]:
-        """A hint, where the first line may be a row rather than names of columns."""
+        """A hint, if the first line may be a row instead of the names of columns."""
         are_data = self._names_in_first_line() and header_is_data(self.rows)
         return [header_hint(self.columns)] if are_data else []
 
@@ -261,8 +261,8 @@ class Sample:
         return self._with({"header": names.names}, message)
 
     def without_marks(self) -> Sample:
-        """The same data with numbers such as €12.50 or 1 234,5 read as such, and a note of each
-        column; an error where it is not known what a comma or a point in them is."""
+        """The same data with values such as €12.50 or 1 234,5 read as numbers, and a note on each
+        column; raises an error if a comma or point in them is ambiguous."""
         explicit = self.data.model_fields_set
         if "marked" in explicit or not self.origin.files or not self.has_rows:
             return self
@@ -331,7 +331,7 @@ class Sample:
         return replace(self, data=settings, notes=(*self.notes, note))
 
     def no_text(self) -> DataError:
-        """The error where no column can be the text."""
+        """The error if no column can be the text."""
         left = [kind.name for kind in self.kinds.values() if kind.name != self.data.label]
         return DataError(
             f"{self.place}: no column looks like a text among {', '.join(left) or 'none'}; name it "
@@ -341,7 +341,7 @@ class Sample:
         )
 
     def no_label(self) -> DataError:
-        """The error where no column can be the label."""
+        """The error if no column can be the label."""
         alone = len(self.columns) == 1
         message = (
             f"{self.place}: no column looks like a label among {', '.join(self.columns)}; "
@@ -355,7 +355,7 @@ class Sample:
 def first_rows(
     paths: Sequence[str], options: ReadOptions, count: int, origin: Origin = FILES
 ) -> list[Row]:
-    """The first valid rows; an error with the reason if a file has none."""
+    """The first valid rows; raises an error with the reason if a file has none."""
     rows = chain.from_iterable(
         iter(Gathered({path: partial(origin.read, path, options)}, skip_bad=True)) for path in paths
     )
@@ -368,7 +368,7 @@ def first_rows(
 
 
 def _sorted(rows: Sequence[Row]) -> bool:
-    """Whether a column is the same in all rows, as the label is in a file that is sorted by it."""
+    """Whether a column is constant in these rows, like the label of a sorted file."""
     first = rows[0].fields
     return any(all(row.fields.get(name) == value for row in rows)
                for name, value in first.items() if isinstance(value, str | int))  # fmt: skip

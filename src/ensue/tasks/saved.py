@@ -41,10 +41,10 @@ from ensue.tasks.codec import unpacked
 from ensue.tasks.declarations import OMITTED, OneOf, Range, Unfit
 from ensue.training.gradients import first_not_finite
 
-MEMBER = "member-"  # begins the names of files of a model that is one of an ensemble
-MOST_COUNTED = 10_000  # times that one of them counts
+MEMBER = "member-"  # prefix of the files of a model in an ensemble
+MOST_COUNTED = 10_000  # maximum weight of a model in an ensemble
 MOST_TOLD = 300  # characters of a fault
-# What reading values that are not as expected may end in.
+# Errors that reading invalid values may raise.
 FAULTS = (
     ArithmeticError,
     AssertionError,
@@ -59,7 +59,7 @@ FAULTS = (
 
 
 class _Heading(NamedTuple):
-    """Of every model. ensemble: how often each of its models counts."""
+    """The facts of every model. ensemble: the weight of each of its models."""
 
     label_type: Annotated[str, OneOf(("", *TYPES))] | None
     ensemble: Annotated[tuple[Annotated[int, Range(low=1, high=MOST_COUNTED)], ...], OMITTED]
@@ -94,13 +94,13 @@ class Saved:
 
     @property
     def label_type(self) -> str:
-        """Of the labels in a data frame; "" for texts."""
+        """The type of the labels in a data frame; "" for texts."""
         return unpacked(_Heading, self).label_type or ""
 
 
 def write_model(folder: Path, saved: Saved) -> None:
-    """Replaces a model that is there, or an empty folder, whole or not at all; anything else is
-    left alone, and a RunError."""
+    """Writes a model completely or not at all, in place of a model or an empty folder; raises
+    RunError for other folders."""
     files = _files(folder, saved)
     for number, (_, member) in enumerate(saved.ensemble, 1):
         files |= {f"{MEMBER}{number}-{name}": data for name, data in _files(folder, member).items()}
@@ -108,7 +108,7 @@ def write_model(folder: Path, saved: Saved) -> None:
 
 
 def _files(folder: Path, saved: Saved) -> dict[str, bytes]:
-    """One model, without those of an ensemble."""
+    """The files of one model, without those of an ensemble."""
     facts = {"format": FORMAT, "kind": saved.kind, "ensue": __version__, **saved.facts}
     files = {
         "model.json": canonical(facts),
@@ -130,7 +130,7 @@ def _files(folder: Path, saved: Saved) -> dict[str, bytes]:
 
 
 def read_model(folder: Path) -> Saved:
-    """The model in a folder; RunError if it is missing or incomplete."""
+    """The model in a folder; raises RunError if it is missing or incomplete."""
     try:
         recover(folder)
     except OSError as error:
@@ -140,7 +140,7 @@ def read_model(folder: Path) -> Saved:
             f"{folder}: there is no model here; train one: "
             f"`ensue train FILE --run {in_shell(folder)}`"
         )
-    check_folder(folder)  # before its layout, which another format may have otherwise
+    check_folder(folder)  # before its layout, which may differ in another format
     with loading(folder):
         files = read_files(folder)
         check_format(json.loads(files[MANIFEST])["format"], folder)
@@ -182,7 +182,7 @@ def _of_files(folder: Path, files: Mapping[str, bytes]) -> Saved:
 
 @contextmanager
 def loading(place: Path | str) -> Iterator[None]:
-    """Turns every fault in the content of a folder into one Ensue error: its digests may be valid
+    """Converts every fault in the content of a folder into one Ensue error: digests may be valid
     although Ensue never writes such content."""
     try:
         yield
@@ -203,14 +203,14 @@ def loading(place: Path | str) -> Iterator[None]:
 
 
 def _weights(tensors: dict[str, Tensor], number: int) -> dict[str, Tensor]:
-    """The weights of a network, all of them numbers."""
+    """The weights of a network; raises an error if one is not finite."""
     if wrong := first_not_finite(tensors):
         raise Damaged(f"network {number}: {wrong} holds NaN or infinity")
     return tensors
 
 
 def network_files(networks: Sequence[nn.Module]) -> list[dict[str, Tensor]]:
-    """The weights of each, as the format takes them: contiguous, none shared."""
+    """The weights of each network in the form of the file format: contiguous, not shared."""
     return [
         {name: t.detach().cpu().clone().contiguous() for name, t in net.state_dict().items()}
         for net in networks
@@ -218,7 +218,7 @@ def network_files(networks: Sequence[nn.Module]) -> list[dict[str, Tensor]]:
 
 
 class _Unfilled(TorchFunctionMode):
-    """Leave tensors without memory uninitialised: to fill them, torch would import its compiler,
+    """Leaves tensors without memory uninitialised: to fill them, torch would import its compiler,
     which takes a second."""
 
     def __torch_function__(
@@ -235,8 +235,8 @@ class _Unfilled(TorchFunctionMode):
 
 
 def _refuse_other_shapes(saved: Saved, build: Callable[[], nn.Module]) -> None:
-    """RunError where the network of these settings has other weights than were saved; it is built
-    without memory, for they may ask for more than there is."""
+    """Raises RunError if the network of these settings has other weights than the saved ones. It is
+    built without memory, because the settings may require too much."""
     with torch.device("meta"), _Unfilled():
         expected = {name: tuple(tensor.shape) for name, tensor in build().state_dict().items()}
     for number, weights in enumerate(saved.networks, 1):
@@ -257,8 +257,8 @@ def _shape(sizes: tuple[int, ...] | None) -> str:
 
 
 def networks_of(saved: Saved, build: Callable[[], nn.Module], count: int | None) -> list[nn.Module]:
-    """Networks with the saved weights, ready to answer. count: how many there must be, None of a
-    family that is solved and has one or none."""
+    """Networks with the saved weights, ready to answer. count: the required number; None for a
+    solved family, which has one or none."""
     networks, saved_count = [], len(saved.networks)
     if saved_count > 1 if count is None else saved_count != count:
         raise Unfit(f"expected {count or 1:,} networks, got {saved_count:,}", "members")

@@ -22,8 +22,8 @@ S = TypeVar("S", bound=Table)
 
 @dataclass(frozen=True)
 class CellFile:
-    """A Python file of a cell that would run. path: where a person finds it; name: the cell's;
-    origin: the file that it was copied from, "" of the file itself."""
+    """A Python file of a cell that would run. path: of the file; name: of the cell; origin: the
+    file it was copied from, "" for an original."""
 
     path: str
     name: str
@@ -70,7 +70,7 @@ class Trust:
 
     @property
     def digests(self) -> frozenset[str]:
-        """Of the files that may run, where they were named one by one."""
+        """The digests of the files that may run, if they were listed."""
         if isinstance(self.files, bool):
             return frozenset()
         words = self.files.split(",") if isinstance(self.files, str) else self.files
@@ -81,8 +81,8 @@ class Trust:
         return self.files if isinstance(self.files, bool) else file.digest in self.digests
 
     def check(self, files: Sequence[CellFile], where: str) -> None:
-        """An error that shows every file that would run, unless all of them may; else those that
-        run are announced. where: the folder."""
+        """Announces the files that will run; if some may not, raises an error that shows every
+        file. where: the folder."""
         if not all(self.allows(file) for file in files):
             raise self._refused(files, where)
         if self.announce is not None:
@@ -102,7 +102,7 @@ class Trust:
 
     def _spelt(self, files: Sequence[CellFile]) -> str:
         digests = list(dict.fromkeys(file.digest for file in files))
-        if self.command and self.instead:  # nothing in this folder may run at all
+        if self.command and self.instead:  # no file in this folder may run
             return self.command
         if self.command:
             return f"{self.command}={','.join(digests)}"
@@ -110,7 +110,7 @@ class Trust:
         return f"load(folder, trust={spelt}), or pass your own class: load(folder, cell=MyCell)"
 
     def handed(self, name: str) -> str:
-        """How to pass the class of a cell that has no file, for messages."""
+        """The advice on passing the class of a cell without a file, for messages."""
         return self.instead or f"pass the class: load(folder, cell={name})"
 
 
@@ -127,7 +127,7 @@ def cell_facts(settings: Table) -> dict[str, dict[str, str]]:
 
 
 def kept_settings(settings: S) -> S:
-    """As a model folder holds them: files of cells by their names, wherever they were."""
+    """The settings as stored in a model folder: files of cells by name, without their paths."""
     with_copies = {
         key: reference.at(Path(reference.file).name)
         for key, reference in cell_references(settings).items()
@@ -137,13 +137,13 @@ def kept_settings(settings: S) -> S:
 
 
 def cell_sources(settings: Table) -> dict[str, bytes]:
-    """The files of these cells, as far as they have any."""
+    """The files of these cells, for those that have one."""
     references = cell_references(settings).items()
     return {key: reference.source for key, reference in references if reference.source is not None}
 
 
 def file_name(key: str) -> str:
-    """Of the file of a cell in a model folder."""
+    """The name of a cell's file in a model folder."""
     return f"{key}.py"
 
 
@@ -159,8 +159,8 @@ def cell_files(saved: Saved, settings: Table) -> dict[str, CellFile]:
 
 
 def with_saved_cells(settings: S, saved: Saved, trust: Trust) -> S:
-    """The settings of a model folder with its cells: those that were handed over, or those of its
-    files, which `trust` allows to run by now."""
+    """The settings of a model folder with its cells: cells that were passed, or those of its files,
+    which `trust` already permits."""
     references, files, where = cell_references(settings), cell_files(saved, settings), saved.place
     if trust.cell is not None and not references:
         raise OptionError(
@@ -208,8 +208,8 @@ def _cell_fact(saved: Saved, key: str) -> tuple[str, str]:
 
 
 def check_trust(models: Sequence[tuple[Saved, Table]], trust: Trust) -> None:
-    """An error that shows every Python file that loading these saved models of one folder would
-    run, each with its settings, unless all of them may."""
+    """Raises an error that shows every Python file that loading these models would run, unless all
+    of them may run. models: of one folder, each with its settings."""
     if trust.cell is None:
         files = [
             file for saved, settings in models for file in cell_files(saved, settings).values()

@@ -1,4 +1,4 @@
-"""Settings that several tasks share: how text is read, what networks are made of."""
+"""Settings that several tasks share, on texts and networks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ensue.tasks.blocks.layer_settings import DROPOUT, CellName, CellSettings, E
 
 
 class TextSettings(Table):
-    """How a text becomes tokens and numbers. Sequences of vectors use nothing of it.
+    """How a text becomes tokens and numbers. Sequences of vectors ignore this table.
 
     >>> TextSettings(level='characters').lower
     True
@@ -64,7 +64,7 @@ class SequenceSettings(EncoderSettings):
 
 
 class NetworkSettings(SequenceSettings):
-    """What networks have that read a sequence of words or vectors.
+    """Networks that read a sequence of words or vectors.
 
     >>> NetworkSettings(layers=2).cell
     'LSTM'
@@ -104,7 +104,7 @@ class BesideSettings(Table):
 
 
 class LabelSettings(NetworkSettings):
-    """What networks have that choose among labels."""
+    """Networks that choose among labels."""
 
     smoothing: Rate = Field(0.0, description="Label smoothing: probability spread over all labels.")
     class_weights: Literal["none", "balanced"] = Field(
@@ -113,7 +113,7 @@ class LabelSettings(NetworkSettings):
 
 
 class SearchSettings(Table):
-    """How the words of an answer are searched for, and how answers are scored."""
+    """The search for the words of an answer, and the scores of answers."""
 
     beam: Width = Field(5, description="Beam width; 1 is greedy search.")
     length_penalty: Literal["wu", "length"] = Field(

@@ -9,8 +9,7 @@ from ensue.data.settings import DataSettings
 
 class Split(Protocol):
     def line(self, data: DataSettings, settings: Any) -> str:
-        """By what the files are split, as a line for the person who reads it. settings: the
-        [model] table."""
+        """A message on how the files are split. settings: the [model] table."""
         ...
 
     def moves_with_files(self, data: DataSettings) -> bool:
@@ -19,7 +18,7 @@ class Split(Protocol):
 
 
 class HashSplit:
-    """By the hash of each row's content. unit: what a split takes apart."""
+    """A split by the hash of each row's content. unit: the thing that is hashed."""
 
     def __init__(self, unit: str = "each row") -> None:
         self.unit = unit

@@ -33,7 +33,7 @@ from ensue.tasks.task import Recipe
 
 
 class TableSettings(ThresholdSettings, NumberSettings, ColumnsSettings):
-    """What a row is read as, the network that reads it, and what is predicted.
+    """How a row is read, the network, and the target.
 
     >>> TableSettings(hidden=[32]).batch_rows
     64
@@ -102,7 +102,7 @@ TASK = Tabular()
 class TableModel(Model[TableSettings, Part, Learned, Classified | Estimated]):
     """A column of a table from the others.
 
-    Numbers are scaled, and categories known, by the training part alone.
+    Scales of numbers and known categories come from the training part only.
 
     >>> rows = [{"area": float(area), "price": 2.0 * area} for area in range(40, 80)]
     >>> model = TableModel(train={"epochs": 5, "rate": 0.05}).fit(rows, target="price")

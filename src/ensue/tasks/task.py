@@ -44,9 +44,9 @@ class Recipe:
 
 @dataclass(frozen=True)
 class AnswerShape:
-    """columns: those that answers add to a data frame, () where only answers tell; time: the
-    column that answers begin with which do not belong to rows; decision: how an answer is chosen,
-    by the options of a question, where they say otherwise than training did."""
+    """columns: those that answers add to a data frame, () if only the answers themselves tell;
+    time: the first column of answers that do not belong to rows; decision: a description of how
+    answers are chosen, if the options of a question change it."""
 
     columns: tuple[str, ...] = ()
     time: str = ""
@@ -55,7 +55,7 @@ class AnswerShape:
 
 @dataclass(frozen=True)
 class Solved:
-    """What a family that is solved rather than trained has found."""
+    """The result of a family that is solved instead of trained."""
 
     networks: list[nn.Module]
     reason: str
@@ -65,7 +65,7 @@ class Solved:
 class Family(ABC, Generic[S]):
     """One kind of network of a task: a row of its `families`."""
 
-    solved: ClassVar[bool] = False  # found in one go, by counting or by linear algebra
+    solved: ClassVar[bool] = False  # solved directly, by counting or by linear algebra
 
     @abstractmethod
     def build(self, model: Model[S, Any, Any]) -> nn.Module:
@@ -73,7 +73,7 @@ class Family(ABC, Generic[S]):
 
     @abstractmethod
     def describe(self, settings: S) -> str:
-        """In a few words: "2 × LSTM of 200"."""
+        """A short description: "2 × LSTM of 200"."""
 
     def solve(self, train: Any, validation: Any, model: Model[S, Any, Any]) -> Solved:
         """The networks of a solved family."""
@@ -81,14 +81,14 @@ class Family(ABC, Generic[S]):
 
 
 class Task(Abilities, ABC, Generic[S, P, L]):
-    """A task. Its first docstring line is its one sentence.
+    """A task. The first line of a subclass's docstring describes it to users.
 
     name: on the command line and in files; settings: its [model] table; text_defaults,
-    train_defaults: keys of the other tables whose default is another one here; metrics: what
-    validation reports, the first is watched; families: by the value of `model.family`; options:
-    its own words on the command line; columns: the roles that columns of its data have in Python,
-    fit(frame, text="review"), and the setting that each stands for; estimators: its classes in
-    `ensue.sklearn`; evaluation_class: what `evaluate` gives."""
+    train_defaults: keys of other tables with a different default for this task; metrics: reported
+    on validation, the first is watched; families: by the value of `model.family`; options: its own
+    command-line options; columns: roles of columns in Python, fit(frame, text="review"), with the
+    setting that each stands for; estimators: its classes in `ensue.sklearn`; evaluation_class: the
+    result of `evaluate`."""
 
     name: ClassVar[str]
     settings: type[S]
@@ -100,18 +100,19 @@ class Task(Abilities, ABC, Generic[S, P, L]):
     columns: ClassVar[Mapping[str, str]] = {"text": "data.text", "label": "data.label"}
     estimators: ClassVar[tuple[str, ...]] = ()
     compared_on: ClassVar[tuple[str, ...]] = ("data",)  # tables and keys that must be the same
-    ranges: ClassVar[Space] = {}  # that `select` searches, besides those that tasks share
-    # What `select` tries right after the default: settings that did well on other data, by key.
+    ranges: ClassVar[Space] = {}  # that `select` searches, in addition to those that tasks share
+    # Settings that `select` tries right after the default, by key, because they did well on other
+    # data.
     favourites: ClassVar[tuple[Mapping[str, Any], ...]] = ()
-    ranked_by: ClassVar[str] = ""  # what models are ranked by; "": the score that they watch
+    ranked_by: ClassVar[str] = ""  # score by which models are ranked; "": the watched one
     # Settings of recipes other than `quick` and `best`, by the recipe's name.
     more_recipes: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     split: ClassVar[Split] = HashSplit()
     adapts: ClassVar[bool] = False  # whether `fitted_settings` says anything
-    inputs_alone: ClassVar[bool] = False  # whether an input may have its label inside of it
+    inputs_alone: ClassVar[bool] = False  # whether an input may contain its label
     needs_input: ClassVar[bool] = True  # False: without files, answers continue the training data
     evaluation_class: ClassVar[type[Evaluation]] = Evaluation
-    transfers: ClassVar[Transfers] = Refuses()  # its encoder, to other models and from them
+    transfers: ClassVar[Transfers] = Refuses()  # its encoder, to and from other models
 
     learned_class: type[L]
     model_class: type[Model[S, P, L]]  # its public name; set by the class that names this task
@@ -122,18 +123,19 @@ class Task(Abilities, ABC, Generic[S, P, L]):
 
     # ------------------------------------------------------------- recognised
     def recognise(self, sample: Sample) -> Guess | DataError | None:
-        """A reading of the data by this task, and why; an error for data that fit only this task
-        but have a fault; None for data of other tasks."""
+        """This task's reading of the data, and why; raises an error for data that fit only this
+        task but have a fault; None for data of other tasks."""
         return None
 
     @abstractmethod
     def infer(self, sample: Sample) -> Guess:
-        """Settings from the data, for a task named by the user; an error names what is missing."""
+        """The settings inferred from the data, for a task that the user named; an error says what
+        is missing."""
 
     # ------------------------------------------------------------- read
     @abstractmethod
     def reader(self, model: Model[S, P, L]) -> DatasetReader[Any]:
-        """What reads the rows of a model."""
+        """The reader for the rows of a model."""
 
     def fitted_settings(self, train: P, model: Model[S, P, L]) -> Recipe:
         """Defaults for a training part of this size, lengths and classes. Values that the user gave
@@ -146,13 +148,13 @@ class Task(Abilities, ABC, Generic[S, P, L]):
 
     # ------------------------------------------------------------- learned
     def announcement(self, step: str, settings: S) -> str:
-        """A note before `learn` or `calibrate`, if it may take long. step: which of them."""
+        """A note before `learn` or `calibrate`, if it may take long. step: its name."""
         return ""
 
     @abstractmethod
     def learn(self, train: P, validation: P, model: Model[S, P, L]) -> L:
-        """Vocabularies, scales, labels and baselines, of the training part alone; the validation
-        part is for what is chosen by it."""
+        """Learns vocabularies, scales, labels and baselines from the training part only; the
+        validation part serves for choices."""
 
     def build(self, model: Model[S, P, L]) -> nn.Module:
         """A network with fresh weights, drawn from torch's generator."""
@@ -164,10 +166,10 @@ class Task(Abilities, ABC, Generic[S, P, L]):
 
     @abstractmethod
     def validation(self, network: nn.Module, part: P, model: Model[S, P, L]) -> Validation:
-        """Scores of one network: those of `metrics`."""
+        """The scores of one network, by `metrics`."""
 
     def calibrate(self, validation: P, model: Model[S, P, L]) -> L:
-        """What was learned, with mixture and widths of intervals fitted to the validation part."""
+        """The learned values, after fitting mixture and interval widths to the validation part."""
         learned: L = model.learned
         return learned
 
@@ -176,12 +178,12 @@ class Task(Abilities, ABC, Generic[S, P, L]):
     def answers(
         self, part: P, model: Model[S, P, L], options: RequestOptions = NOTHING
     ) -> Sequence[Any]:
-        """One answer a row, of all members together. An answer is a dataclass with
-        `as_line(shown)`; where its fields are not what a data frame should have, also with
-        `as_row()`."""
+        """One answer per row, from all members together. An answer is a dataclass with
+        `as_line(shown)`, and with `as_row()` if a data frame should have other columns than its
+        fields."""
 
     def answer_shape(self, model: Model[S, P, L]) -> AnswerShape:
-        """What the answers of a model look like, before there are any."""
+        """The shape of a model's answers, known before there are any."""
         return AnswerShape()
 
     @abstractmethod
@@ -192,7 +194,7 @@ class Task(Abilities, ABC, Generic[S, P, L]):
 
     # ------------------------------------------------------------- saved, exported, described
     def pack(self, learned: L) -> Packed:
-        """As files hold it."""
+        """The learned values in the form of files."""
         return packed(learned)
 
     def unpack(self, saved: Saved, model: Model[S, P, L]) -> L:
@@ -200,8 +202,8 @@ class Task(Abilities, ABC, Generic[S, P, L]):
         return unpacked(self.learned_class, saved, settings=model.settings)
 
     def exported(self, model: Model[S, P, L]) -> Exported:
-        """The network with named inputs and outputs, and the steps around it; an error names what
-        cannot be exported."""
+        """The exported form: the network with named inputs and outputs, and the steps around it; an
+        error names what cannot be exported."""
         raise refuse("task", self.name)
 
     def describe(self, model: Model[S, P, L]) -> str:
@@ -214,13 +216,13 @@ class Task(Abilities, ABC, Generic[S, P, L]):
 
 
 def family_of(task: Task[Any, Any, Any], settings: Any) -> Family[Any] | None:
-    """The family that [model] settings name; None where the task has one kind of network."""
+    """The family of [model] settings; None if the task has one kind of network."""
     name = getattr(settings, "family", None)
     return task.families.get(name, None) if name else None
 
 
 def is_solved(task: Task[Any, Any, Any], settings: Any) -> bool:
-    """Whether nothing is trained: the family is found in one go."""
+    """Whether the family is solved directly instead of trained."""
     family = family_of(task, settings)
     return family is not None and family.solved
 

@@ -62,7 +62,7 @@ TASK = Translate()
 
 
 class Translator(Model[PairSettings, Part, LearnedPairs, Translated]):
-    """p(target | source) = Π p(word | words before it, source), the end included.
+    """p(target | source) = Π p(word | words before it, source), including the end.
 
     >>> small = {"hidden_size": 16, "embedding_size": 8}
     >>> model = Translator({"level": "characters"}, small, {"epochs": 8, "rate": 0.05})
@@ -73,7 +73,7 @@ class Translator(Model[PairSettings, Part, LearnedPairs, Translated]):
     task = TASK
 
     def explain(self, text: str) -> Explained:  # type: ignore[override]
-        """The best translation, with the probability of each word and where it looked."""
+        """The best translation, with the probability and the attention of each word."""
         explained: Explained = TASK.explains.explain(self, text).result
         return explained
 

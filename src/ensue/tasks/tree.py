@@ -34,8 +34,8 @@ from ensue.tasks.trees.explain import DrawTrees, ExplainTree
 
 
 class TreeSettings(ThresholdSettings, NumberSettings, TreeInputSettings):
-    """The cell that goes up a tree, how it takes the states of a node's children, and what is
-    predicted.
+    """The cell that goes up a tree, how it combines the states of a node's children, and the
+    target.
 
     >>> TreeSettings(combine='sum').cell
     'LSTM'
@@ -87,7 +87,7 @@ class Trees(Supervised[TreeSettings]):
         return Guess("trees in brackets, with labels at their nodes", {"text": column})
 
     def _column(self, sample: Sample) -> str:
-        """The first column with trees; "" where none has."""
+        """The first column with trees; "" if there is none."""
         for name in [sample.data.text_column] if sample.data.text_column else sample.columns:
             values = sample.values(name) if name in sample.columns else []
             texts = [value for value in values if isinstance(value, str)]
@@ -98,7 +98,7 @@ class Trees(Supervised[TreeSettings]):
     def evaluate(
         self, part: Part, model: SupervisedModel, options: RequestOptions = NOTHING
     ) -> Evaluation:
-        """Of whole trees; of labelled nodes also their accuracy, and by height."""
+        """Evaluation of whole trees; for labelled nodes also accuracy, in all and by height."""
         if model.learned.input.whole:
             return super().evaluate(part, model, options)
         return self.averages.evaluate(self.averages.outputs(part, model), part, model, options)

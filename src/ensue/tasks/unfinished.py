@@ -17,7 +17,7 @@ from ensue.tasks.saved import Saved, loading, read_model, write_model
 from ensue.training import Began, Row, RunFolder, checkpoint
 from ensue.training.checkpoint import Checkpoint
 
-TRIES = 3  # of reading, while a training exchanges its checkpoints
+TRIES = 3  # attempts to read while a training replaces its checkpoints
 
 
 class KeepsLearned:
@@ -35,8 +35,7 @@ class KeepsLearned:
 
 
 def write_finished(folder: RunFolder, saved: Saved) -> None:
-    """The model of a training that came to its end; it is there before what it makes superfluous
-    goes."""
+    """Writes the model of a finished training, before the files that it replaces are deleted."""
     write_model(folder.model, saved)
     if folder.learned.is_dir():
         remove(folder.learned)
@@ -44,8 +43,8 @@ def write_finished(folder: RunFolder, saved: Saved) -> None:
 
 @dataclass(frozen=True)
 class BestSoFar:
-    """saved: the model; updates, scores: of each network, at its best on validation (None: it has
-    not been validated yet); members: how many networks there will be."""
+    """saved: the model; updates, scores: of each network, at its best on validation (None: not
+    validated yet); members: planned number of networks."""
 
     saved: Saved
     updates: tuple[int, ...]
@@ -66,7 +65,7 @@ class BestSoFar:
 
 
 def best_so_far(folder: RunFolder) -> BestSoFar:
-    """The best weights of the networks that have been begun. Nothing in the folder is changed."""
+    """The best weights of the networks that have begun training. Does not change the folder."""
     if not folder.learned.is_dir():
         raise RunError(
             f"{folder.path}: there are no best weights so far: expected {folder.learned.name}/ "
@@ -103,7 +102,7 @@ def _so_far(folder: RunFolder, saved: Saved, checkpoints: Sequence[Checkpoint]) 
 
 
 def _newest(folder: RunFolder) -> Checkpoint | None:
-    """The newest whole one; a running training may remove one while it is read."""
+    """The newest intact checkpoint; a running training may remove one while it is read."""
     for _ in range(TRIES):
         for place in reversed(present(folder.checkpoints)):
             try:
@@ -114,6 +113,7 @@ def _newest(folder: RunFolder) -> Checkpoint | None:
 
 
 def _best(saved: Checkpoint) -> Mapping[str, Tensor]:
-    """The best weights that it knows; before the first validation, the averaged or the last."""
+    """The best weights of a checkpoint; before the first validation, the averaged or the last
+    ones."""
     tensors = saved.tensors
     return tensors.get("best") or tensors.get("average") or tensors["weights"]

@@ -1,4 +1,4 @@
-"""The loop, its optimisers, its checkpoints: what every model is trained by."""
+"""Training of every model: the loop, optimisers, checkpoints."""
 
 from ensue.files.run_folder import RunFolder
 from ensue.signals import Stopped

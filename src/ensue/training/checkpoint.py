@@ -45,7 +45,8 @@ Tensors = Mapping[str, Mapping[str, Tensor]]
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """tensors: by file and name; scalars: what the training needs; facts: what it ran under."""
+    """A checkpoint. tensors: by file and name; scalars: the state of the training; facts: its
+    settings, data and environment."""
 
     path: Path
     tensors: dict[str, dict[str, Tensor]]
@@ -102,8 +103,8 @@ def save(
     final: bool = False,
     best: int | None = None,
 ) -> Path:
-    """Writes one, reads it back, and removes those that are no longer needed: all but the newest
-    two and that of update `best`."""
+    """Writes a checkpoint, reads it back, and removes all others except the newest two and that of
+    update `best`."""
     files = contents(tensors, scalars, facts)
     place = folder / name_of(update, final)
     write_folder(place, files, stands=CHECKPOINTS_STAND)
@@ -118,7 +119,7 @@ def save(
 
 
 def _prune(folder: Path, best: int | None) -> None:
-    """Keeps the newest two and that of the best update."""
+    """Removes all checkpoints except the newest two and that of the best update."""
     names = present(folder)
     for path in names[:-KEPT]:
         if best is not None and path.name == name_of(best):
@@ -159,8 +160,8 @@ def read(place: Path) -> Checkpoint:
 
 @contextmanager
 def used(place: Path) -> Iterator[None]:
-    """Turns faults of what a checkpoint holds into one error: its digests may be right and its
-    content all the same not what Ensue writes."""
+    """Converts errors in reading a checkpoint's content into one: digests may be right although
+    Ensue did not write the content."""
     try:
         yield
     except EnsueError:
@@ -173,7 +174,7 @@ def used(place: Path) -> Iterator[None]:
 
 
 def set_aside(place: Path) -> Path:
-    """Moves it where no one takes it for a checkpoint."""
+    """Moves a damaged checkpoint to a folder of its own."""
     aside = place.parent / DAMAGED
     with disk_errors(aside, 0):
         aside.mkdir(exist_ok=True)
@@ -186,7 +187,7 @@ def set_aside(place: Path) -> Path:
 
 
 def newest(folder: Path, say: Callable[[str], None]) -> Checkpoint | None:
-    """The newest one that is whole. Those that are not are moved to damaged/, a line each."""
+    """The newest intact checkpoint. Damaged ones are moved to damaged/, each with a message."""
     for place in reversed(present(folder)):
         try:
             return read(place)

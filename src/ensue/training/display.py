@@ -20,32 +20,33 @@ from ensue.training.rows import (
     Watcher,
 )
 
-LINE_SECONDS, BAR_SECONDS = 10.0, 0.1  # between two lines, and two drawings of the bar
+LINE_SECONDS, BAR_SECONDS = 10.0, 0.1  # between two lines, two drawings of the bar
 WIDTH = 20
-SMOOTH = 0.95  # smoothing of the cost that is shown
+SMOOTH = 0.95  # smoothing of the displayed cost
 
 
 def where_somebody_looks() -> list[Watcher]:
-    """A display in a terminal or a notebook; none elsewhere, such as in a script whose output is
-    kept."""
+    """A display in a terminal or a notebook; none elsewhere, such as in a script with redirected
+    output."""
     return [Display()] if sys.stderr.isatty() or in_notebook(sys.stderr) else []
 
 
 def in_notebook(stream: object) -> bool:
-    """Whether it writes into a cell of Jupyter, which draws a line over as terminals do."""
+    """Whether a stream writes into a cell of Jupyter, which can overwrite a line like a
+    terminal."""
     return type(stream).__module__.partition(".")[0] == "ipykernel"
 
 
 class Display:
-    """A watcher that shows how far a training is. quiet: warnings only. The watched score is the
-    one that `Began` names: a task chooses it once it knows the data."""
+    """A watcher that shows the progress of a training. quiet: warnings only. The watched score is
+    named in `Began`, because a task may choose it when it knows the data."""
 
     def __init__(self, stream: TextIO | None = None, quiet: bool = False) -> None:
         self.quiet = quiet
         self._watch = ""
         self.stream = stream or sys.stderr
         self.bar = self.stream.isatty() or in_notebook(self.stream)
-        self._drawn = False  # a bar stands in the last line
+        self._drawn = False  # the last line shows a bar
         self._shown_at = self._began = time.monotonic()
         self._first = self._update = self._updates = 0
         self._tokens, self._cost = 0.0, float("nan")

@@ -1,4 +1,4 @@
-"""What must be the same for a run to go on as it began, and what has changed since."""
+"""The facts that a resumed run must share with its beginning, and their comparison."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ensue.training.trainee import Fingerprinted, Source, Trainee, Validation
 
 # Changes to these only warn: the results differ in their last bits only.
 NOT_BIT_EXACT = ("threads", "processes", "device", "ensue", "engine", "compiler", "flags", "cpu")
-# Where files are is not what they hold, which `data`, `validation` and `base.digest` tell.
+# Paths of files may change; `data`, `validation` and `base.digest` identify their content.
 PATHS = ("data.train", "data.validation", "data.test", "data.unlabelled", "base.path")
 
 
@@ -45,8 +45,8 @@ def facts(
     team: Team,
     config: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """What must be the same for a run to go on as it began. config: the whole configuration, by
-    `table.key`; the training settings are always among it."""
+    """The facts that a resumed run must share with its beginning. config: the whole configuration,
+    by `table.key`; training settings are always included."""
     table = {f"train.{name}": value for name, value in settings.table().items()}
     table = {**table, **config}
     for name in (*(f"train.{key}" for key in WITHOUT_EFFECT), *PATHS):
@@ -65,12 +65,12 @@ def facts(
         "device": device_of_weights(trainee).type,
         **machine_facts(),
     }
-    return dict(json.loads(json.dumps(recorded)))  # as a checkpoint gives it back
+    return dict(json.loads(json.dumps(recorded)))  # in the form that a checkpoint returns
 
 
 def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, str]:
-    """What has changed, each as `was …, now …`; the keys of the configuration one by one. A run
-    that another version began is compared in the settings that both versions have."""
+    """The changed facts, each as `was …, now …`; keys of the configuration one by one. For a run of
+    another version, only settings of both versions are compared."""
     names = [name for name in _names(was, now) if name not in PATHS]
     if was.get("ensue") != now.get("ensue"):
         known = was.get("config", {}).keys() ^ now.get("config", {}).keys()
@@ -88,13 +88,13 @@ def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, str
 
 
 def _names(*facts: Mapping[str, Any]) -> list[str]:
-    """The names of the facts, and of the keys of the configuration among them."""
+    """The names of the facts, including the keys of the configuration."""
     flat = [{**table, **table.get("config", {})} for table in facts]
     return list(dict.fromkeys(name for table in flat for name in table if name != "config"))
 
 
 def check_allowed(allow: Collection[str], *facts: Mapping[str, Any]) -> None:
-    """Each name that is allowed to have changed is one that can change."""
+    """Checks that each name in `allow` is one that may change."""
     known = {*_names(*facts), *(f"train.{name}" for name in WITHOUT_EFFECT), *PATHS}
     for name in allow:
         if name not in known:
@@ -117,7 +117,7 @@ def _value_text(value: object) -> str:
 def check_same(
     path: Path, was: Mapping[str, Any], now: Mapping[str, Any], allow: Collection[str]
 ) -> list[str]:
-    """Lines on the changes that are accepted; RunError on the others, all of them."""
+    """Messages on accepted changes; raises RunError with all other changes."""
     changed = differences(was, now)
     refused = {n: text for n, text in changed.items() if n not in {*allow, *NOT_BIT_EXACT}}
     if refused:

@@ -17,7 +17,7 @@ MOST_NAMED = 8  # rows in a message
 
 
 def complete(parameters: Iterable[Tensor]) -> None:
-    """A parameter that no batch has used has gradient zero, however many processes there are."""
+    """Gives a parameter that no batch has used the gradient zero, for any number of processes."""
     for parameter in parameters:
         if parameter.grad is None:
             parameter.grad = torch.zeros_like(parameter)
@@ -36,7 +36,8 @@ def penalise(parameters: Iterable[Tensor], settings: TrainSettings) -> None:
 
 @torch.no_grad()
 def clip(parameters: Iterable[Tensor], most: float | None) -> float:
-    """If ‖g‖ > most then g ← most·g/‖g‖, over all gradients together. Returns ‖g‖ as it was."""
+    """If ‖g‖ > most then g ← most·g/‖g‖, over all gradients together. Returns ‖g‖ before
+    clipping."""
     gradients = [p.grad for p in parameters if p.grad is not None]
     norm = float(nn.utils.get_total_norm(gradients))
     if most is not None and most < norm < float("inf"):

@@ -25,7 +25,7 @@ from ensue.training.trainee import EVALUATION, Carried, Source, Trainee, Validat
 
 
 class Costing(nn.Module):
-    """A trainee's cost in the precision that the settings want."""
+    """A trainee's cost in the precision of the settings."""
 
     def __init__(self, trainee: Trainee, settings: TrainSettings, alone: bool = True) -> None:
         super().__init__()
@@ -34,9 +34,9 @@ class Costing(nn.Module):
         self.low = settings.precision == "bfloat16"
 
     def forward(self, batch: Any, carried: Carried) -> tuple[Tensor, Carried]:
-        """batch None: a process to which no batch was dealt, at no cost."""
+        """The cost of a batch. batch None: this process got no batch; its cost is zero."""
         parameters = [p for p in self.trainee.parameters() if p.requires_grad]
-        # DDP waits for every parameter's gradient, also for those that this batch does not use.
+        # DDP waits for every parameter's gradient, even if this batch does not use the parameter.
         nothing = torch.stack([p.sum() for p in parameters]).sum() * 0.0 if not self.alone else 0.0
         if batch is None:
             return cast(Tensor, nothing), {}
@@ -46,7 +46,7 @@ class Costing(nn.Module):
 
 
 def ended(at: Progress, settings: TrainSettings) -> str:
-    """Why there is no further update; "" if there is one."""
+    """The reason to stop; "" if there is a further update."""
     if settings.patience is not None and at.stale >= settings.patience:
         return "patience"
     if at.epoch >= settings.epochs:
@@ -77,7 +77,7 @@ class Updates:
         self.layers, self.shares = layers, dict[str, float]()
         self.team = processes.team()
         self.trainable = {n: p for n, p in trainee.named_parameters() if p.requires_grad}
-        self.parameters = self.trainable  # those that learn in this update
+        self.parameters = self.trainable  # parameters that learn in this update
         self.device = device_of_weights(trainee)
         costing = Costing(trainee, settings, alone=self.team.world == 1)
         self.shared = _shared(costing) if self.team.world > 1 else None
@@ -85,7 +85,7 @@ class Updates:
         self._epoch, self._batches = -1, cast(Sequence[Sequence[int]], ())
 
     def batches(self, epoch: int) -> Sequence[Sequence[int]]:
-        """The batches of an epoch, requested once."""
+        """The batches of an epoch, computed once."""
         if epoch != self._epoch:
             self._epoch, self._batches = epoch, self.source.batches(epoch)
         if not len(self._batches):
@@ -94,18 +94,18 @@ class Updates:
 
     @property
     def at_once(self) -> int:
-        """Batches of one update, in all processes together."""
+        """The number of batches of one update, over all processes."""
         return self.settings.accumulate * self.team.world
 
     def planned(self) -> int:
-        """How many updates there will be at most, if every epoch has as many as the first."""
+        """The maximum number of updates, if every epoch has as many as the first."""
         planned = math.ceil(len(self.batches(0)) / self.at_once) * self.settings.epochs
         return min(planned, self.settings.most_updates or planned)
 
     def freeze(self, update: int) -> None:
-        """Lets learn what learns in this update. The others have no gradient, which saves the work
-        of it; several processes compute it all the same, for DDP knows its parameters once and for
-        all, and leave it unused."""
+        """Freezes the parameters that do not learn in this update. Their gradients are not
+        computed, which saves time. (Several processes compute them anyway, because DDP fixes its
+        parameters at the start.)"""
         shares = self.layers.shares(update, math.ceil(len(self.batches(0)) / self.at_once))
         if shares == self.shares:
             return
@@ -115,14 +115,15 @@ class Updates:
             parameter.requires_grad_(name not in frozen or self.shared is not None)
 
     def thaw(self) -> None:
-        """Unfreezes every frozen parameter. The others are left alone: an abandoned training may be
-        collected as garbage within a transform of torch, which forbids setting `requires_grad`."""
+        """Unfreezes the frozen parameters and touches no others: an abandoned training may be
+        garbage-collected inside a torch transform, which forbids setting `requires_grad`."""
         for parameter in self.trainable.values():
             if not parameter.requires_grad:
                 parameter.requires_grad_(True)
 
     def make(self, at: Progress, rate: float) -> Update:
-        """The next update: gradients, checked and clipped, then new weights; `at` moves on."""
+        """Makes the next update: gradients, checked and clipped, then new weights. Advances
+        `at`."""
         self.freeze(at.update)
         batches = self.batches(at.epoch)
         group = batches[at.position : at.position + self.at_once]
@@ -143,10 +144,11 @@ class Updates:
     def gradients(
         self, at: Progress, group: Sequence[Sequence[int]]
     ) -> tuple[float, float, float, dict[str, Tensor]]:
-        """Cost, norm, targets and what is carried on; the parameters hold clipped gradients.
+        """Cost, norm, number of targets and the carried state; afterwards the parameters have
+        clipped gradients.
 
-        Batch k of the group is that of process k mod world. Raises where a number is not finite,
-        in every process."""
+        Batch k of the group belongs to process k mod world. If a number is not finite, every
+        process raises an error."""
         targets = float(sum(self.source.targets(rows) for rows in group))
         if targets <= 0:
             names = gradients.rows_by_name(self.source, [row for rows in group for row in rows])
@@ -188,7 +190,7 @@ class Updates:
             batch = None if rows is None else moved(self.source.batch(rows), self.device)
             cost, after = self.cost(batch, carried)
             share = cost / targets
-            (share * self.team.world).backward()  # DDP takes the mean over the processes
+            (share * self.team.world).backward()  # DDP averages over the processes
         if after and self.team.world > 1:
             raise TrainingError(
                 "this model carries its state from batch to batch, and several processes share "
@@ -205,7 +207,7 @@ class Updates:
             )
 
     def _clipped(self, update: int, group: Sequence[Sequence[int]]) -> float:
-        """The norm of the gradient with its penalties, before it is clipped."""
+        """Clips the gradient including penalties; returns its norm before clipping."""
         parameters = list(self.parameters.values())
         for name in self.trainable.keys() - self.parameters.keys():
             self.trainable[name].grad = None
@@ -243,7 +245,7 @@ def checked_scores(
 def evaluate(
     trainee: Trainee, validation: Validation, settings: TrainSettings, at: Progress
 ) -> Validated:
-    """Scores the weights, in the first process, and keeps them if they are the best so far."""
+    """Scores the weights in the first process, and stores them if they are the best so far."""
     team, text = processes.team(), ""
     with in_place(trainee, at.judged()):
         if team.first:
@@ -296,13 +298,13 @@ def train(
 
 
 SMOOTH = 0.9
-TOO_HIGH = 2.0  # times the lowest cost: the search ends
-SHARE = 10.0  # the suggestion is the rate at which the cost is lowest, divided by this
+TOO_HIGH = 2.0  # the search ends at this multiple of the lowest cost
+SHARE = 10.0  # the suggestion is the rate with the lowest cost, divided by this
 
 
 @dataclass(frozen=True)
 class RateCurve:
-    """rates tried, the cost of each update, the same smoothed, and the rate to take."""
+    """The rates tried, the cost of each update, the smoothed costs, and the suggested rate."""
 
     rates: list[float]
     costs: list[float]
@@ -318,8 +320,9 @@ def find_rate(
     high: float = 1.0,
     updates: int = 100,
 ) -> RateCurve:
-    """Rates low·(high/low)^(k/(updates−1)), an update each, until the smoothed cost is twice its
-    lowest. Suggests a tenth of the rate at which it is lowest: beyond, the cost rises."""
+    """Tries rates low·(high/low)^(k/(updates−1)), one for each update, until the smoothed cost is
+    twice its minimum. Suggests a tenth of the rate with the lowest cost, because cost rises beyond
+    that rate."""
     if not 0 < low < high or updates < 2:
         raise OptionError(
             f"rates: expected 0 < low < high and updates ≥ 2, got low {low:g}, high {high:g}, "

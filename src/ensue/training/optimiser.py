@@ -1,5 +1,5 @@
-"""How weights are updated: learning rates by layer and by schedule, and torch's optimisers with a
-state that is a flat table of tensors."""
+"""Updates of weights: learning rates by layer and by schedule, and torch's optimisers with their
+state as a flat table of tensors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LayerGroup:
-    """parameters: by name; share: factor of the learning rate; begins: epoch after which they
+    """A group of parameters. share: factor of the learning rate; begins: epoch after which they
     learn, None for never."""
 
     name: str
@@ -33,14 +33,14 @@ class LayerGroup:
     begins: float | None = 0.0
 
     def learns(self, update: int, in_epoch: int) -> bool:
-        """Whether they learn in an update (the first is 0). in_epoch: updates of an epoch."""
+        """Whether the group learns in an update (the first is 0). in_epoch: updates per epoch."""
         return self.begins is not None and update >= math.ceil(self.begins * in_epoch)
 
 
 @dataclass(frozen=True)
 class LayerRates:
-    """A function of the update's number alone: a training that continues from a checkpoint has the
-    same rate in every layer. Parameters in no group learn at the full rate."""
+    """Learning rates by layer. They depend only on the number of the update, so a resumed training
+    has the same rates. Parameters in no group learn at the full rate."""
 
     groups: tuple[LayerGroup, ...] = ()
 
@@ -49,7 +49,7 @@ class LayerRates:
         return {g.name: g.share * g.learns(update, in_epoch) for g in self.groups}
 
     def group_of(self, parameter: str) -> str:
-        """The name of its group, "" for none."""
+        """The name of a parameter's group, "" for none."""
         return next((g.name for g in self.groups if parameter in g.parameters), "")
 
     def frozen(self, shares: Mapping[str, float]) -> frozenset[str]:
@@ -66,8 +66,8 @@ ALL_LEARN = LayerRates()
 
 @dataclass(frozen=True)
 class Moment:
-    """An update after the warm-up. t: from 0 to 1, the share of the updates since the warm-up
-    that are done; factor: what plateaus have left of the rate."""
+    """An update after the warm-up. t: share of the updates after the warm-up that are done, from 0
+    to 1; factor: product of the decays at plateaus."""
 
     update: int
     warmup: int
@@ -75,8 +75,8 @@ class Moment:
     factor: float
 
 
-# The share of `train.rate`, by the value of `train.schedule`: a new one is a row here, and nothing
-# else.
+# Schedules: the share of `train.rate`, by the value of `train.schedule`. To add a schedule, add a
+# row.
 SCHEDULES: dict[str, Callable[[Moment], float]] = {
     "constant": lambda at: 1.0,
     "linear": lambda at: 1 - at.t,
@@ -87,9 +87,9 @@ SCHEDULES: dict[str, Callable[[Moment], float]] = {
     "one-cycle": lambda at: _one_cycle(at.t),
 }
 RISE = 0.1  # share of the updates over which a slanted triangle rises
-LOW = 1 / 32  # of the rate, at both ends of it
-CYCLE_RISE = 0.3  # the same of a cycle
-CYCLE_LOW = 1 / 25  # where it begins; it ends near zero
+LOW = 1 / 32  # share of the rate at both of its ends
+CYCLE_RISE = 0.3  # share of the updates over which a cycle rises
+CYCLE_LOW = 1 / 25  # share of the rate where it begins; it ends near zero
 
 
 def _inverse_sqrt(at: Moment) -> float:
@@ -99,7 +99,7 @@ def _inverse_sqrt(at: Moment) -> float:
 
 
 def _slanted(t: float) -> float:
-    """The slanted triangle: up in a straight line to 1 over the first tenth, then down."""
+    """The slanted triangle: linearly up to 1 over the first tenth, then linearly down."""
     height = t / RISE if t < RISE else (1 - t) / (1 - RISE)
     return LOW + (1 - LOW) * height
 
@@ -128,8 +128,8 @@ def scheduled_rate(
 def plateau(
     settings: TrainSettings, factor: float, waited: int, improved: bool
 ) -> tuple[float, int]:
-    """The factor, and the count of evaluations without a new best, after one more evaluation. A
-    count above `decay_patience` multiplies the rate by `decay` and starts again at 0."""
+    """The factor, and the number of evaluations without a new best, after one more evaluation. A
+    number above `decay_patience` multiplies the factor by `decay` and restarts at 0."""
     waited = 0 if improved else waited + 1
     if settings.schedule == "plateau" and waited > settings.decay_patience:
         return factor * settings.decay, 0
@@ -140,8 +140,8 @@ K = TypeVar("K", bound=Optimizer)
 
 
 def without_compiler(kind: type[K]) -> type[K]:
-    """The same optimiser. torch wraps these methods so that its compiler leaves them alone, and
-    imports the compiler to do so; the last wrapper also says that an update has no gradient."""
+    """The same optimiser without torch's wrappers. They keep torch's compiler away from these
+    methods, but import the compiler. The last wrapper also turns gradients off."""
     inside = {
         "add_param_group": unwrap(kind.add_param_group),
         "zero_grad": unwrap(kind.zero_grad),
@@ -158,8 +158,8 @@ LBFGS = without_compiler(torch.optim.LBFGS)
 
 @dataclass(frozen=True)
 class OptimiserKind:
-    """build: from groups of parameters and the settings; moments: tensors that it keeps of each
-    weight, which checkpoints need room for."""
+    """A kind of optimiser. build: from groups of parameters and the settings; moments: number of
+    tensors in its state for each weight, for the size of checkpoints."""
 
     build: Callable[[Any, TrainSettings], torch.optim.Optimizer]
     moments: int
@@ -177,7 +177,7 @@ def _adamw(groups: Any, s: TrainSettings) -> torch.optim.Optimizer:
     return AdamW(groups, lr=s.rate, betas=s.betas, fused=True)
 
 
-# By the value of `train.optimiser`: a new one is a row here, and nothing else.
+# Optimisers by the value of `train.optimiser`. To add one, add a row.
 OPTIMISERS = {
     "sgd": OptimiserKind(_sgd, 1),
     "adam": OptimiserKind(_adam, 2),
@@ -189,13 +189,13 @@ NO_SHARES: Mapping[str, float] = {}  # every layer has the full rate
 
 
 def decays(parameter: Tensor) -> bool:
-    """Whether weights are drawn towards zero: matrices are, biases and gains are not."""
+    """Whether a parameter has weight decay: matrices have, biases and gains do not."""
     return parameter.dim() > 1
 
 
 class Optimiser:
-    """Turns gradients into new weights, at the given rate. layers: parameters whose rate is
-    another one; those without a gradient stay, and have no state until they learn."""
+    """Updates weights from gradients at a given rate. layers: parameters with another rate.
+    Parameters without a gradient do not change, and have no state until they learn."""
 
     def __init__(
         self,
@@ -231,7 +231,7 @@ class Optimiser:
         }
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """The state that `tensors` once gave."""
+        """Loads a state that `tensors` returned."""
         self._torch.state.clear()
         for path, value in tensors.items():
             name, _, key = path.rpartition("/")

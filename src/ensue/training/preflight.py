@@ -1,4 +1,4 @@
-"""What can be known to fail is tried before the first update: seconds now, not hours later."""
+"""Checks before the first update, which find errors in seconds instead of hours later."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ensue.training.settings import TrainSettings
 from ensue.training.trainee import REHEARSAL, Sampled, Source, Trainee, Validation, seeded
 
 SMALL_FILES = 1 << 20  # bytes: histories, manifests, vocabularies
-CHECKPOINTS = 4  # the newest two, the best, and one being written
+CHECKPOINTS = 4  # number of checkpoints on disk: the newest two, the best, and one being written
 
 
 def rehearse(
@@ -34,8 +34,8 @@ def rehearse(
     at: Progress,
     checkpoints: Path | None,
 ) -> None:
-    """Disk space, the largest batches, an evaluation, a checkpoint written and read. Model and
-    random state are afterwards as before."""
+    """Checks the disk space, the largest batches, an evaluation, and writing and reading a
+    checkpoint. Restores model and random state."""
     check_precision(trainee, settings)
     if checkpoints is not None and team().first:
         check_space(trainee, settings, checkpoints)
@@ -54,7 +54,7 @@ def rehearse(
 
 @contextmanager
 def _unchanged(trainee: Trainee) -> Iterator[None]:
-    """Weights, buffers and gradients are afterwards what they were."""
+    """Restores weights, buffers and gradients afterwards."""
     weights = copy_of(trainee.state_dict())
     try:
         yield
@@ -65,7 +65,7 @@ def _unchanged(trainee: Trainee) -> Iterator[None]:
 
 
 def check_precision(trainee: Trainee, settings: TrainSettings) -> None:
-    """A processor that does not do what it says would end the process without a word."""
+    """Raises an error if bfloat16 does not work on the processor, which would crash the process."""
     if settings.precision != "bfloat16" or device_of_weights(trainee).type != "cpu":
         return
     if why := why_no_bfloat16():
@@ -88,8 +88,8 @@ def check_space(trainee: Trainee, settings: TrainSettings, checkpoints: Path) ->
 
 
 def largest(source: Source, epoch: int) -> list[Sequence[int]]:
-    """The batches that may need the most memory: of most tokens, of most rows, of fewest (with a
-    budget of tokens these are the longest)."""
+    """The batches that may need the most memory: with the most tokens, the most rows, and the
+    fewest rows (with a budget of tokens, these are the longest)."""
     batches = [rows for rows in source.batches(epoch) if len(rows)]
     if not batches:
         return []
@@ -102,7 +102,8 @@ def largest(source: Source, epoch: int) -> list[Sequence[int]]:
 def try_batch(
     trainee: Trainee, source: Source, settings: TrainSettings, at: Progress, rows: Sequence[int]
 ) -> None:
-    """Forward and backward; TrainingError if it does not fit or the cost is not finite."""
+    """Runs a batch forward and backward; raises TrainingError if it does not fit into memory or its
+    cost is not finite."""
     trainee.train()
     try:
         batch = moved(source.batch(rows), device_of_weights(trainee))
@@ -122,7 +123,7 @@ def try_batch(
 
 
 def try_checkpoint(trainee: Trainee, at: Progress, checkpoints: Path) -> None:
-    """Writes one, reads it, compares every bit."""
+    """Writes a checkpoint, reads it and compares every bit."""
     folder = unfinished(checkpoints / "rehearsal")
     tensors = at.tensors(trainee)
     try:

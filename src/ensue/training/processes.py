@@ -1,5 +1,5 @@
-"""The device of a training, by its setting, and the processes that train together: torchrun starts
-them, and gloo connects them."""
+"""The device of a training, and the processes that train together, started by torchrun and
+connected by gloo."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from ensue.settings import one_of
 DeviceName = Literal["auto", "cpu", "cuda"]
 NAMES = ("auto", "cpu", "cuda")
 CPU = torch.device("cpu")
-LENGTHS = "lengths"  # what ends with this is read by the engine, step by step, on the CPU
+LENGTHS = "lengths"  # fields with this ending are read by the engine on the CPU
 
 V = TypeVar("V")
 
 
 @runtime_checkable
 class Weighted(Protocol):
-    """A network, as far as its weights."""
+    """The interface of a network's weights."""
 
     def named_parameters(self) -> Iterable[tuple[str, Tensor]]: ...
 
@@ -87,9 +87,9 @@ def moved(value: V, device: torch.device, name: str = "") -> V:
 
 # --- several processes -----------------------------------------------------------------------
 
-# The others wait while the first one evaluates and writes files.
+# The other processes wait while the first one evaluates and writes files.
 LONGEST_WAIT = timedelta(hours=24)
-CONNECTING = timedelta(minutes=2)  # until all of them are there
+CONNECTING = timedelta(minutes=2)  # timeout until all processes have connected
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class Team:
         return [float(value) for value in tensor]
 
     def most(self, number: int) -> int:
-        """The largest of the processes' numbers."""
+        """The maximum over the processes."""
         if self.world == 1:
             return number
         tensor = torch.tensor([number], dtype=torch.int64)
@@ -132,7 +132,7 @@ class Team:
 
 
 def team() -> Team:
-    """The processes that `begin` connected; this one alone if it did not."""
+    """The processes that `begin` connected; only this process if it connected none."""
     if distributed.is_available() and distributed.is_initialized():
         return Team(distributed.get_rank(), distributed.get_world_size())
     return Team(0, 1)
@@ -155,7 +155,7 @@ def _connect() -> None:
     try:
         store, rank, world = next(rendezvous("env://", timeout=CONNECTING))
         store.set_timeout(LONGEST_WAIT)
-        # torchrun keeps one store for all its starts: addresses of dead processes are still there
+        # torchrun keeps one store over restarts, with addresses of dead processes
         starts = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
         store = PrefixStore(f"start {starts} of {world}", store)
         distributed.init_process_group(
@@ -167,7 +167,7 @@ def _connect() -> None:
 
 
 def _whole_number(name: str, default: int | None = None) -> int:
-    """A variable that torchrun sets."""
+    """The integer value of a variable that torchrun sets."""
     text = os.environ.get(name)
     if text is None and default is not None:
         return default
@@ -185,6 +185,6 @@ def _not_launched(reason: str) -> TrainingError:
 
 
 def end() -> None:
-    """Parts what `begin` connected."""
+    """Disconnects the processes that `begin` connected."""
     if distributed.is_available() and distributed.is_initialized():
         distributed.destroy_process_group()

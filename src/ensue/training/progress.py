@@ -1,4 +1,4 @@
-"""`Progress`: all that a training is, apart from the weights, between two updates."""
+"""`Progress`: the state of a training between two updates, except the weights."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def copy_of(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 class Average:
     """a ← d·a + (1 − d)·w after each update, where d = min(decay, (1 + n) / (10 + n)) at the n-th:
-    the first weights are soon forgotten."""
+    early weights are soon forgotten."""
 
     def __init__(self, weights: Mapping[str, Tensor], decay: float) -> None:
         self.decay, self.weights = decay, copy_of(weights)
@@ -66,7 +66,7 @@ SCALARS: Mapping[str, tuple[type, ...]] = {
     "factor": (float, int),
     "waited": (int,),
 }
-KEPT = ("best", "average", "carried")  # groups of tensors that stand where the weights are
+KEPT = ("best", "average", "carried")  # groups of tensors on the device of the weights
 
 
 @dataclass
@@ -77,16 +77,16 @@ class Progress:
     average: Average | None
     update: int = 0  # how many are done
     epoch: int = 0
-    position: int = 0  # batches of the epoch that are used
+    position: int = 0  # number of used batches of the epoch
     due: bool = False  # an evaluation of these weights comes next
     stale: int = 0  # evaluations since the best one
     best_update: int | None = None
     best_scores: Mapping[str, float] | None = None
     best: dict[str, Tensor] | None = None  # weights
-    factor: float = 1.0  # what plateaus have left of the rate
+    factor: float = 1.0  # product of the decays at plateaus
     waited: int = 0  # evaluations since the best one or the last plateau
     carried: dict[str, Tensor] = field(default_factory=dict)
-    layers: LayerRates = ALL_LEARN  # those that have a rate of their own, or learn later
+    layers: LayerRates = ALL_LEARN  # layers with a separate rate or a later start
 
     @classmethod
     def begin(
@@ -122,7 +122,7 @@ class Progress:
         tensors: Mapping[str, Mapping[str, Tensor]],
         scalars: Mapping[str, Any],
     ) -> None:
-        """Puts model and progress where `tensors` and `scalars` were taken."""
+        """Restores model and progress from `tensors` and `scalars`."""
         try:
             trainee.load_state_dict(tensors["weights"])
         except RuntimeError as error:
@@ -143,14 +143,15 @@ class Progress:
             setattr(self, name, value)
 
     def restore_best(self, trainee: Trainee) -> None:
-        """The best weights into the model; without any evaluation the averaged or last ones."""
+        """Loads the best weights into the model; if there was no evaluation, the averaged or last
+        ones."""
         weights = self.best or self.judged()
         if weights is not None:
             trainee.load_state_dict(weights)
 
 
 def _refuse_others(kind: str, saved: Mapping[str, Tensor], current: Mapping[str, Tensor]) -> None:
-    """RunError where weights of this kind are not those of the model, by name, shape and type."""
+    """Raises RunError unless weights of this kind match the model in name, shape and type."""
     for name in sorted({*saved, *current}):
         shapes = [f"{tensor.dtype} {tuple(tensor.shape)}" if tensor is not None else "nothing"
                 for tensor in (current.get(name), saved.get(name))]  # fmt: skip

@@ -9,7 +9,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Began:
-    """update: how many are done already; updates: how many there will be at most; watch: the score
+    """update: number of updates already done; updates: maximum number in total; watch: the score
     that decides which weights are best."""
 
     update: int
@@ -19,8 +19,8 @@ class Began:
 
 @dataclass(frozen=True)
 class Update:
-    """cost: mean over the targets; norm: of the gradient before clipping; epoch: from 1; tokens:
-    steps of input; layers: the rate of each layer, 0 if frozen; empty if all are equal."""
+    """An update. cost: mean over the targets; norm: of the gradient before clipping; epoch: from 1;
+    tokens: steps of input; layers: the rate of each layer, 0 if frozen; empty if all are equal."""
 
     update: int
     epoch: int
@@ -34,7 +34,7 @@ class Update:
 
 @dataclass(frozen=True)
 class Validated:
-    """best: whether it is the best so far."""
+    """An evaluation on validation. best: whether it is the best so far."""
 
     update: int
     epoch: int
@@ -44,7 +44,7 @@ class Validated:
 
 @dataclass(frozen=True)
 class CheckpointSaved:
-    """A checkpoint that was written, read back and found whole."""
+    """A checkpoint that was written and verified."""
 
     update: int
     path: Path
@@ -60,7 +60,7 @@ class Notice:
 
 @dataclass(frozen=True)
 class Finished:
-    """reason: "epochs", "updates" or "patience"."""
+    """The end of a training. reason: "epochs", "updates" or "patience"."""
 
     update: int
     reason: str

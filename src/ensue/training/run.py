@@ -1,4 +1,4 @@
-"""`fit`: a training from its start, or from where it was left, to its end."""
+"""`fit`: a training from its start or its newest checkpoint to its end."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from ensue.training.rows import CheckpointSaved, Finished, Notice, Row, Update, 
 from ensue.training.settings import TrainSettings
 from ensue.training.trainee import Source, Trainee, Validation
 
-EVERY = 10  # one of this many updates is recorded
+EVERY = 10  # one in this many updates is recorded
 
 
 NAMES = {Update: "update", Validated: "evaluation", CheckpointSaved: "saved"}  # in files
 
 
 def recorded(row: Row) -> dict[str, Any] | None:
-    """A row as the history has it; None for rows that are no part of it."""
+    """A row in the form of the history; None for rows that do not belong to it."""
     if isinstance(row, Update) and (row.update == 1 or row.update % EVERY == 0):
         entry = {"row": NAMES[Update], **asdict(row)}
         return entry if row.layers else {k: v for k, v in entry.items() if k != "layers"}
@@ -45,7 +45,7 @@ def recorded(row: Row) -> dict[str, Any] | None:
 
 
 def _appended(path: Path) -> FileIO:
-    """The file, at its end: every write is with the system when it returns."""
+    """The file, opened for appending; every write is passed to the system at once."""
     with disk_errors(path, 0, stands=CHECKPOINTS_STAND):
         return append_to(path)
 
@@ -59,7 +59,7 @@ class History:
         self.length, self._last = 0, ""
 
     def begin(self, mark: Mapping[str, Any] | None) -> None:
-        """Cuts the file back to where a checkpoint saw it; None: to nothing."""
+        """Truncates the file to its length at a checkpoint; None: to nothing."""
         length = mark["length"] if mark else 0
         lines = read_history(self.path, mark)[:length]
         with disk_errors(self.path, 0, stands=CHECKPOINTS_STAND):
@@ -76,7 +76,7 @@ class History:
             self.length += len(line)
 
     def mark(self) -> dict[str, Any]:
-        """What `begin` cuts back to; all rows so far are on the disk afterwards."""
+        """The mark for `begin`; all rows so far are on the disk afterwards."""
         with disk_errors(self.path, self.length, stands=CHECKPOINTS_STAND):
             os.fsync(self._file.fileno())
         return {"length": self.length, "sha256": self._hash.hexdigest()}
@@ -92,7 +92,7 @@ class Timing:
         self.path = path
         self._file = _appended(path)
         content = read_plain(path, HISTORY_FILE)
-        self._start = b"" if content.endswith(b"\n") or not content else b"\n"  # of a line cut off
+        self._start = b"" if content.endswith(b"\n") or not content else b"\n"  # a truncated line
         self._last = last_of(content)
         self._began = time.monotonic()
         self._targets = 0.0
@@ -120,9 +120,9 @@ class Timing:
 
 @dataclass(frozen=True)
 class Outcome:
-    """updates and epochs done; reason of the end: "epochs", "updates" or "patience"; scores and
-    update of the best weights, which the model now has (None without a validation); stale:
-    evaluations since the watched score was last better, at equal scores of a lower cost, too."""
+    """The result of a training. reason: of its end: "epochs", "updates" or "patience"; scores,
+    best_update: of the best weights, which the model now has (None without a validation); stale:
+    evaluations since the watched score last improved."""
 
     updates: int
     epochs: int
@@ -134,7 +134,7 @@ class Outcome:
 
 @dataclass
 class Keeper:
-    """Writes what a run must not lose: history, timing, checkpoints."""
+    """Writes the persistent state of a run: history, timing, checkpoints."""
 
     folder: RunFolder
     settings: TrainSettings
@@ -153,7 +153,7 @@ class Keeper:
             watcher(row)
 
     def resume(self, allow: Collection[str]) -> checkpoint.Checkpoint | None:
-        """The newest whole checkpoint, if it may be continued; the history is cut back to it."""
+        """The newest intact checkpoint, if it may be continued; truncates the history to it."""
         folder = self.folder.checkpoints
         sweep(folder)
         had_checkpoints = bool(present(folder))
@@ -171,13 +171,13 @@ class Keeper:
         return newest
 
     def wants(self, at: Progress) -> bool:
-        """Whether a checkpoint belongs here: before an evaluation, or because it is time."""
+        """Whether to write a checkpoint now: before an evaluation, or because its time has come."""
         every, seconds = self.settings.checkpoint_updates, self.settings.checkpoint_seconds
         by_time = seconds is not None and time.monotonic() - self._saved_at >= seconds
         return at.due or by_time or (every is not None and at.update % every == 0)
 
     def save(self, trainee: Trainee, at: Progress, final: bool = False) -> None:
-        """A checkpoint of this moment, unless it is there already."""
+        """Writes a checkpoint of this moment, unless it already exists."""
         if self.saved == (at.update, final):
             return
         scalars = {**at.scalars(), "history": self.history.mark()}
@@ -209,8 +209,8 @@ def fit(
     config: Mapping[str, Any] | RunSettings | None = None,
     allow: Collection[str] = (),
 ) -> Outcome:
-    """Trains, or continues from the folder's newest whole checkpoint; the model has the best
-    weights afterwards. A finished run returns at once.
+    """Trains, or continues from the folder's newest intact checkpoint. Afterwards the model has the
+    best weights. A finished run returns at once.
 
     folder: None trains in memory. config: the whole configuration by `table.key`, which must not
     change within a run; allow: keys that may have changed. A signal ends the run after the current
@@ -240,7 +240,7 @@ def fit(
                 "the last checkpoint stands"
             ) from error
     at.restore_best(trainee)
-    # a checkpoint gives them back by name: the same order, whether the run was resumed or not
+    # a checkpoint returns them by name: sorted, so that a resumed run has the same order
     scores = None if at.best_scores is None else dict(sorted(at.best_scores.items()))
     return Outcome(at.update, at.epoch, reason, scores, at.best_update, at.stale)
 
@@ -252,7 +252,7 @@ def _resume(
     folder: RunFolder,
     allow: Collection[str],
 ) -> None:
-    """Puts every process where the first one found the newest checkpoint."""
+    """Restores every process from the newest checkpoint, which the first process found."""
     progress = keeper.resume(allow) if keeper else None
     name = processes.team().broadcast(progress.path.name if progress else "-")
     if keeper is None and name != "-":
@@ -300,5 +300,5 @@ def _run(
                 keeper.save(trainee, at, final=True)
         elif keeper and isinstance(row, Update) and (stop or keeper.wants(at)):
             keeper.save(trainee, at)
-        if stop and not isinstance(row, Validated):  # a checkpoint with its scores comes next
+        if stop and not isinstance(row, Validated):  # next comes a checkpoint with its scores
             raise Stopped(stop, at.update)

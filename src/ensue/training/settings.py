@@ -12,7 +12,7 @@ from ensue.settings import OFF, Expected, NoneWord, OneOf, Table
 from ensue.training.optimiser import OPTIMISERS, SCHEDULES
 from ensue.training.processes import DeviceName
 
-# These change when files are written, or where it is computed, and nothing that is learned.
+# These decide when files are written and where to compute, but do not change what is learned.
 WITHOUT_EFFECT = ("checkpoint_seconds", "checkpoint_updates", "device")
 
 Count = Annotated[int, Field(ge=1)]
@@ -106,9 +106,9 @@ class TrainSettings(Table):
         return METRICS[self.watch].better(scores[self.watch], best[self.watch] if best else None)
 
     def keeps(self, scores: Mapping[str, float], best: Mapping[str, float] | None) -> bool:
-        """Whether these weights take the place of the best so far: a better watched score, or the
-        same one at a lower cost; few validation rows are soon all right, long before the network
-        is. Of equals in both the earlier ones stay."""
+        """Whether these weights replace the best so far: a better watched score, or an equal one at
+        a lower cost. (On few validation rows all answers may soon be right, while the network still
+        improves.) If both are equal, the earlier weights stay."""
         if best is None or scores[self.watch] != best[self.watch]:
             return self.better(scores, best)
         return scores.get("cost", 0.0) < best.get("cost", 0.0)

@@ -1,4 +1,4 @@
-"""What the loop sees of a model and of its data."""
+"""The interfaces of models and data for the training loop."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-EVALUATION, REHEARSAL = -1, -2  # instead of a batch's number
+EVALUATION, REHEARSAL = -1, -2  # in place of a batch's number
 
 
 @contextmanager
 def seeded(seed: int, update: int, batch: int) -> Iterator[None]:
-    """Inside, torch draws what follows from the three numbers; afterwards what it would have."""
+    """Inside the block, torch's random numbers follow from these three; afterwards its state is
+    restored."""
     digest = sha256(f"{seed} {update} {batch}".encode()).digest()
     number = int.from_bytes(digest[:8], "big") >> 1
     in_use = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
     devices = range(torch.cuda.device_count()) if in_use else ()
     with torch.random.fork_rng(devices=devices):
-        # torch.manual_seed remembers a stack trace for devices that are never used: 3 ms a call
+        # torch.manual_seed also stores a stack trace for unused devices: 3 ms a call
         torch.default_generator.manual_seed(number)
         if in_use:
             torch.cuda.manual_seed_all(number)
@@ -30,15 +31,15 @@ def seeded(seed: int, update: int, batch: int) -> Iterator[None]:
 
 Carried = Mapping[
     str, Tensor
-]  # what a model hands from a batch to the next; {} at an epoch's start
+]  # the state that a model passes from a batch to the next; {} at an epoch's start
 
 
 class Trainee(Protocol):
     """A torch module whose call is its cost."""
 
     def __call__(self, batch: Any, carried: Carried) -> tuple[Tensor, Carried]:
-        """The cost of a batch summed over its targets, one number, and what is carried on
-        (detached by the loop; {} for models that carry nothing)."""
+        """The cost of a batch summed over its targets, a single number; and the state carried to
+        the next batch (detached by the loop; {} for models that carry nothing)."""
         ...
 
     def named_parameters(self) -> Iterator[tuple[str, Tensor]]: ...
@@ -61,16 +62,16 @@ class Source(Protocol):
         ...
 
     def batch(self, rows: Sequence[int]) -> Any:
-        """The batch itself, as the trainee takes it."""
+        """The batch in the form of the trainee."""
         ...
 
     def targets(self, rows: Sequence[int]) -> float:
-        """How many targets the batch has: the mean cost of an update is the sum over its
-        batches divided by the sum of this."""
+        """The number of targets of the batch. The mean cost of an update is the summed cost of its
+        batches divided by their targets."""
         ...
 
     def tokens(self, rows: Sequence[int]) -> float:
-        """How many steps of input the batch has: what speed is counted in."""
+        """The number of input steps of the batch, the unit of speed."""
         ...
 
     def name(self, row: int) -> str:
@@ -79,8 +80,8 @@ class Source(Protocol):
 
 
 class Validation(Protocol):
-    """Scores of the current model: {"cost": …, "accuracy": …}. The loop calls it in evaluation mode
-    and without gradients."""
+    """A function that returns scores of the current model: {"cost": …, "accuracy": …}. The loop
+    calls it in evaluation mode and without gradients."""
 
     def __call__(self) -> Mapping[str, float]: ...
 
@@ -94,6 +95,6 @@ class Fingerprinted(Protocol):
 
 @runtime_checkable
 class Sampled(Protocol):
-    """A validation that can score one batch alone, so that trying it out takes no time."""
+    """A validation that can score a single batch, for a quick trial."""
 
     def sample(self) -> Mapping[str, float]: ...

@@ -1,9 +1,9 @@
-"""Formats of files, each in a file here that is named after it.
+"""Formats of files, each in a module here with its name.
 
-Such a file has ENDINGS, the endings of file names (without ".gz"), and `read`. It may have HEADER,
-True if the first line may name the columns, and `recognised`, which decides by the first lines if
-the ending, such as .txt, does not. To add a format, add a file; `ensue data check`, `--format` and
-every task then know it.
+Such a module has ENDINGS, the endings of file names (without ".gz"), and `read`. It may have
+HEADER, True if the first line may name the columns, and `recognised`, which decides by the first
+lines if the ending, such as .txt, does not. To add a format, add a module; `ensue data check`,
+`--format` and every task then support it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Format(NamedTuple):
 
 
 def format_names() -> list[str]:
-    """Every format, by name; none is loaded."""
+    """The names of all formats; none is loaded."""
     return sorted(module.name for module in iter_modules(__path__))
 
 
@@ -54,8 +54,8 @@ def formats() -> list[Format]:
 
 
 def format_of_ending(ending: str) -> str | None:
-    """The format of an ending. Most formats have the name of their ending, so the others need not
-    be loaded."""
+    """The format of an ending. A format named like the ending is tried first, so the others need
+    not be loaded."""
     name = ending.removeprefix(".")
     if name in format_names() and ending in format_named(name).endings:
         return name

@@ -20,14 +20,14 @@ RANGE = re.compile(r"([1-9][0-9]*)-([1-9][0-9]*)")
 EMPTY_NODE = re.compile(r"([0-9]+)\.([1-9][0-9]*)")
 
 
-COUNTED = tuple(map(str, range(1, 1001)))  # longer sentences are read with more care
+COUNTED = tuple(map(str, range(1, 1001)))  # longer sentences get a more careful check
 MOST_LINES = 100_000  # of a sentence
 
-Columns = Sequence[Sequence[str]]  # column by column, each over the tokens
+Columns = Sequence[Sequence[str]]  # column by column, over the tokens
 
 
 def _sentences(path: Path, options: ReadOptions) -> Iterator[list[Line]]:
-    """The lines between empty ones; spaces alone make no line."""
+    """The groups of lines between empty ones; a line of spaces counts as empty."""
     pending: list[Line] = []
     for line in lines(path, options):
         if line[1].strip(" \t") or line[2]:
@@ -46,7 +46,7 @@ def _sentences(path: Path, options: ReadOptions) -> Iterator[list[Line]]:
 
 
 class Faults:
-    """Tells the faults of one sentence; the first of them takes the row away."""
+    """Reports the faults of one sentence; the first of them rejects the row."""
 
     def __init__(self, file: str, on_bad_row: ProblemCallback) -> None:
         self._file, self._on_bad_row, self.count = file, on_bad_row, 0
@@ -57,7 +57,7 @@ class Faults:
 
 
 def _transposed(tokens: list[list[str]], width: int) -> Columns | None:
-    """The columns of a sentence, unless a token has too few, too many, or an empty one."""
+    """The columns of a sentence; None if a token has too few, too many or empty columns."""
     if set(map(len, tokens)) != {width}:
         return None
     columns = list(zip(*tokens, strict=True))
@@ -83,8 +83,8 @@ REPEATS = 3  # lines of each label, on average
 
 
 def recognised(first: Sequence[str]) -> bool:
-    """Groups of lines, separated by empty lines. All lines have the same number of words, and their
-    last words repeat."""
+    """Whether lines are in groups separated by empty lines, have the same number of words, and end
+    with words that repeat."""
     groups: list[list[list[str]]] = [[]]
     for line in first:
         if line.strip():
@@ -131,14 +131,14 @@ def read(path: Path, options: ReadOptions, on_bad_row: ProblemCallback) -> Itera
 
 
 def _is_remark(text: str, columns: Sequence[str], names: Sequence[str], begins: bool) -> bool:
-    """Whether a line is a comment, or the sign that a document starts."""
+    """Whether a line is a comment, or marks the start of a document."""
     if text.startswith("-"):
         return text.startswith("-DOCSTART-")
     return begins and text.startswith("#") and (" = " in text or len(columns) != len(names))
 
 
 def _apart(text: str) -> list[str]:
-    """Columns between spaces and tabs; other white space belongs to the tokens."""
+    """Splits columns at spaces and tabs; other white space belongs to the tokens."""
     columns = text.replace("\t", " ").split(" ")
     return [column for column in columns if column] if "" in columns else columns
 
@@ -208,7 +208,7 @@ def _with_care(comments: list[Line], lines: list[Line], faults: Faults) -> Colum
 def _token(
     tokens: list[list[str]], number: int, columns: list[str], last: tuple[int, int], faults: Faults
 ) -> tuple[int, int]:
-    """Takes the line of a token; returns its number and that of the last empty node after it."""
+    """Reads the line of a token; returns its number and that of the last empty node after it."""
     identity, (word, node) = columns[0], last
     if len(columns) != len(CONLLU):
         guess = " (spaces instead of tabs?)" if len(columns) == 1 and " " in identity else ""
@@ -234,7 +234,8 @@ def _token(
 
 
 def _next_of(identity: str, last: tuple[int, int]) -> tuple[int, int]:
-    """Where counting continues after a faulty line: one fault is reported once."""
+    """The number at which counting continues after a faulty line, so that a fault is reported
+    once."""
     if WORD.fullmatch(identity):
         return int(identity), 0
     return last if RANGE.fullmatch(identity) or EMPTY_NODE.fullmatch(identity) else (last[0] + 1, 0)

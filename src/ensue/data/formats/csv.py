@@ -1,9 +1,9 @@
 """CSV and TSV, strictly by RFC 4180: quotes around fields with delimiters, line ends or quotes,
 which are then doubled.
 
-A quote that is never closed would swallow all rows after it. So the lines of an open quote are
-kept until it closes. If they do not make a valid row, reading continues at the first of them that
-is a row by itself, or begins one.
+An unclosed quote would swallow all rows after it. So the lines of an open quote are stored until it
+closes. If they do not form a valid row, reading continues at the first of these lines that is a
+row, or begins one.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from ensue.files.opening import COLUMNS
 ENDINGS = (".csv",)
 HEADER = True
 DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar", " ": "space"}
-OTHERS = (";", "\t", "|")  # that tables have where a comma is expected
+OTHERS = (";", "\t", "|")  # delimiters found instead of a comma
 SHOWN = 60  # characters of a line
-MOST_UNCLOSED = 100  # each may have to be sought to the end of the file
-LINE_COST = 100  # bytes that a held line takes in addition to its text
+MOST_UNCLOSED = 100  # each may require reading to the end of the file
+LINE_COST = 100  # bytes that a stored line takes in addition to its text
 
 
 class Record(NamedTuple):
-    """The fields of a row, or its fault and the line of the fault, and the lines that it takes
-    away, which are rows as far as is known."""
+    """The fields of a row; or its fault, the line of the fault, and the lines that it removes, each
+    counted as a row."""
 
     line: int
     fields: list[str]
@@ -83,7 +83,8 @@ def read(path: Path, options: ReadOptions, on_bad_row: ProblemCallback) -> Itera
 
 
 def _refuse_delimiter(line: str, delimiter: str, place: Place) -> None:
-    """A first line of one column that has the delimiters of another kind of table."""
+    """Raises an error if the first line has one column and contains the delimiters of another kind
+    of table."""
     other = max((character for character in OTHERS if character != delimiter), key=line.count)
     if other in line:
         name, quoted = DELIMITERS[delimiter], "$'\\t'" if delimiter == "\t" else f"'{delimiter}'"
@@ -95,7 +96,7 @@ def _refuse_delimiter(line: str, delimiter: str, place: Place) -> None:
 
 
 def _refuse_header(fields: list[str], names: list[str], place: Place) -> None:
-    """The names of the columns were given, and the first line has them as well."""
+    """Raises an error if column names were given but are also in the first line."""
     folded = [[field.strip().casefold() for field in row] for row in (fields, names)]
     if folded[0] == folded[1]:
         raise DataError(
@@ -122,7 +123,7 @@ class Records:
         self, file: str, source: Iterator[Line], delimiter: str, quote: bool, limit: int
     ) -> None:
         self.file, self.delimiter, self.quote, self.limit = file, delimiter, quote, limit
-        self.width: int | None = None  # of a sound record; None: any
+        self.width: int | None = None  # number of fields of a valid record; None: any
         self._source = source
         self._again: deque[Line] = deque()  # lines given back by a record that did not close
         self._unclosed = 0  # records that did not close
@@ -155,7 +156,7 @@ class Records:
         return self._again.popleft() if self._again else next(self._source, None)
 
     def _miscount(self, fields: list[str]) -> str:
-        """What is wrong with a number of fields that is not the table's."""
+        """The message on a wrong number of fields."""
         count, name = len(fields), DELIMITERS.get(self.delimiter, "delimiter")
         more = count > (self.width or 0)
         if self.quote:
@@ -168,7 +169,7 @@ class Records:
         """The record that begins with this line, which has a quote."""
         scan, raw_lines = Scan(self.delimiter), [first]
         scan.feed(first[1])
-        column = scan.column  # the one that is open after the first line
+        column = scan.column  # the open quote after the first line
         size = len(first[1])
         while scan.open and size <= self.limit and (line := self._next()) is not None:
             raw_lines.append(line)
@@ -191,8 +192,8 @@ class Records:
         return Record(first[0], scan.fields, scan.fault, first[0])
 
     def _give_back(self, lines: list[Line]) -> int:
-        """Gives back the lines from the first one on that is a row by itself, or begins one;
-        returns the number of the line before it. Without such a line, all are given up."""
+        """Returns lines to the input, from the first that is a row or begins one; returns the
+        number of the line before it. If there is none, all these lines are rejected."""
         self._unclosed += 1
         if self._unclosed > MOST_UNCLOSED:
             raise Broken(
@@ -240,7 +241,7 @@ class Scan:
                 at = self._unquoted(text, at)
 
     def _unquoted(self, text: str, at: int) -> int | None:
-        """Takes the field that begins here; returns where the next one does."""
+        """Reads the field that begins at `at`; returns where the next one begins."""
         end = text.find(self.delimiter, at)
         field = text[at:] if end < 0 else text[at:end]
         if '"' in field:

@@ -11,14 +11,14 @@ from ensue.data.formats.text import text_lines
 from ensue.data.options import ReadOptions, require
 from ensue.data.rows import Place, Problem, ProblemCallback, Row
 
-ENDINGS = ()  # known by how its lines begin
+ENDINGS = ()  # recognised by the beginnings of lines
 COLUMNS = ("text", "label")
 PREFIX = "__label__"
 LABEL = re.compile(rf"(?<![^ \t]){PREFIX}([^ \t]*)[ \t]*")
 
 
 def recognised(first: Sequence[str]) -> bool:
-    """Most lines begin with a label: the others are faults, to be named."""
+    """Whether most lines begin with a label; the others are reported as faults."""
     filled = [line for line in first if line]
     return 2 * sum(line.startswith(PREFIX) for line in filled) > len(filled)
 

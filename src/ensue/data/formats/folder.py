@@ -12,7 +12,7 @@ from ensue.data.pictures.endings import is_image
 from ensue.data.rows import Broken, Place, Problem, ProblemCallback, Row
 from ensue.errors import DataError
 
-ENDINGS = ()  # a folder is known by being one
+ENDINGS = ()  # recognised because it is a folder
 TEXTS = (".txt", ".txt.gz")
 PICTURE = ", got a picture: a folder holds .txt files alone, or pictures alone"
 

@@ -1,7 +1,6 @@
 """JSON: a list of objects, in any layout. A file with an object on each line is read as JSON lines.
 
-The text of the file is held in memory, its objects are not: very large files are better written
-as JSON lines.
+The text of the file is held in memory, but not its objects. Very large files should be JSON lines.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from ensue.data.values import FieldReader, Unfit
 ENDINGS = (".json",)
 EXPECTED = "expected a list of objects, [{…}, …], or an object on each line"
 SPACE = re.compile(r"[ \t\r\n]*")
-# Of any value, sound or not.
+# Matches any value, valid or not.
 WHERE_IT_ENDS = JSONDecoder(parse_int=str, parse_float=str, strict=False)
 
 
@@ -52,7 +51,7 @@ def read(path: Path, options: ReadOptions, on_bad_row: ProblemCallback) -> Itera
 
 
 def _refuse_one_object(first: list[Line], path: Path, options: ReadOptions) -> None:
-    """The file is one object, which may hold the rows."""
+    """Raises an error if the file is one object, which may contain the rows."""
     place = Place(str(path), 1)
     try:
         fields = jsonl.parsed(first[0][1])
@@ -60,7 +59,7 @@ def _refuse_one_object(first: list[Line], path: Path, options: ReadOptions) -> N
         if len(first) > 1 and not first[1][1].lstrip(" \t").startswith("{"):
             message = f"{EXPECTED}, got one object over several lines"
             raise Broken(place, message + _list_inside(_one_object(path, options))) from None
-        return  # a line with a fault, among others
+        return  # one faulty line among others
     if len(first) == 1 and (inside := _list_inside(fields)):
         raise Broken(place, f"{EXPECTED}, got one object{inside}")
 
@@ -74,7 +73,7 @@ def _one_object(path: Path, options: ReadOptions) -> dict[str, Any]:
 
 
 def _list_inside(fields: dict[str, Any]) -> str:
-    """Which list of an object, or of an object in it, holds objects: by its name, data.items."""
+    """The path, such as data.items, of a list of objects inside an object."""
     waiting = list(fields.items())
     for name, inside in waiting:
         if isinstance(inside, list) and inside and all(isinstance(row, dict) for row in inside):
@@ -85,7 +84,8 @@ def _list_inside(fields: dict[str, Any]) -> str:
 
 
 class JsonList:
-    """The text of a file that holds a list. `Broken` where it does not, or cannot be followed."""
+    """The text of a file with a list. Raises `Broken` if it is not a list, or cannot be parsed
+    further."""
 
     def __init__(self, path: Path, options: ReadOptions) -> None:
         self._file = str(path)
@@ -104,7 +104,7 @@ class JsonList:
         return bisect_right(self._starts, position)
 
     def fault_between(self, begin: int, end: int) -> str:
-        """What is wrong with the first faulty line of some text; "" where none is."""
+        """The fault of the first faulty line in a part of the text; "" if there is none."""
         if not self._faults:
             return ""
         numbers = range(self.line_at(begin), self.line_at(end - 1) + 1)
@@ -130,7 +130,7 @@ class JsonList:
             raise self._invalid(row + 1, rest, "text after the end of the list")
 
     def _filled(self, at: int) -> int:
-        """The next position that is no white space."""
+        """The next position without white space."""
         match = SPACE.match(self.text, at)
         return at if match is None else match.end()
 

@@ -20,7 +20,7 @@ ENDINGS = (".jsonl", ".ndjson")
 def read(path: Path, options: ReadOptions, on_bad_row: ProblemCallback) -> Iterator[Row]:
     """The fields of each object: texts, numbers, lists of tokens, arrays (length, …) of numbers.
 
-    With `columns` only these fields are looked at and kept."""
+    With `columns`, only these fields are checked and kept."""
     reader = FieldReader(options, on_bad_row)
     for number, text, fault in filled(lines(path, options)):
         place = Place(str(path), number)
@@ -35,14 +35,14 @@ def read(path: Path, options: ReadOptions, on_bad_row: ProblemCallback) -> Itera
 
 
 def parsed(text: str) -> dict[str, Any]:
-    """The object of a text; `Unfit` for what is not JSON, or not an object."""
+    """The object of a text; raises `Unfit` if the text is not JSON or not an object."""
     try:
         value = json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
     except json.JSONDecodeError as error:
         raise Unfit(f"invalid JSON: {error_text(error)} at character {error.pos + 1}") from None
     except RecursionError:
         raise Unfit("invalid JSON: nested too deeply") from None
-    except ValueError:  # Python reads no integer of more than some thousand digits
+    except ValueError:  # Python reads no integers with more than a few thousand digits
         raise Unfit("a number with too many digits") from None
     if not isinstance(value, dict):
         kind = "a list" if isinstance(value, list) else "a single value"
@@ -51,7 +51,7 @@ def parsed(text: str) -> dict[str, Any]:
 
 
 def error_text(error: json.JSONDecodeError) -> str:
-    """What is wrong, without the place."""
+    """The fault without its place."""
     return error.msg.removesuffix(" starting at")
 
 

@@ -16,14 +16,14 @@ COLUMNS = ("text", "label")
 LINE = re.compile(r"([^ \t]+)[ \t]+(.*[^ \t])[ \t]*")
 
 
-# Labels at the beginning of a line, which are unlikely to be words: DESC:manner, __pos__, POS, 1.
+# Labels at the beginning of a line that are unlikely to be words: DESC:manner, __pos__, POS, 1.
 NO_WORD = re.compile(r"\w+:\w*|_+\w+_*|[A-Z][A-Z0-9_]+|-?\d{1,2}")
 FEWEST = 20  # lines that tell
 REPEATS = 4  # lines of each label, on average
 
 
 def recognised(first: Sequence[str]) -> bool:
-    """Whether every line is a label and a text: the labels look like no words, and they repeat."""
+    """Whether every line is a label and a text: labels do not look like words, and they repeat."""
     lines = [line for line in first if line.strip()]
     labels = [match[1] for line in lines if (match := LINE.fullmatch(line))]
     if len(lines) < FEWEST or len(labels) < len(lines):
@@ -33,7 +33,7 @@ def recognised(first: Sequence[str]) -> bool:
 
 
 def read(path: Path, options: ReadOptions, on_bad_row: ProblemCallback) -> Iterator[Row]:
-    """{"text": what follows, "label": the first word}."""
+    """{"text": the rest of the line, "label": its first word}."""
     require(options.columns, COLUMNS, Place(str(path), 1))
     for number, line, fault in filled(text_lines(path, options)):
         place = Place(str(path), number)

@@ -18,7 +18,7 @@ BATCH = 1024
 
 
 def _rows(batch: Any) -> Iterator[dict[str, Any] | UnicodeDecodeError]:
-    """The values of each row, or the fault of one whose text is no UTF-8."""
+    """The values of each row, or the fault of a row whose text is not UTF-8."""
     try:
         yield from batch.to_pylist()
     except UnicodeDecodeError:

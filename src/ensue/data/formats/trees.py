@@ -18,7 +18,7 @@ COLUMNS = ("tree", "text", "label")
 
 
 def recognised(first: Sequence[str]) -> bool:
-    """Most lines are trees, or, where trees go over several lines, the first begins one."""
+    """Whether most lines are trees or, if trees have several lines, the first line begins one."""
     filled = [line for line in first if line.strip()]
     if looks_like_trees(filled):
         return True
@@ -35,7 +35,7 @@ def read(path: Path, options: ReadOptions, on_bad_row: ProblemCallback) -> Itera
     tree = _Lines(Place(name, 1))
     for number, line, fault in lines(path, options):
         begins = line.startswith("(") or not line.strip()
-        if tree.length and begins:  # the next one: this one is over
+        if tree.length and begins:  # the next tree begins: this one is complete
             yield from tree.row(on_bad_row)
             tree = _Lines(Place(name, number))
         if not tree.length:
@@ -50,9 +50,9 @@ def read(path: Path, options: ReadOptions, on_bad_row: ProblemCallback) -> Itera
 
 
 class _Lines:
-    """The lines of one tree, from the place where it begins. length: number of its characters,
-    those beyond the limit included, which are dropped; open: its open brackets; torn: a fault of
-    one of its lines was reported."""
+    """The lines of one tree, and the place where it begins. length: number of its characters (those
+    beyond the limit are dropped but counted); open: number of open brackets; torn: whether a fault
+    of one of its lines was reported."""
 
     def __init__(self, place: Place) -> None:
         self.place = place

@@ -1,4 +1,4 @@
-"""Tables with tabs between the columns; quotes have no meaning unless `quote` says so."""
+"""Tables with tabs between the columns; quotes have no meaning unless `quote` is set."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ FEWEST = 20  # lines that tell
 
 
 def recognised(first: Sequence[str]) -> bool:
-    """Every line has the same number of tabs, and no two adjacent ones."""
+    """Whether every line has the same number of tabs, none of them adjacent."""
     while first and not first[-1].strip():
         first = first[:-1]
     tabs = {line.count("\t") for line in first}

@@ -1,4 +1,4 @@
-"""`Frame`: a data frame of any library, read as the rows of a file are."""
+"""`Frame`: a data frame of any library, read like the rows of a file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ensue.data.values import Unfit
 from ensue.data.values import kind_of as kind_of_value
 from ensue.errors import DataError, MissingExtra, OptionError
 
-MISSING = ("NAType", "NaTType")  # types of pandas' own words for nothing
+MISSING = ("NAType", "NaTType")  # types of pandas' missing values
 MIDNIGHT = time()
 NUMBERS = "biuf"  # kinds of arrays that are vectors
 
@@ -68,9 +68,9 @@ def _is_moment(value: Any) -> bool:
 
 
 def _writer(moments: Sequence[datetime]) -> Callable[[datetime], str]:
-    """How the moments of a column are written: days alone where all are midnights. With a time
-    zone, those at one hour of its clock (days, weeks, months) by that clock, others in UTC: so
-    steps stay even where the clocks change."""
+    """A function that writes the moments of a column, as days if all are at midnight. With a time
+    zone, moments at the same hour of the local clock (days, weeks, months) are written in local
+    time, others in UTC, so that steps stay even when clocks change."""
     hours = {moment.time() for moment in moments}
     if hours == {MIDNIGHT}:
         return lambda moment: moment.date().isoformat()
@@ -80,8 +80,8 @@ def _writer(moments: Sequence[datetime]) -> Callable[[datetime], str]:
 
 
 def values_like(texts: Sequence[str], column: Sequence[Any]) -> list[Any]:
-    """Texts as values of the kind that a column has: the inverse of `plain_values` for numbers and
-    times.
+    """Converts texts to the type of a column's values: the inverse of `plain_values` for numbers
+    and times.
 
     >>> values_like(["2024-05-02"], [date(2024, 5, 1)]), values_like(["1961"], [1960])
     ([datetime.date(2024, 5, 2)], [1961])
@@ -124,7 +124,7 @@ Columns = Mapping[str, Sequence[Any]]
 
 
 class Places(NamedTuple):
-    """How the rows of a frame are named in messages: word:number."""
+    """The names of a frame's rows in messages: word:number."""
 
     word: str
     numbers: Sequence[int]
@@ -148,7 +148,7 @@ class FrameKind(ABC):
         return is_a(data, self.library, self.type_name)
 
     def opened(self, data: Any) -> Any:
-        """What the other methods take."""
+        """The data in the form that the other methods take."""
         return data
 
     @abstractmethod
@@ -165,14 +165,14 @@ class FrameKind(ABC):
 
     @abstractmethod
     def new(self, frame: Any, columns: Columns, like: Collection[str]) -> Any:
-        """Another frame of this kind. like: the columns of texts that become values such as the
-        frame has under that name."""
+        """Another frame of this kind. like: the columns of texts to convert to the types of the
+        frame's columns, by name."""
 
     def places(self, frame: Any) -> Places:
         return Places("index", range(len(frame)))
 
     def time_index(self, frame: Any) -> str:
-        """The name of an index of times, which counts as a column; "" without one."""
+        """The name of an index of times, which counts as a column; "" if there is none."""
         return ""
 
 
@@ -332,7 +332,7 @@ class ArrowStream(ArrowTable):
 
 KINDS: tuple[FrameKind, ...] = (Pandas(), Polars(), ArrowTable(), HuggingFace(), ArrowStream())
 
-# What looks like a frame, or holds several, and what to give instead.
+# Types that look like a frame or contain several, with the advice on what to pass instead.
 REFUSED = {
     ("polars", "LazyFrame"): "nothing of it is computed yet; give frame.collect()",
     ("datasets", "DatasetDict"): 'it holds several data sets; give one, such as data["train"]',
@@ -342,7 +342,7 @@ REFUSED = {
 
 
 def kind_of(data: object) -> FrameKind | None:
-    """The library that a data frame is of; None for what is no frame."""
+    """The library of a data frame; None for other data."""
     for (library, name), reason in REFUSED.items():
         if is_a(data, library, name):
             raise OptionError(f"{library} {name}: {reason}")
@@ -356,12 +356,12 @@ def kind_of(data: object) -> FrameKind | None:
 
 
 NAME = "the data frame"  # in messages
-PREDICTED = "predicted"  # begins the name of an answer where the frame has a column of that name
+PREDICTED = "predicted"  # prefix of an answer's name if the frame has a column of that name
 
 
 @dataclass(frozen=True)
 class Frame:
-    """data: what the library's own functions take."""
+    """A data frame. data: in the form of its library's functions."""
 
     data: Any
     kind: FrameKind
@@ -386,7 +386,7 @@ class Frame:
 
     @property
     def time_index(self) -> str:
-        """The name of an index of times, which is read like a column; "" without one."""
+        """The name of an index of times, which is read like a column; "" if there is none."""
         return self.kind.time_index(self.data)
 
     def column(self, name: str) -> list[Any]:
@@ -396,11 +396,11 @@ class Frame:
         return plain_values(self.kind.values(self.data, name))
 
     def type_of(self, name: str) -> str:
-        """bool, int or float where all values of a column are; else ""."""
+        """bool, int or float if all values of a column have this type; else ""."""
         return type_of(self.column(name))
 
     def read(self, path: str, options: ReadOptions, on_bad_row: ProblemCallback) -> Iterator[Row]:
-        """Its rows, as a file's reader gives them."""
+        """The rows of the frame, in the form of a file's reader."""
         return shaped(partial(self._rows, options), options, on_bad_row)
 
     def _rows(self, options: ReadOptions, on_bad_row: ProblemCallback) -> Iterator[Row]:
@@ -429,13 +429,13 @@ class Frame:
         return self.kind.with_columns(self.data, added)
 
     def new(self, columns: Mapping[str, Sequence[Any]], like: Sequence[str] = ()) -> Any:
-        """Another frame of the same library. like: columns of texts that become values such as
-        this frame has under that name."""
+        """Another frame of the same library. like: columns of texts to convert to the types of this
+        frame's columns, by name."""
         return self.kind.new(self.data, columns, [name for name in like if name in columns])
 
 
 def untaken(name: str, names: Collection[str]) -> str:
-    """The name, or predicted_… where a column has it.
+    """The name, or predicted_… if a column has it.
 
     >>> untaken("label", ["text", "label"])
     'predicted_label'
@@ -447,8 +447,8 @@ def untaken(name: str, names: Collection[str]) -> str:
 
 
 def _faults(fields: dict[str, Any], named: Collection[str]) -> list[str]:
-    """What is wrong with the values of the columns that are named. Sound values are replaced by
-    what a row holds."""
+    """The faults of values in the named columns. Valid values are converted to the form of a
+    row."""
     faults = []
     for name, value in fields.items():
         if value is None or isinstance(value, np.ndarray):

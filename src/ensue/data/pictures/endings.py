@@ -1,4 +1,4 @@
-"""How the names of pictures end."""
+"""The endings of picture files."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Pictures: files of them, folders of them, and bringing them to one shape.
+"""Pictures: reading files and folders of them, and converting them to one shape.
 
 A picture is an array of bytes (channels, height, width) with 1 channel (grey) or 3 (red, green,
-blue). PNG, PGM and PPM are read here; other formats through Pillow, the extra "images". What is
-transparent is seen on white.
+blue). PNG, PGM and PPM are read here; other formats through Pillow, the extra "images". Transparent
+pixels appear on white.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ NAME = re.compile(r"(?P<begin>.*)images(?P<between>[-.])idx3-ubyte(?P<gz>\.gz)?"
 
 
 def is_idx(path: Path) -> bool:
-    """Whether the name of a file is that of an idx file of pictures."""
+    """Whether a file is named like an idx file of pictures."""
     return NAME.fullmatch(path.name) is not None
 
 
 def read_idx(path: Path, axes: int) -> NDArray[np.uint8]:
-    """The array of a file, with that many axes; anything else is an error with its byte. No more
-    is unpacked than the sizes in front announce."""
+    """The array of a file with that many axes; errors name the byte. Unpacking stops at the size in
+    the header."""
     begin = 4 + 4 * axes
     data, most = bytearray(), IDX_FILE
     try:
@@ -91,7 +91,7 @@ def _shape(path: Path, header: bytes, axes: int) -> tuple[int, ...]:
 
 
 def labels_beside(path: Path) -> Path | None:
-    """The file of labels that belongs to one of pictures, packed or not."""
+    """The file of labels for a file of pictures, packed or not."""
     match = NAME.fullmatch(path.name)
     if match is None:
         return None
@@ -102,8 +102,8 @@ def labels_beside(path: Path) -> Path | None:
 
 
 def read_idx_pictures(path: Path, labelled: bool = True) -> Iterator[Row]:
-    """{"image": (1, height, width), "label": its digit as a text} of each picture; lines count
-    them. labelled: their labels are needed."""
+    """{"image": (1, height, width), "label": its digit as a text} for each picture; line numbers
+    count pictures. labelled: labels are required."""
     pictures = read_idx(path, 3)
     labels = None
     if labelled:
@@ -130,7 +130,7 @@ def read_idx_pictures(path: Path, labelled: bool = True) -> Iterator[Row]:
 # Every chunk's checksum is looked at, and no more is unpacked than the header announces.
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
-CHANNELS = {0: 1, 2: 3, 4: 2, 6: 4}  # by the number of the kind: grey, RGB, each with alpha
+CHANNELS = {0: 1, 2: 3, 4: 2, 6: 4}  # by colour type: grey, RGB, each with alpha
 KINDS = {channels: kind for kind, channels in CHANNELS.items()}
 
 Pixels = NDArray[np.uint8]
@@ -169,7 +169,7 @@ def check_size(width: int, height: int, byte: int) -> None:
 
 
 def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Name and content of each, up to the end chunk."""
+    """Name and content of each chunk, up to the end chunk."""
     at = len(SIGNATURE)
     while True:
         if at + 12 > len(data):
@@ -191,7 +191,7 @@ def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _unpacked(packed: bytes, size: int) -> Pixels:
-    """Exactly `size` bytes."""
+    """Unpacks exactly `size` bytes."""
     unpacker = zlib.decompressobj()
     try:
         raw = unpacker.decompress(packed, size + 1)
@@ -204,7 +204,8 @@ def _unpacked(packed: bytes, size: int) -> Pixels:
 
 
 def _unfiltered(raw: Pixels, height: int, row: int, step: int) -> Pixels:
-    """Each line of pixels, which is stored as differences to its left or upper neighbours."""
+    """Decodes the lines of pixels, which are stored as differences to their left or upper
+    neighbours."""
     lines = raw.reshape(height, row + 1)
     ways, differences = lines[:, 0], lines[:, 1:]
     if ways.max() > 4:
@@ -255,7 +256,7 @@ def _by_diagonals(differences: Pixels, ways: Pixels) -> Pixels:
 def _nearest(
     left: NDArray[np.int16], up: NDArray[np.int16], corner: NDArray[np.int16]
 ) -> NDArray[np.int16]:
-    """The one of left, upper and upper left that is nearest to left + upper − upper left."""
+    """The nearest of left, upper and upper left to left + upper − upper left."""
     near, far, both = abs(up - corner), abs(left - corner), abs(left + up - 2 * corner)
     others = np.where(far <= both, up, corner)
     return np.where((near <= far) & (near <= both), left, others)
@@ -273,7 +274,7 @@ def encode_png(pixels: Pixels) -> bytes:
     )
 
 
-GREY = np.array([0.299, 0.587, 0.114])  # what red, green and blue count for in brightness
+GREY = np.array([0.299, 0.587, 0.114])  # weights of red, green and blue in brightness
 BLANK = rb"(?:\s|#[^\n]*\n)+"
 NETPBM = re.compile(rb"P([56])%b(\d{1,9})%b(\d{1,9})%b(\d{1,9})\s" % (BLANK, BLANK, BLANK))
 
@@ -291,10 +292,10 @@ def read_image(path: Path | str) -> Picture:
 
 
 def picture_of(path: Path) -> Picture:
-    """The same; `Unfit` says what is wrong without the name."""
+    """`read_image`, but raises `Unfit` with the fault, without the name."""
     with open_file(path) as file:
         try:
-            size = os.fstat(file.fileno()).st_size  # room is asked for as much as is read
+            size = os.fstat(file.fileno()).st_size  # memory is allocated only for data that is read
             data = file.read(min(size, PICTURE_FILE) + 1)
         except OSError as error:
             raise Unfit(f"cannot be read ({error.strerror})") from None
@@ -380,8 +381,9 @@ def _through_pillow(data: bytes, why: str) -> Picture:
 
 
 def conformed(picture: Picture, shape: tuple[int, int, int]) -> Picture:
-    """The picture with that many channels, height and width. Colours become brightness, or grey
-    three equal colours; each new pixel is the weighted mean of the pixels it covers."""
+    """The picture converted to this number of channels, height and width. Colours become
+    brightness, or grey becomes three equal colours; each new pixel is the weighted mean of the
+    pixels it covers."""
     channels, height, width = shape
     if channels not in (1, 3) or min(height, width) < 1:
         raise OptionError(f"shape: expected 1 or 3 channels, height and width ≥ 1, got {shape}")
@@ -398,7 +400,7 @@ def conformed(picture: Picture, shape: tuple[int, int, int]) -> Picture:
 
 
 def _means(before: int, after: int) -> NDArray[np.float64]:
-    """(after, before): what each old pixel counts for in each new one, by its distance."""
+    """(after, before): the weight of each old pixel in each new one, by distance."""
     scale = before / after
     centre = (np.arange(after) + 0.5) * scale
     distance = np.abs(np.arange(before) + 0.5 - centre[:, None]) / max(scale, 1.0)
@@ -410,7 +412,8 @@ def _means(before: int, after: int) -> NDArray[np.float64]:
 
 
 def image_folder(path: Path) -> bool:
-    """Whether a folder's folders hold pictures, by the first file that is not hidden."""
+    """Whether a folder's subfolders contain pictures, judging by the first file that is not
+    hidden."""
     for label in sorted(_visible_files(path)):
         for file in sorted(_visible_files(label)) if label.is_dir() else ():
             return is_image(file)

@@ -1,1 +1,1 @@
-"""Which format a file has, and what to do with files of other programs."""
+"""Recognition of file formats, and advice on files of other programs."""

@@ -1,4 +1,4 @@
-"""What the values of a column look like: an identifier, dates, numbers, categories, texts."""
+"""The kind of a column, by its values: identifier, dates, numbers, categories, texts."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def is_date(text: str) -> bool:
 
 
 def is_moment_name(name: str) -> bool:
-    """Whether a column is called a time."""
+    """Whether a column has the name of a time."""
     return MOMENT_NAME.fullmatch(name.strip()) is not None
 
 
@@ -60,13 +60,13 @@ def whole_dates(numbers: Sequence[float]) -> bool:
     )
 
 
-FEWEST_ROWS = 5  # rows below it that tell
-RUN = 3  # names that are whole numbers one after another count columns
+FEWEST_ROWS = 5  # number of rows needed to decide
+RUN = 3  # consecutive integers as names just count columns
 PAIR = ("text", "label")
 
 
 class Unnamed(NamedTuple):
-    """names: for the columns; why: what was seen of the first line."""
+    """names: for the columns; why: the reason, from the first line."""
 
     names: list[str]
     why: str
@@ -125,7 +125,7 @@ def _names(columns: Sequence[Column]) -> list[str]:
 
 
 class Kind(StrEnum):
-    """What a column holds, in the words of a message."""
+    """The kind of a column, in the words of messages."""
 
     EMPTY = "no values"
     CONSTANT = "one value"
@@ -140,24 +140,25 @@ class Kind(StrEnum):
     OTHER = "nested values"
 
 
-WRITTEN = (Kind.TEXT, Kind.NAME, Kind.TOKENS, Kind.STEPS)  # what a model of sequences reads
-VALUES = (Kind.NUMBER, Kind.CATEGORY)  # what a model of tables reads
+WRITTEN = (Kind.TEXT, Kind.NAME, Kind.TOKENS, Kind.STEPS)  # kinds that a model of sequences reads
+VALUES = (Kind.NUMBER, Kind.CATEGORY)  # kinds that a model of tables reads
 CAMEL_CASE = re.compile(r".*[a-z](Id|ID|Key|Uuid|UUID)")
 PLAIN_NAME = re.compile(r"(.*[_\-. ])?(id|ids|uuid|guid|key|pk)", re.IGNORECASE)
 ROW_NAMES = ("", "index", "row", "rownum", "row_number", "unnamed: 0", "nr", "no", "no.", "#")
 CLASS_NAMES = re.compile(r"(class|label|target|category|topic|intent)[_ ]?id", re.IGNORECASE)
 UUID = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
 NEARLY_ALL = 0.95
-FEWEST = 5  # values that tell whether they count, or have one shape
-SENTENCE = 3  # words on average: fewer are names
-LONG = 8  # words on average that nothing but a text has
+FEWEST = 5  # number of values needed to see whether they count or have one shape
+SENTENCE = 3  # mean words; values with fewer are names
+LONG = 8  # mean words that only texts have
 LONG_NUMBER = 8  # digits
 
 
 @dataclass(frozen=True)
 class Column:
-    """count: values that are there; different: among them, of lists among their tokens; words: of a
-    value, on average; whole: whether all are whole numbers."""
+    """A column's statistics. count: number of values that are not missing; different: number of
+    distinct values (of lists: distinct tokens); words: mean per value; whole: whether all are
+    integers."""
 
     name: str
     kind: Kind
@@ -168,12 +169,12 @@ class Column:
 
     @property
     def bare(self) -> bool:
-        """Lists without a token in any."""
+        """Whether the column has lists that are all empty."""
         return self.kind is Kind.TOKENS and not self.different
 
     @property
     def summary(self) -> str:
-        """What was seen, for the person who reads it."""
+        """A summary of the column for a message."""
         if self.kind in (Kind.TEXT, Kind.TOKENS, Kind.NAME):
             what = "tokens" if self.kind is Kind.TOKENS else "words"
             many = f"{self.words:.1f}".removesuffix(".0")
@@ -185,7 +186,7 @@ class Column:
 
 
 def column_of(rows: Sequence[Row], name: str) -> Column:
-    """What a column of the first rows holds."""
+    """The statistics of a column in the first rows."""
     values_or_none = (row.fields.get(name) for row in rows)
     values = [value for value in values_or_none if not _missing(value)]
     count = len(values)
@@ -257,13 +258,13 @@ def _kind_of_texts(name: str, values: Sequence[Any], different: int) -> Kind:
         return Kind.TEXT
     numbers = sum(number_of(text) is not None for text in texts)
     if numbers >= NEARLY_ALL * len(texts):
-        return Kind.NUMBER  # a few cells may be no numbers
+        return Kind.NUMBER  # a few cells may not be numbers
     return Kind.NAME if 2 * different > len(texts) else Kind.CATEGORY
 
 
 def _codes(name: str, texts: Sequence[str], different: int) -> bool:
-    """Whether values identify rows: no words, nearly all different, and named an id or of one
-    shape."""
+    """Whether values identify rows: they are not words, nearly all are different, and the column is
+    named like an id or all have one shape."""
     if any(" " in text for text in texts):
         return False
     if is_identifier_name(name):

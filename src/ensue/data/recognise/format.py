@@ -12,7 +12,7 @@ from ensue.data.stream import DamagedStream, open_file, pieces
 from ensue.errors import DataError
 
 ZIP, OLE = b"PK\x03\x04", bytes.fromhex("D0CF11E0A1B11AE1")
-DIRECTORY = 1 << 16  # bytes at the end of a zip file that hold the names of its members
+DIRECTORY = 1 << 16  # bytes at the end of a zip file that contain the names of its members
 AS_CSV = "save it as CSV (File → Save As… → CSV UTF-8), or in Python: "
 
 
@@ -203,12 +203,12 @@ def format_of(path: Path, name_of_format: str = AUTO) -> str:
 
 
 def _by_first_lines(path: Path) -> str | None:
-    """The format that recognises the first lines; None without one."""
+    """The format that recognises the first lines; None if there is none."""
     try:
         content = next(pieces(path), b"").decode("utf-8", "replace").removeprefix(BYTE_ORDER_MARK)
     except DamagedStream:
         return None
     lines = content.split("\n")
-    whole = lines[:-1] or lines  # the last one may be cut off
+    whole = lines[:-1] or lines  # the last line may be incomplete
     first = [line.removesuffix("\r") for line in whole[:LOOKED_AT]]
     return next((form.name for form in formats() if form.recognised(first)), None)

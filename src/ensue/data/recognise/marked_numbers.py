@@ -1,4 +1,5 @@
-"""Numbers with a sign of money or percent, or marks between thousands: €12.50, 45 %, 1 234,5."""
+"""Numbers with a currency or percent sign, or with separators of thousands: €12.50, 45 %, 1
+234,5."""
 
 from __future__ import annotations
 
@@ -64,7 +65,8 @@ def _parts(text: str) -> tuple[str, str] | None:
 
 
 def mark_of(values: Sequence[Any]) -> Mark | None:
-    """What nearly all values that are there have: numbers, some of them marked, with one sign."""
+    """The marks of a column, if nearly all its values are numbers, some of them marked, with one
+    sign; else None."""
     present = [
         value for value in values if isinstance(value, str) and value.strip().lower() not in MISSING
     ]
@@ -84,7 +86,7 @@ def mark_of(values: Sequence[Any]) -> Mark | None:
 
 
 def _is_marked(match: re.Match[str]) -> bool:
-    """Whether it is more than a number with or without decimals."""
+    """Whether a cell has marks in addition to a plain number."""
     body = BODY.fullmatch(match["body"])
     assert body is not None
     both = body["point"] or body["comma"] or match["body"].count(",") > 1
@@ -127,7 +129,7 @@ def decimal_of(marks: Mapping[str, Mark], plain: Mapping[str, str]) -> str:
 
 
 def without_marks(steps: Steps, columns: Sequence[str], decimal: str) -> Steps:
-    """Rows whose cells in these columns are plain numbers; other cells stay unchanged."""
+    """Rows with cells in these columns converted to plain numbers; other cells stay unchanged."""
     return partial(_without_marks, steps, columns, decimal)
 
 

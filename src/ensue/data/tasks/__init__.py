@@ -1,4 +1,4 @@
-"""Tasks whose data is generated: for tests of memory, for demonstrations, for learning."""
+"""Tasks with generated data, for tests of memory, demonstrations and learning."""
 
 from ensue.data.tasks.dates import DATE_TAGS, FORMATS, Date, dates
 from ensue.data.tasks.memory import TASKS

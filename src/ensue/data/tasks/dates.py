@@ -31,7 +31,7 @@ class FormalLanguage:
     weekdays: tuple[str, ...]
     short_weekdays: tuple[str, ...]
     days: tuple[str, ...]  # in words
-    ordinals: tuple[str, ...] = ()  # in figures, where they differ from plain ones
+    ordinals: tuple[str, ...] = ()  # as digits, if different from plain numbers
 
 
 def _english_ordinal(day: int) -> str:
@@ -143,7 +143,7 @@ SLOTS: dict[str, tuple[str, Callable[[date, FormalLanguage], str]]] = {
     "yy": ("YEAR", lambda day, words: f"{day.year % 100:02}"),
 }
 
-# A point inside a slot stands after what is abbreviated: "Oct." but "May".
+# A point inside a slot follows abbreviations only: "Oct." but "May".
 TEMPLATES = {
     "english": (
         "{d} {month} {y}",
@@ -217,12 +217,12 @@ TEMPLATES = {
     ),
 }
 
-SLOT = re.compile(r"([^{}]*)\{(.+?)\}")  # what stands before a slot, and the slot
+SLOT = re.compile(r"([^{}]*)\{(.+?)\}")  # the text before a slot, and the slot
 Piece = tuple[str, str]  # text and tag
 
 
 def _filled(slot: str, day: date, words: FormalLanguage) -> Iterator[Piece]:
-    """A slot filled in; the point after an abbreviation is no part of it."""
+    """The text of a slot; the point after an abbreviation does not belong to it."""
     tag, text_of = SLOTS[slot.rstrip(".")]
     text = text_of(day, words)
     yield text, tag
@@ -247,7 +247,7 @@ class Format:
 
     @property
     def name(self) -> str:
-        """The language, and how the first of October 1997 looks."""
+        """The name of a format: its language, and the first of October 1997 in it."""
         return f"{self.language}: {''.join(text for text, _ in self.pieces(EXAMPLE))}"
 
 
@@ -260,11 +260,10 @@ FORMATS: dict[str, Format] = {
 
 @dataclass(frozen=True)
 class Date:
-    """A date as written, and what it means.
+    """A date as written, and its meaning.
 
-    text    the 3rd of May 1997        iso     1997-05-03
-    tokens  the   3    rd   of     May    1997
-    tags    OTHER DAY  DAY  OTHER  MONTH  YEAR
+    text the 3rd of May 1997 iso 1997-05-03 tokens the 3 rd of May 1997 tags OTHER DAY DAY OTHER
+    MONTH YEAR
 
     >>> date = dates(1, "train", 1)[0]
     >>> len(date.tokens) == len(date.tags), len(date.iso)
@@ -301,8 +300,8 @@ def _days(part: str) -> tuple[date, ...]:
 
 
 def dates(seed: int, part: str, count: int, *, first: int = 0) -> list[Date]:
-    """Dates first … first + count − 1 of "train", "validation" or "test". Each is a pure
-    function of seed, part and number; a day of one part is in no other, in whatever format.
+    """Dates first … first + count − 1 of "train", "validation" or "test". Each is a pure function
+    of seed, part and number. A day of one part is in no other part, in any format.
 
     >>> [date.iso for date in dates(1, "train", 2)]
     ['1950-02-03', '2023-08-21']
@@ -320,7 +319,7 @@ def dates(seed: int, part: str, count: int, *, first: int = 0) -> list[Date]:
 
 
 def written(day: date, form: str, case: int = 0) -> Date:
-    """A day in one of FORMATS, its letters as CASES[case] has them."""
+    """A day in one of FORMATS, with the letter case of CASES[case]."""
     if form not in FORMATS:
         raise unknown("date format", form, FORMATS)
     pieces = [(CASES[case](text), tag) for text, tag in FORMATS[form].pieces(day)]

@@ -54,7 +54,7 @@ def counting(steps: int) -> BuiltInTask:
     def answer(drawn: Drawn) -> Answers:
         return Answers((drawn.symbols.sum(1) / steps).astype(np.float32), _last_step(drawn))
 
-    # with its density uniform, every number of ones from 0 to the length is equally likely
+    # because the density is uniform, every number of ones from 0 to the length is equally likely
     length = np.arange(shortest, steps + 1)
     variance = (length * (2 * length + 1) / 6).mean() - (length / 2).mean() ** 2
     return BuiltInTask(
@@ -150,8 +150,8 @@ def temporal_order(steps: int) -> BuiltInTask:
 
 
 def copy(steps: int, *, symbols: int = 10, alphabet: int = 8) -> BuiltInTask:
-    """Copy: `symbols` symbols, a wait of `steps` blanks the last of which is the sign to go,
-    then the same symbols again, while blanks are read."""
+    """Copy: `symbols` symbols, then `steps` blanks, the last of which is the signal to start; then
+    the output is the same symbols, while blanks are read."""
     _at_least("steps", steps, 1)
     _at_least("symbols", symbols, 1)
     _at_least("alphabet", alphabet, 2)
@@ -186,7 +186,7 @@ def copy(steps: int, *, symbols: int = 10, alphabet: int = 8) -> BuiltInTask:
 
 
 def parity(steps: int) -> BuiltInTask:
-    """After each bit: is the number of ones so far odd?"""
+    """Parity: whether the number of ones so far is odd, after each bit."""
     _at_least("steps", steps, 4)
 
     def answer(drawn: Drawn) -> Answers:
@@ -208,8 +208,8 @@ def parity(steps: int) -> BuiltInTask:
 
 
 def dyck(steps: int, *, kinds: int = 2, depth: int = 4) -> BuiltInTask:
-    """Brackets of some kinds, nested at most `depth` deep: after each closing bracket, which
-    kind would have to be closed next (0: none is open)?"""
+    """Dyck language: brackets of several kinds, nested at most `depth` deep. The target after each
+    closing bracket is the kind that must be closed next (0: none is open)."""
     _at_least("kinds", kinds, 1)
     _at_least("depth", depth, 1)
     _at_least("steps", steps, depth + 1)
@@ -254,8 +254,9 @@ def dyck(steps: int, *, kinds: int = 2, depth: int = 4) -> BuiltInTask:
 
 
 def _dyck_chance(steps: int, kinds: int, depth: int) -> float:
-    """The commoner of the two guesses after a closing bracket: that none is open, or one kind."""
-    level = np.eye(depth + 1)[0]  # how likely each level is
+    """The accuracy of the better constant guess after a closing bracket: none is open, or one
+    kind."""
+    level = np.eye(depth + 1)[0]  # probability of each level
     closing = emptying = 0.0
     for _ in range(steps):
         opens = level * np.where(np.arange(depth + 1) == 0, 1, 0.5)

@@ -44,7 +44,7 @@ def air_passengers() -> dict[str, list[str] | list[float]]:
     return {"month": months, "passengers": [float(count) for year in COUNTS for count in year]}
 
 
-# What each is made of; e_t are independent Gaussians of spread `noise`.
+# The equation of each series; e_t are independent Gaussians with standard deviation `noise`.
 SERIES = {
     "seasonal": "y_t = 0.02·t + 2·sin(2πt/season) + e_t",
     "autoregressive": "y_t = 0.8·y_{t−1} + e_t",
@@ -55,8 +55,8 @@ SERIES = {
 def known_series(
     name: str, steps: int, *, season: int = 12, noise: float = 0.1, seed: int = 1
 ) -> dict[str, list[float]]:
-    """The columns `value` and, where something drives it, `drive`. The best forecast one step
-    ahead is off by e_t alone: its root mean square error is `noise`.
+    """The columns `value` and, if another series drives it, `drive`. The error of the best forecast
+    one step ahead is e_t, so its root mean square error is `noise`.
 
     >>> sorted(known_series("driven", 240))
     ['drive', 'value']

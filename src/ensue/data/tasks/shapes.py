@@ -25,7 +25,7 @@ from ensue.errors import OptionError, unknown
 Floats = NDArray[np.float32]
 SIDE = 48  # pixels of a picture, each way
 SLOPE = np.sqrt(np.float32(0.75))  # of a triangle: the cosine of 30°
-INNER = 0.45  # of a star: its inner corners' distance from the centre, by that of its points
+INNER = 0.45  # of a star: distance of inner corners from the centre, relative to its points
 
 
 def _circle(x: Floats, y: Floats, r: Floats) -> Floats:
@@ -37,21 +37,21 @@ def _square(x: Floats, y: Floats, r: Floats) -> Floats:
 
 
 def _triangle(x: Floats, y: Floats, r: Floats) -> Floats:
-    """Equilateral, on its base: its corners are r away from the centre, its edges r/2."""
+    """An equilateral triangle on its base: corners are r away from the centre, edges r/2."""
     half = np.float32(0.5)
     distance: Floats = np.maximum(SLOPE * abs(x) - half * y, y) - half * r
     return distance
 
 
 def _cross(x: Floats, y: Floats, r: Floats) -> Floats:
-    """Two bars of length 2r and a third as wide."""
+    """A cross: two bars of length 2r, a third as wide."""
     x, y = abs(x), abs(y)
     return np.maximum(np.maximum(x, y) - r, np.minimum(x, y) - r / 3)
 
 
 def _star(x: Floats, y: Floats, r: Floats) -> Floats:
-    """Five points, one upwards. All edges are folded onto one: from (r, 0) to the inner corner,
-    36° further on."""
+    """A star with five points, one upwards. All edges are folded onto one: from (r, 0) to the inner
+    corner, 36° further on."""
     fifth = np.float32(2 * np.pi / 5)
     angle = np.arctan2(x, -y)
     angle -= fifth * np.round(angle / fifth)
@@ -68,7 +68,7 @@ class Kind(NamedTuple):
 
     distance: Callable[[Floats, Floats, Floats], Floats]
     reach: float
-    extent: float  # of its corners from the centre, by its radius
+    extent: float  # distance of its corners from the centre, relative to its radius
 
 
 KINDS: dict[str, Kind] = {
@@ -81,8 +81,8 @@ KINDS: dict[str, Kind] = {
 
 
 class Placed(NamedTuple):
-    """Shapes of many pictures, one each: numbers of their kinds, radii, centres from the left and
-    the top in pixels, angles that they are turned by; all (pictures,)."""
+    """One shape for each of many pictures: indices of kinds, radii, centres from the left and the
+    top in pixels, angles of rotation; all (pictures,)."""
 
     kind: NDArray[np.int64]
     radius: NDArray[Any]
@@ -108,11 +108,11 @@ def coverage(shapes: Placed) -> Floats:
 
 
 def boxes(covered: Floats) -> NDArray[np.int64]:
-    """(pictures, 4): left, top, right and bottom of the pixels that are covered by half or more,
-    right and bottom just outside."""
+    """(pictures, 4): left, top, right and bottom of the pixels that are at least half covered;
+    right and bottom are exclusive."""
     inside = covered >= 0.5
     ends = []
-    for axis in (1, 2):  # what is left are columns, then rows
+    for axis in (1, 2):  # reduced to columns, then rows
         lines = np.logical_or.reduce(inside, axis)
         ends.append((lines.argmax(1), SIDE - lines[:, ::-1].argmax(1)))
     (left, right), (top, bottom) = ends
@@ -163,14 +163,14 @@ HELD: dict[str, tuple[tuple[str, str], ...]] = {
 }
 ALONE = 0.25  # share of pictures with one shape
 GAP, MARGIN = 2.0, 1.0  # pixels between shapes, and to the edge
-ASIDE = 0.4  # how far off the axis at most, by the distance along it
+ASIDE = 0.4  # maximum distance from the axis, relative to the distance along it
 VARIED, TURNED = 0.05, 0.2  # variation of size as a share, of angle in radians
 TINTED, PAPER, NOISE = 14.0, 12.0, 6.0  # of 255: colours, the ground, each pixel
 AT_ONCE = 1000  # pictures drawn together
 
 
 class Shape(NamedTuple):
-    """box: left, top, right, bottom in pixels, right and bottom just outside."""
+    """A shape. box: left, top, right, bottom in pixels; right and bottom are exclusive."""
 
     kind: str
     colour: str
@@ -226,7 +226,7 @@ def shapes(seed: int, part: str, count: int, *, first: int = 0) -> list[Scene]:
 
 @cache
 def _combinations(part: str) -> list[tuple[int, int]]:
-    """Numbers of the colours and kinds that a part may show, those of this part alone first."""
+    """Indices of the colours and kinds that a part may show; those of only this part come first."""
     others = {pair for part_pairs in HELD.values() for pair in part_pairs}
     held_out = list(HELD[part])
     held_out += [(c, k) for c in COLOURS for k in KINDS if (c, k) not in others]
@@ -234,8 +234,8 @@ def _combinations(part: str) -> list[tuple[int, int]]:
 
 
 class _Pair(NamedTuple):
-    """The first and the second shape of each picture, (2, pictures) each; the second is not drawn
-    where a picture has one only."""
+    """The first and the second shape of each picture, (2, pictures) each; pictures with one shape
+    do not show the second."""
 
     colour: NDArray[np.int64]
     size: NDArray[np.int64]
@@ -245,7 +245,7 @@ class _Pair(NamedTuple):
 
 
 def _pair(drawn: Draws, part: str) -> _Pair:
-    """drawn (pictures, 14)."""
+    """The shapes from random numbers: drawn (pictures, 14)."""
     known = np.array(_combinations(part))
     rare = below(drawn[:, 0], len(HELD[part]) or len(known))
     other = below(drawn[:, 1], len(known) - 1)
@@ -260,7 +260,7 @@ def _pair(drawn: Draws, part: str) -> _Pair:
     alone = uniform(drawn[:, 8]) < ALONE
     relation = below(drawn[:, 9], len(RELATIONS))
     x, y = _places(radius * extent, alone, relation, uniform(drawn[:, 10:14]).T)
-    # the smaller first; of equals the left or upper one
+    # the smaller first; of equal ones the left or upper one
     later = (size[0] > size[1]) | ((size[0] == size[1]) & (relation % 2 == 1))
     swapped = later & ~alone
     relation = np.where(swapped, relation ^ 1, relation)
@@ -278,7 +278,7 @@ def _places(
     relation: NDArray[np.int64],
     drawn: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """x and y (2, pictures) of the centres: within the picture, the pairs apart along one axis.
+    """x and y (2, pictures) of the centres, inside the picture; pairs are separated along one axis.
     extent (2, pictures), drawn (4, pictures)."""
     low, high = MARGIN + extent, SIDE - MARGIN - extent
     room, both = SIDE - 2 * MARGIN, extent.sum(0)
@@ -298,7 +298,7 @@ def _fitting(
     offset: NDArray[np.float64],
     drawn: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """(2, pictures): a place for the first, and one for the second that is so far from it."""
+    """(2, pictures): positions of the first and the second, at distance `offset`."""
     least, most = np.maximum(low[0], low[1] - offset), np.minimum(high[0], high[1] - offset)
     at = least + drawn * (most - least)
     return np.stack([at, at + offset])

@@ -1,4 +1,4 @@
-"""What a generated task is, and how its rows are shared out between the parts."""
+"""Generated tasks, and the split of their rows into parts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 def mixed(z: Draws) -> Draws:
-    """Each number scattered over all 64 bits, one to one; overwrites z."""
+    """Mixes each number over all 64 bits, one to one; overwrites z."""
     z ^= z >> np.uint64(30)
     z *= _FIRST
     z ^= z >> np.uint64(27)
@@ -30,7 +30,7 @@ def mixed(z: Draws) -> Draws:
 
 
 def key_of(*words: str | int) -> int:
-    """One 64-bit key of several words."""
+    """A 64-bit key from several words."""
     return int.from_bytes(blake2b(repr(words).encode(), digest_size=8).digest(), "big")
 
 
@@ -41,7 +41,7 @@ def draws(key: int, rows: NDArray[np.int64], columns: int) -> Draws:
 
 
 def below(drawn: Draws, limit: int | NDArray[np.int64]) -> NDArray[np.int64]:
-    """Whole numbers 0 … limit − 1, each equally likely (limit < 2³¹)."""
+    """Integers 0 … limit − 1, equally likely (limit < 2³¹)."""
     return ((drawn >> np.uint64(33)).astype(np.int64) * limit) >> 31
 
 
@@ -56,7 +56,7 @@ MOST_ATTEMPTS = 500
 
 
 class Drawn(NamedTuple):
-    """Rows as numbers."""
+    """Drawn rows as numbers."""
 
     symbols: NDArray[np.int64]  # (rows, time), 0 beyond a row's end
     lengths: NDArray[np.int64]  # (rows)
@@ -79,11 +79,11 @@ class TaskBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class BuiltInTask:
-    """A task with as many rows as one wants.
+    """A task with an unlimited number of rows.
 
     kind: "regression" (one number at the last step; the score is the mean squared error),
-    "classification" (one class at the last step; accuracy) or "labelling" (a class at every
-    step of the mask; accuracy). chance: the best score of an answer that remembers nothing."""
+    "classification" (one class at the last step; accuracy) or "labelling" (a class at every step of
+    the mask; accuracy). chance: the best score without memory."""
 
     name: str
     about: str
@@ -91,7 +91,7 @@ class BuiltInTask:
     features: int
     outputs: int
     chance: float
-    enough: float  # the score from which on the task is solved
+    enough: float  # the score from which the task counts as solved
     columns: int  # random numbers for each row
     make: Callable[[Draws], Drawn]
     answer: Callable[[Drawn], Answers]
@@ -101,8 +101,8 @@ class BuiltInTask:
         return score <= self.enough if self.kind == "regression" else score >= self.enough
 
     def batch(self, seed: int, first: int, count: int, part: str = "train") -> TaskBatch:
-        """Rows first … first + count − 1 of a part. Each is a pure function of the seed, the
-        part and its number; no row of one part is in another, whatever the seeds."""
+        """Rows first … first + count − 1 of a part. Each is a pure function of the seed, the part
+        and its number. No row of one part is in another, for any seeds."""
         if part not in PARTS:
             raise unknown("part", part, PARTS)
         if first < 0 or count < 1:

@@ -1,4 +1,4 @@
-"""Built-in tasks as files, so that every command can be tried on them at once."""
+"""Writes built-in tasks as files, for trying every command on them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ensue.files.disk import replacing
 
 MODULUS = 5
 MOST_ATTEMPTS = 1000
-Made = tuple[str, str]  # in brackets, and its value
+Made = tuple[str, str]  # text in brackets, and value
 
 _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
     "+": lambda a, b: (a + b) % MODULUS,
@@ -69,7 +69,7 @@ def logic(draw: random.Random, depth: int) -> Made:
 def _sides(
     draw: random.Random, depth: int, make: Callable[[random.Random, int], Made]
 ) -> tuple[Made, Made]:
-    """Two expressions: one as deep as it may be, the other of any smaller depth."""
+    """Two expressions: one of the full depth, the other of any smaller depth."""
     deep, other = make(draw, depth - 1), make(draw, draw.randrange(depth))
     return (deep, other) if draw.random() < 0.5 else (other, deep)
 
@@ -113,13 +113,12 @@ def write_task(
     part: str = "train",
     seed: int = 1,
 ) -> str:
-    """Writes rows of a part, which no other part has; says in one line what they are.
+    """Writes rows of a part, which no other part has; returns a line that describes them.
 
-    dates: .conll has the parts of each date labelled, .tsv its language and its ISO form;
-    shapes: a folder of pictures, with captions.tsv next to them;
-    arithmetic, logic: .trees with expressions up to that depth;
-    the others: .jsonl with `features` (steps, n) and `label`, a class, a number, or one label for
-    each step."""
+    dates: .conll has the parts of each date labelled, .tsv its language and its ISO form; shapes: a
+    folder of pictures, with captions.tsv next to them; arithmetic, logic: .trees with expressions
+    up to that depth; the others: .jsonl with `features` (steps, n) and `label`, a class, a number,
+    or one label for each step."""
     if name not in NAMES:
         raise unknown("task", name, NAMES)
     if part not in PARTS:
@@ -146,7 +145,7 @@ def write_task(
 
 
 def _write_shapes(folder: Path, seed: int, part: str, rows: int) -> str:
-    """The pictures first, so that every line of the captions has one."""
+    """Writes the pictures first, so that every line of the captions has its picture."""
     if folder.suffix:
         raise OptionError(f"{folder}: expected the name of a folder, which has no ending")
     width = len(str(rows))
@@ -170,7 +169,7 @@ def _write_shapes(folder: Path, seed: int, part: str, rows: int) -> str:
 
 
 def _blocks(rows: int) -> Iterator[tuple[int, int]]:
-    """(first, count) of the rows that are made together."""
+    """(first, count) of the rows that are generated together."""
     for first in range(0, rows, AT_ONCE):
         yield first, min(AT_ONCE, rows - first)
 

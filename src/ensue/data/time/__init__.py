@@ -1,1 +1,1 @@
-"""Times of series: how they are spelt, how far they are apart, and the order of steps."""
+"""Times of series: their spellings, their spacing, and the order of steps."""

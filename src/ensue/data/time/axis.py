@@ -1,4 +1,4 @@
-"""The rows of a table put in the order of time, series by series, with a place for each step."""
+"""The time axis of a table: its rows ordered by series and time, with a place for each step."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ensue.data.time.dates import AUTO, DAY_FIRST, ISO, MONTH_FIRST, Moment, Spe
 from ensue.errors import DataError
 
 LAST_SAFE_DAY = 28  # every month has it
-NEAR = 1e-6  # of numbers that are multiples of another
-MOST_INSERTED = 1.0  # missing steps for each that is there; more, and the spacing is not clear
+NEAR = 1e-6  # tolerance for multiples of a number
+MOST_INSERTED = 1.0  # maximum missing steps per existing step; with more, the spacing is unclear
 DAY, WEEK = timedelta(days=1), 5  # working days of a week
 
 
 @dataclass(frozen=True)
 class Spacing:
-    """months: whole ones, at the last day of each with `month_end`; working: days from Monday to
-    Friday; else a span of time or of plain numbers."""
+    """The distance of steps. months: whole months, at their last day with `month_end`; working:
+    days from Monday to Friday; else a span of time or of plain numbers."""
 
     months: int = 0
     span: timedelta | float = 0.0
@@ -165,7 +165,8 @@ Where = Callable[[int], str]  # the place of a row, for messages
 
 @dataclass(frozen=True)
 class TimeColumn:
-    """texts: of each row; moments: None for rows without one; spelling: how they are written."""
+    """A column of times. texts: of each row; moments: None for rows without one; spelling: of the
+    times."""
 
     texts: tuple[str, ...]
     moments: tuple[Moment | None, ...]
@@ -201,9 +202,9 @@ def is_missing(text: str) -> bool:
 def time_column(
     texts: Sequence[str], column: str, where: Where, order: str = AUTO, ids: Sequence[object] = ()
 ) -> TimeColumn:
-    """Reads all texts in one spelling. order: day-first or month-first, if known; ids: of the
-    rows; a reading is right if the dates of each id are evenly spaced. Errors name the texts that
-    are no dates, or request the order."""
+    """Reads all texts in one spelling. order: day-first or month-first, if known; ids: of the rows:
+    the reading with evenly spaced dates for each id is right. Errors name the texts that are not
+    dates, or ask for the order."""
     present = [text for text in texts if not is_missing(text)]
     spellings = spellings_of(present, column, order)
     if not spellings:
@@ -229,7 +230,7 @@ def time_column(
 def _even_ones(
     spellings: Sequence[Spelling], texts: Sequence[str], ids: Sequence[object]
 ) -> list[Spelling]:
-    """The readings under which every series is evenly spaced, in the order of the rows."""
+    """The spellings under which every series is evenly spaced, in the order of the rows."""
     keys = ids or [""] * len(texts)
     even = []
     for spelling in spellings:
@@ -244,7 +245,8 @@ def _even_ones(
 
 
 def _no_dates(texts: Sequence[str], column: str, where: Where) -> DataError:
-    """The error on texts in another spelling than the first; on all, if the first is no date."""
+    """The error on texts in another spelling than the first, or on all if the first is not a
+    date."""
     present = [k for k, text in enumerate(texts) if not is_missing(text)]
     if not present:
         return DataError(f"{where(0)}: column {column!r}: expected dates, got no value at all")
@@ -281,9 +283,9 @@ def arranged(
     spacing: Spacing | None = None,
     contents: Sequence[object] = (),
 ) -> Axis:
-    """The order of rows by series and time. times: without them, rows are steps as they come;
-    spacing: of the data that a model learned from, where these alone do not tell; contents: what
-    each row holds, so that copies of a row are left out."""
+    """The order of rows by series and time. times: if None, rows are steps in their order; spacing:
+    of the model's training data, if these rows do not determine it; contents: of each row, to drop
+    copies of a row."""
     groups: dict[tuple[str, ...], list[int]] = {}
     for row in range(count):
         groups.setdefault(ids[row] if ids else (), []).append(row)
@@ -311,7 +313,7 @@ def _known(moment: Moment | None) -> Moment:
 def _given_spacing(
     spacing: Spacing | None, moments: Mapping[tuple[str, ...], list[Moment]]
 ) -> Spacing | None:
-    """The spacing of other data, where these are one moment a series, or fit."""
+    """The spacing of other data, if these have one moment per series or fit that spacing."""
     if spacing is None:
         return None
     pairs = [
@@ -327,7 +329,7 @@ def _bounds(lengths: object) -> Rows:
 def _without_time(
     groups: dict[tuple[str, ...], list[int]], times: TimeColumn, column: str
 ) -> list[str]:
-    """Takes out the rows that have no time."""
+    """Removes the rows without a time."""
     lost = 0
     for group in groups.values():
         known = [row for row in group if times.moments[row] is not None]
@@ -341,7 +343,7 @@ def _without_time(
 
 
 def _sort(rows: list[int], times: TimeColumn) -> int:
-    """Puts the rows of a series in the order of time; how many stood too early."""
+    """Sorts the rows of a series by time; returns the number of rows that were out of order."""
     moments = [_known(times.moments[row]) for row in rows]
     wrong = sum(two < one for one, two in itertools.pairwise(moments))  # type: ignore[operator]
     if wrong:
@@ -350,7 +352,7 @@ def _sort(rows: list[int], times: TimeColumn) -> int:
 
 
 def _written_in(times: TimeColumn, column: str) -> list[str]:
-    """A note where the times are written in several ways."""
+    """A note if the times have several notations."""
     ways = times.spelling.ways
     if not ways:
         return []
@@ -362,7 +364,7 @@ def _written_in(times: TimeColumn, column: str) -> list[str]:
 def _without_copies(
     groups: Mapping[tuple[str, ...], list[int]], times: TimeColumn, contents: Sequence[object]
 ) -> list[str]:
-    """Takes out the rows of the same time that hold the same as another."""
+    """Removes rows with the same time and content as another."""
     lost = 0
     for group in groups.values():
         first_rows: dict[object, int] = {}
@@ -423,7 +425,7 @@ def _even(
     spacing: Spacing,
     notes: list[str],
 ) -> Axis:
-    """With a step for each moment between the first and the last of a series."""
+    """The axis with a step for each moment between the first and the last of a series."""
     rows: list[int] = []
     every: list[Moment] = []
     texts: list[str] = []

@@ -51,15 +51,15 @@ EITHER = {
 CALLED_UNIX = re.compile(r"(.*[_\-. ])?(unix|epoch|posix|timestamp|ts)([_\-. ].*)?", re.IGNORECASE)
 CALLED_DATE = re.compile(r"(.*[_\-. ])?(date|day|ds|time|datetime|yyyymmdd)", re.IGNORECASE)
 SECONDS, MILLISECONDS = (1e8, 1e11), (1e11, 1e14)
-PIVOT = 69  # a year of two digits from this one on is of the 20th century
+PIVOT = 69  # years of two digits from this one on are in the 20th century
 MOST_WAYS = 3  # to write the dates of one column
 
 
 @dataclass(frozen=True)
 class Spelling:
-    """read: a text as a moment, or ValueError; write: a moment as text, in the style of another
-    text. order: day-first or month-first, if it matters; ways: an example of each style, if there
-    are several."""
+    """A spelling of dates. read: a text as a moment, or ValueError; write: a moment as text, in the
+    style of another text; order: day-first or month-first, if it matters; ways: an example of each
+    style, if there are several."""
 
     name: str
     read: Callable[[str], Moment]
@@ -121,7 +121,8 @@ def _unix(unit: float) -> Spelling:
 
 
 def _of_numbers(texts: Sequence[str], column: str) -> Spelling | None:
-    """Numbers are numbers, unless the column is called a date or a unix time, and they fit."""
+    """The spelling of numeric texts. They are plain numbers, unless the column is named like a date
+    or Unix time and the values fit."""
     numbers = [number_of(text) for text in texts]
     known = [number for number in numbers if number is not None]
     if len(known) < len(numbers):
@@ -137,7 +138,7 @@ def _of_numbers(texts: Sequence[str], column: str) -> Spelling | None:
 # --- texts -----------------------------------------------------------------------------------
 
 
-ISO_ZONE = re.compile(r"(?:Z|[+-]\d\d(?::?\d\d)?)$")  # of a text that has a clock
+ISO_ZONE = re.compile(r"(?:Z|[+-]\d\d(?::?\d\d)?)$")  # of a text with a time of day
 
 
 def _read_iso(text: str) -> Moment:
@@ -185,7 +186,7 @@ def _read_pattern(text: str, pattern: re.Pattern[str]) -> Moment:
 
 
 def _ahead(zone: str) -> timedelta:
-    """How far the clocks of a zone are ahead of UTC: Z, UTC, +0100, -05:30."""
+    """The offset of a zone from UTC: Z, UTC, +0100, -05:30."""
     zone = zone.strip().replace(":", "")
     if zone.upper() in ("Z", "UTC"):
         return timedelta()
@@ -312,7 +313,7 @@ def _several(texts: Sequence[str], order: str) -> list[Spelling]:
 
 
 def _together(parts: Sequence[Spelling], ways: Sequence[str]) -> Spelling:
-    """Each text by the first that reads it."""
+    """A spelling that reads each text with the first of several that fits."""
 
     def of(text: str) -> Spelling:
         return next((part for part in parts if part.reads(text)), parts[0])

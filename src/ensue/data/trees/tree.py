@@ -31,7 +31,7 @@ class Node:
     bare: bool = False
 
     def nodes(self) -> Iterator[Node]:
-        """This one and all below it, each before its children, from left to right."""
+        """This node and all below it, each before its children, from left to right."""
         waiting = [self]
         while waiting:
             node = waiting.pop()
@@ -43,7 +43,7 @@ class Node:
         return [node.word for node in self.nodes() if not node.children]
 
     def as_text(self) -> str:
-        """In brackets, on one line."""
+        """The tree in brackets, on one line."""
         parts: list[str] = []
         waiting: list[Node | str] = [self]
         while waiting:
@@ -106,7 +106,8 @@ def read_tree(text: str) -> Node:
 
 
 def closed(node: Node, at: int) -> Node:
-    """The node at its closing bracket: a label alone is a word, and so is a label with one."""
+    """The node at its closing bracket. A label alone becomes a word; a label with a single word
+    becomes that word with a label."""
     if not node.children:
         if not node.label:
             raise Unfit(f"expected a word or a bracket inside of (), at character {at}")
@@ -124,12 +125,12 @@ def _without_outer(tree: Node) -> Node:
 
 
 def balance(text: str) -> int:
-    """Brackets that are open at the end of a text; negative where more are closed."""
+    """The number of open brackets at the end of a text; negative if more are closed than opened."""
     return text.count("(") - text.count(")")
 
 
 def depth(text: str) -> int:
-    """The most brackets that are open at once.
+    """The maximum number of open brackets.
 
     >>> depth("(S (NP the cat) (VP sat))")
     2
@@ -146,7 +147,7 @@ def too_long(length: int) -> Unfit:
 
 
 def looks_like_trees(texts: Iterable[str]) -> bool:
-    """Whether most texts are trees with something inside; the others are faults, to be named."""
+    """Whether most texts are non-empty trees; the others are reported as faults."""
     filled = [text.strip() for text in texts if text.strip()]
     trees = sum(t.startswith("(") and t.endswith(")") and balance(t) == 0 for t in filled)
     nested = sum(t.count("(") > 1 for t in filled)

@@ -7,7 +7,7 @@
     (3)  ∂C/∂W_l = δ_l·a_{l−1}ᵀ
     (4)  ∂C/∂b_l = δ_l
 
-A value that several layers use gets the sum of what comes back from them.
+A value that several layers use gets the sum of their gradients.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ensue.errors import OptionError, unknown
 from ensue.layers.feedforward import MLP, Dense
 
 TINY = 1e-300  # keeps log 0 finite
-ROUNDED = 1e-6  # how far from 1 probabilities may sum that were written with few digits
+ROUNDED = 1e-6  # tolerance of the sum of probabilities written with few digits
 
 
 def _diagonal(slope: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
@@ -49,7 +49,7 @@ OUTPUTS: dict[str, Callable[[Tensor], Tensor]] = {
     "linear": lambda z: z,
     "softmax": lambda z: z.softmax(-1),
 }
-# which outputs are probabilities, so that −log of them is a cost
+# outputs that are probabilities, so that −log is a cost
 PROBABILITIES = ("logistic", "softmax")
 COSTS = ("squares", "cross-entropy")
 
@@ -73,15 +73,16 @@ class LayerTrace:
 
     @property
     def difference(self) -> float:
-        """The largest between the equations and the automatic gradient."""
+        """The largest difference between the equations and the automatic gradient."""
         pairs = zip((self.weight_gradient, self.bias_gradient), self.automatic, strict=True)
         return max(float((value - other).abs().max()) for value, other in pairs)
 
 
 @dataclass(frozen=True)
 class Minibatch:
-    """One update by the mean gradient of some examples, of which the first was walked through.
-    costs: of each; before, gradient, after: W and b of each layer in turn; cost: the mean."""
+    """One update by the mean gradient of some examples, the first of which is the example of the
+    walk. costs: of each example; before, gradient, after: W and b of each layer in turn; cost: the
+    mean."""
 
     rate: float
     costs: tuple[float, ...]
@@ -99,7 +100,7 @@ class Minibatch:
 
 @dataclass(frozen=True)
 class Backpropagation:
-    """A network walked through for one example, then over a minibatch to an update."""
+    """A walk through a network for one example, then a minibatch update."""
 
     widths: tuple[int, ...]
     activation: str
@@ -143,8 +144,8 @@ def first_delta(name: str, output: str, z: Tensor, a: Tensor, y: Tensor) -> Tens
 def backpropagate(
     network: MLP, activation: str, output: str, cost: str, x: Tensor, y: Tensor
 ) -> Backpropagation:
-    """The four equations for one example x (inputs,), y (outputs,). The network's last layer is
-    linear; `output` is applied to it."""
+    """Applies the four equations to one example x (inputs,), y (outputs,). The network's last layer
+    is linear; `output` is applied to it."""
     _check(activation, output, cost)
     passed = network.walk(x)
     top = OUTPUTS[output](passed[-1].z)
@@ -208,9 +209,9 @@ def _check(activation: str, output: str, cost: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkWalk:
-    """A small network in float64. weights: all of them in the order W_1 row by row, b_1, W_2, …;
-    x, y: the rows of a minibatch for one update, one after another; the first row is walked
-    through. Missing numbers are drawn at random, with one decimal, which is easy to follow."""
+    """A small network in float64. weights: all weights in the order W_1 row by row, b_1, W_2, …; x,
+    y: the rows of a minibatch for one update, one after another; the first row is the example of
+    the walk. Missing numbers are drawn at random with one decimal."""
 
     widths: Sequence[int]
     activation: str = "logistic"
@@ -264,7 +265,7 @@ def walk_through(
     y: Sequence[float] | None = None,
     seed: int = 1,
 ) -> Backpropagation:
-    """A small network walked through for one example, up to its update: see `NetworkWalk`."""
+    """Walks through a small network for one example, up to its update: see `NetworkWalk`."""
     return NetworkWalk(
         widths=widths,
         activation=activation,
@@ -291,7 +292,7 @@ def _targets(y: Sequence[float] | None, rows: int, outputs: int, cost: str) -> T
 
 
 def check_distribution(targets: Tensor, output: str) -> None:
-    """An error where rows (rows, outputs) of targets of a softmax do not sum to 1."""
+    """Raises an error if rows of a softmax's targets (rows, outputs) do not sum to 1."""
     sums = targets.sum(-1)
     if output == "softmax" and targets.shape[-1] > 1 and bool(((sums - 1).abs() > ROUNDED).any()):
         raise OptionError(
@@ -327,7 +328,7 @@ def _update(network: MLP, walked: Backpropagation, x: Tensor, y: Tensor, rate: f
 
 
 def tenths(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
-    """From −1 to 1, without 0."""
+    """Random tenths from −1 to 1, without 0."""
     size = torch.randint(1, 11, shape, generator=generator, dtype=torch.float64) / 10
     sign = torch.randint(0, 2, shape, generator=generator, dtype=torch.float64) * 2 - 1
     return size * sign
@@ -351,15 +352,15 @@ WIDTH, ROWS = 16, 20  # units of a layer, examples
 
 @dataclass(frozen=True)
 class Depth:
-    """‖δ_l‖ of each layer from the first, mean over examples, by activation."""
+    """‖δ_l‖ of each layer, mean over examples, by activation."""
 
     layers: int
     norms: dict[str, tuple[float, ...]]
 
 
 def through_depth(layers: int, seed: int = 1) -> Depth:
-    """Networks with that many hidden layers of 16 units, all from the same weights, at the scale of
-    He et al. for ReLU."""
+    """‖δ_l‖ in networks with this number of hidden layers of 16 units, all with the same weights,
+    at the scale of He et al. for ReLU."""
     norms_by_depth = {}
     for activation in ACTIVATIONS:
         with torch.random.fork_rng(devices=[]):
@@ -381,7 +382,8 @@ def through_depth(layers: int, seed: int = 1) -> Depth:
 
 
 def document(depth: Depth) -> Document:
-    """A column for each layer, the last first: the way back."""
+    """The table of ‖δ_l‖: a column for each layer, the last first, in the direction of the backward
+    pass."""
     order = range(depth.layers, 0, -1)
     rows = []
     for name, norms in depth.norms.items():
@@ -394,7 +396,7 @@ def document(depth: Depth) -> Document:
 
 
 def picture(depth: Depth) -> str:
-    """As SVG, on a logarithmic scale."""
+    """The picture as SVG, on a logarithmic scale."""
     drawing = Drawing()
     words = f"{depth.layers} hidden layers of {WIDTH} units, from the same weights"
     top = heading(drawing, "δ on its way back", words)

@@ -32,12 +32,12 @@ SLOPE_TEXTS = {
     "relu": "1 where z > 0, else 0",
     "linear": "1",
 }
-MOST_TERMS = 6  # of a sum that is written out
+MOST_TERMS = 6  # maximum terms of a sum that is written out
 ACROSS, DOWN, RADIUS = 250.0, 128.0, 31.0
 MARGIN = 60.0
-MOST_EDGES = 40  # with their numbers on them
-HIGH = 17  # of a number on a line
-SHARES = (0.26, 0.34, 0.42, 0.48, 0.54, 0.62, 0.7, 0.78, 0.15, 0.86)  # of a line, where numbers go
+MOST_EDGES = 40  # maximum lines with numbers on them
+HIGH = 17  # height of a number on a line
+SHARES = (0.26, 0.34, 0.42, 0.48, 0.54, 0.62, 0.7, 0.78, 0.15, 0.86)  # along a line
 PLUS, MINUS = "#0f766e", "#be185d"
 DELTA = Colour("#b45309", "#fff6e5")
 
@@ -54,7 +54,7 @@ def number(value: Tensor | float) -> str:
 
 
 def signed(text: str) -> str:
-    """A number with a true minus."""
+    """A number with a typographic minus."""
     return text.replace("-", "−")
 
 
@@ -81,7 +81,7 @@ def heading(backpropagation: Backpropagation) -> str:
 
 
 def first_equation(backpropagation: Backpropagation) -> str:
-    """What (1) is for this output and cost."""
+    """Equation (1) for this output and cost."""
     if backpropagation.cost_name == "cross-entropy":
         return "δ = a − y, as cross-entropy undoes the derivative of the output"
     if backpropagation.output == "softmax":
@@ -116,7 +116,7 @@ def document(backpropagation: Backpropagation) -> Document:
 
 
 def compared(difference: float, how: str) -> Section:
-    """A walk next to the automatic gradient."""
+    """A line that compares a walk with the automatic gradient."""
     text = f"largest difference from the automatic gradient: {difference:.1e}"
     return Section("Check", (Paragraph(text, strong=True), Paragraph(how, quiet=True)))
 
@@ -145,7 +145,7 @@ def _forward(backpropagation: Backpropagation, layer: LayerTrace, k: int) -> Sec
 
 
 def _sums(layer: LayerTrace) -> list[str]:
-    """z of each unit, written out."""
+    """The sum z of each unit, written out."""
     lines = []
     for unit, row in enumerate(layer.weight):
         terms = zip(row, layer.inputs, strict=True)
@@ -183,7 +183,7 @@ def _by_unit(rows: Sequence[tuple[str, Tensor]], units: int, kind: str = "") -> 
 
 
 def _update(batch: Minibatch) -> Section:
-    """Every weight before and after."""
+    """The table of every weight before and after the update."""
     many = len(batch.costs)
     mean = f", the mean over a minibatch of {many}" if many > 1 else ""
     costs = f"C of each: {', '.join(map(number, batch.costs))}"
@@ -202,7 +202,7 @@ def _update(batch: Minibatch) -> Section:
 
 
 def numbered(*values: Tensor) -> list[tuple[Any, ...]]:
-    """Each entry of tensors of one shape with its place, "[2,1]" or "[2]"."""
+    """The entries of tensors of one shape with their index, "[2,1]" or "[2]"."""
     shape = values[0].shape
     places = product(*(range(size) for size in shape))
     return [
@@ -255,7 +255,7 @@ def _update_json(batch: Minibatch) -> dict[str, Any]:
 
 
 def network_picture(backpropagation: Backpropagation) -> str:
-    """As SVG: units as circles with a above and δ below, weights as lines."""
+    """The network as SVG: units as circles with a above and δ below, weights as lines."""
     drawing, most = Drawing(), max(backpropagation.widths)
     high = 2 * MARGIN + DOWN * (most - 1) + 52
     wide = 2 * MARGIN + ACROSS * (len(backpropagation.widths) - 1)
@@ -295,7 +295,7 @@ def _unit(drawing: Drawing, at: Point, value: float, delta: float | None, colour
 
 
 def _bias(drawing: Drawing, at: Point, layer: LayerTrace, unit: int) -> None:
-    """Above its unit."""
+    """Draws a bias above its unit."""
     bias, slope = float(layer.bias[unit]), float(layer.bias_gradient[unit])
     above = (at[0], at[1] - RADIUS - 13)
     drawing.begin(signed(f"b = {bias:.6g}, ∂C/∂b = {slope:.6g}"))
@@ -309,7 +309,7 @@ def _bias(drawing: Drawing, at: Point, layer: LayerTrace, unit: int) -> None:
 def _edges(
     drawing: Drawing, before: Sequence[Point], after: Sequence[Point], layer: LayerTrace
 ) -> None:
-    """Lines first, and their numbers over all of them, where they cover none of the others."""
+    """Draws the lines, then their numbers on top, where they do not overlap."""
     strongest = max(float(layer.weight.abs().max()), 1e-9)
     pairs = [(i, j) for i in range(len(after)) for j in range(len(before))]
     ends = {
@@ -337,8 +337,8 @@ def _edges(
 
 
 def _free_place(line: Sequence[Point], wide: float, boxes: Sequence[tuple[Point, float]]) -> Point:
-    """A place on the line where a number of this width overlaps no other, near the beginning if
-    possible; else the place with the smallest overlap."""
+    """A position on the line where a number of this width overlaps no other, near the beginning if
+    possible; else the position with the smallest overlap."""
     (x, y), (to_x, to_y) = line
 
     def covered(at: Point) -> float:

@@ -23,8 +23,8 @@ COST_TEXTS = {
 }
 ACROSS, MARGIN, RADIUS = 176.0, 74.0, 36.0
 COST_AT, GUESS_AT, STATE_AT, INPUT_AT = 84.0, 178.0, 300.0, 456.0  # heights
-SQUARE = 92.0, 34.0  # of the table of terms
-STRONG = 0.42  # of a colour, so that words on it can be read
+SQUARE = 92.0, 34.0  # maximum columns of the table of terms
+STRONG = 0.42  # maximum share of a colour, so that text on it stays readable
 
 
 # --- the document ------------------------------------------------------------------------------
@@ -40,7 +40,7 @@ def heading(walk: BpttWalk) -> str:
 
 
 def matrix_text(values: Tensor) -> str:
-    """A single number, or the norm of several."""
+    """A single number as text, or the norm of several."""
     return number(values.flatten()[0]) if values.numel() == 1 else f"‖{number(values.norm())}‖"
 
 
@@ -202,7 +202,8 @@ def as_json(walk: BpttWalk) -> dict[str, Any]:
 
 
 def unrolled_picture(walk: BpttWalk) -> str:
-    """As SVG: the steps from left to right, costs above, and the gradients that flow back."""
+    """The unrolled network as SVG: steps from left to right, costs above, and the gradients that
+    flow back."""
     drawing, count = Drawing(), len(walk.steps)
     lefts = [MARGIN + 40 + ACROSS * k for k in range(count)]
     back = [_arriving(walk, k) for k in range(1, count + 1)]
@@ -238,7 +239,7 @@ def unrolled_picture(walk: BpttWalk) -> str:
 
 
 def _arriving(walk: BpttWalk, k: int) -> Tensor | None:
-    """∂J/∂h_k, summed over all costs; None where none arrives."""
+    """∂J/∂h_k, summed over all costs; None if no gradient arrives."""
     slopes = [term.delta for term in walk.terms if term.k == k]
     return sum(slopes[1:], start=slopes[0]) if slopes else None
 
@@ -268,7 +269,7 @@ def _arrow(drawing: Drawing, start: Point, end: Point, colour: str, name: str) -
 
 
 def terms_picture(walk: BpttWalk, parameter: str, block: str) -> str:
-    """As SVG: a square for each t and k, the stronger the larger its term."""
+    """The terms as SVG: a square for each t and k, the stronger the larger its term."""
     drawing, (wide, high) = Drawing(), SQUARE
     values = {(term.t, term.k): block_of(walk, term, parameter, block) for term in walk.terms}
     most = max(float(value.norm()) for value in values.values()) or 1.0

@@ -1,9 +1,9 @@
 """Backpropagation through time in detail: ∂J(t)/∂θ as the sum of its terms.
 
-A parameter is used at every step. Its gradient for the cost J(t) of one output is the sum over the
-steps k ≤ t at which it was used, each by a path of its own:
+A parameter is used at every step. Its gradient for the cost J(t) of one output is a sum over all
+steps k ≤ t that use it, each with a separate path:
 
-    ∂J(t)/∂θ = Σ_{k≤t}  ∂J(t)/∂s_t · ∂s_t/∂s_{t−1} ⋯ ∂s_{k+1}/∂s_k · ∂⁺s_k/∂θ
+∂J(t)/∂θ = Σ_{k≤t} ∂J(t)/∂s_t · ∂s_t/∂s_{t−1} ⋯ ∂s_{k+1}/∂s_k · ∂⁺s_k/∂θ
 
 ∂⁺ is the derivative by the use of θ in step k alone. Outputs outside t_min … t_max have no cost;
 their states still pass on gradients of later ones.
@@ -39,7 +39,7 @@ Parameters = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class StepTrace:
-    """One step: the input, the state after it, h that the output is computed from, z = V·h + c, ŷ,
+    """One step: the input, the new state, the h from which the output is computed, z = V·h + c, ŷ,
     the target, J(t) and ∂J(t)/∂z; the last two are None for outputs without a cost."""
 
     x: Tensor
@@ -63,15 +63,15 @@ class Term:
 
     @property
     def path(self) -> str:
-        """J(3) ← h3 ← h2 ← θ at step 2"""
+        """The path as text: J(3) ← h3 ← h2 ← θ at step 2"""
         states = " ← ".join(f"h{step}" for step in range(self.t, self.k - 1, -1))
         return f"J({self.t}) ← {states}"
 
 
 @dataclass(frozen=True)
 class BpttWalk:
-    """first, last: the outputs that cost something; gradient: the sum of all terms, of V and c
-    too; automatic: torch's; updated: the parameters after one update."""
+    """first, last: the outputs with a cost; gradient: the sum of all terms, including those of V
+    and c; automatic: torch's gradient; updated: the parameters after one update."""
 
     cell: Cell
     output: str
@@ -90,7 +90,7 @@ class BpttWalk:
 
     @property
     def difference(self) -> float:
-        """The largest between the sum of the terms and the automatic gradient."""
+        """The largest difference between the sum of the terms and the automatic gradient."""
         pairs = [(self.gradient[name], self.automatic[name]) for name in self.gradient]
         return max(float((value - other).abs().max()) for value, other in pairs)
 
@@ -99,7 +99,7 @@ class BpttWalk:
         return list(self.cell.parameters)
 
     def blocks(self, name: str, values: Tensor) -> dict[str, Tensor]:
-        """A parameter by its gates, "U_f"; the whole for a single gate."""
+        """A parameter by its gates, "U_f"; undivided for a single gate."""
         if name not in self.cell.parameters:
             return {name: values}
         gates = self.cell.parameters[name].gates
@@ -108,15 +108,15 @@ class BpttWalk:
 
 
 def readout_names(cell: Cell) -> tuple[str, str]:
-    """V and c of ŷ = V·h + c, by names that the cell does not have."""
+    """Names for V and c of ŷ = V·h + c that the cell does not use."""
     return ("V_y", "c_y") if {"V", "c"} & cell.parameters.keys() else ("V", "c")
 
 
 @dataclass(frozen=True)
 class TimeWalk:
-    """A small network in float64, from a zero state. cost_at: the first and the last output that
-    cost something, None all; weights: the cell's parameters in order, each row by row, then V and
-    c; x and y step by step. What is not given is drawn, with one decimal."""
+    """A small network in float64, from a zero state. cost_at: the first and the last output with a
+    cost, None for all; weights: the cell's parameters in order, each row by row, then V and c; x
+    and y: step by step. Missing numbers are drawn with one decimal."""
 
     cell: Cell
     steps: int = 4
@@ -189,7 +189,7 @@ class _Network:
         return self.first <= t <= self.last
 
     def cost(self, parameters: Parameters) -> Tensor:
-        """By torch alone."""
+        """The cost, computed by torch alone."""
         y, _ = eager(self.cell, self.of_cell(parameters), self.x[:, None], self.start)
         weight, bias = (parameters[name] for name in self.readout)
         guesses = OUTPUTS[self.output](y[:, 0] @ weight.t() + bias)
@@ -248,7 +248,7 @@ def _walked(network: _Network, parameters: Parameters, rate: float) -> BpttWalk:
 
 
 def _forward(network: _Network, parameters: Parameters) -> tuple[list[StepTrace], list[State]]:
-    """All steps, and the state before each of them."""
+    """Runs all steps; also returns the state before each of them."""
     cell, state = network.cell, network.start
     layer = network.of_cell(parameters)
     weight, bias = (parameters[name] for name in network.readout)
@@ -296,7 +296,7 @@ def _terms(
 def _through_output(
     cell: Cell, parameters: Parameters, x: Tensor, old: State, by_output: Tensor
 ) -> Tensor:
-    """∂J(t)/∂s_t: by the output of step t itself."""
+    """∂J(t)/∂s_t through the output of step t."""
     bound = cell.on_tensors(parameters)
     _, new = one_step(bound, x, old, by_output.shape[1])
     with torch.enable_grad():

@@ -1,16 +1,16 @@
 """The computational graph of a small expression: values forward, derivatives backward.
 
-    + − * / **, functions   of numbers; of vectors and matrices feature by feature, where a single
-                            number meets any shape
+    + − * / **, functions   of numbers; of vectors and matrices elementwise, where a single number
+                            combines with any shape
     MatMul (W @ x)          of matrices and vectors; of two vectors their dot product
     sum, mean, softmax      of all features of a vector
     conv(x, f, stride)      of matrices: the filter f at every place of x, not flipped
     pad(x, n), maxpool(x, n), meanpool(x, n): n zeros around a matrix; its patches of n×n
 
-An expression is read as Python's grammar has it and made of a closed set of functions: nothing
-of it is run as code. Its result is one number. Each node of the graph knows its value and its chain
-rules; the derivative of the result by a node has the node's shape, and is the sum of what its users
-send back. It is a graph itself, so that second derivatives come from the same walk.
+An expression is parsed by Python's grammar, with a closed set of functions; nothing in it is run as
+code. Its result is one number. Each node of the graph has a value and chain rules. The derivative
+of the result by a node has the node's shape, and is the sum of the contributions of its users. It
+is again a graph, so that second derivatives come from the same algorithm.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from ensue.errors import EnsueError, EquationError, OptionError, ShapeError, unk
 
 MOST_NODES, MOST_CHARACTERS = 200, 1000
 MOST_NUMBERS = 100  # of one value
-MOST_AROUND = 5  # zeros, and sizes of patches and steps
+MOST_AROUND = 5  # maximum of zeros, and of sizes of patches and steps
 CONSTANTS = {"pi": math.pi, "e": math.e}
 Value = float | list[Any]  # a number, a vector, or the rows of a matrix
-RawValue = float | Sequence[Any]  # the same, as the caller passes it
+RawValue = float | Sequence[Any]  # the value as passed by the caller
 
 
 # --- functions of numbers, and feature by feature ------------------------------------------------
@@ -93,7 +93,8 @@ def _conv(x: Tensor, f: Tensor, stride: Tensor) -> Tensor:
 def _conv_back(
     t: Tensor, y: Tensor, x: Tensor, f: Tensor, stride: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """To x the filter turned back onto each place; to f the sum of the patches that it met."""
+    """The adjoints of a convolution: for x, the filter at each place, weighted by t; for f, the
+    weighted sum of patches."""
     to_x, to_f = torch.zeros_like(x), torch.zeros_like(f)
     step, (rows, columns) = int(stride), f.shape
     for i, j in product(range(t.shape[0]), range(t.shape[1])):
@@ -110,7 +111,7 @@ def _pad_back(t: Tensor, y: Tensor, x: Tensor, n: Tensor) -> tuple[Tensor, Tenso
 
 
 def _max_back(t: Tensor, y: Tensor, x: Tensor, n: Tensor) -> tuple[Tensor, Tensor]:
-    """The derivative of max; the first of equal numbers gets it."""
+    """The adjoint of max; the first of equal numbers gets it."""
     _, at = max_pool2d(_volume(x), int(n), return_indices=True)
     slopes = torch.zeros_like(x).flatten().scatter_add(0, at.flatten(), t.flatten())
     return slopes.view_as(x), torch.zeros_like(n)
@@ -134,8 +135,8 @@ OPERATIONS: dict[str, Operation] = {
     "meanpool": Operation(lambda x, n: avg_pool2d(_volume(x), int(n))[0, 0], _mean_back),
 }
 OF_VECTORS = ("sum", "mean", "softmax", "conv", "pad", "maxpool", "meanpool")
-OF_PATCHES = {"conv": 1, "pad": 0, "maxpool": 1, "meanpool": 1}  # the least their number may be
-BACK = "back"  # the derivative of an operation by one of its arguments: attr is both
+OF_PATCHES = {"conv": 1, "pad": 0, "maxpool": 1, "meanpool": 1}  # minimum of their numbers
+BACK = "back"  # the derivative of an operation by one of its arguments: attr has both
 CALLS = (*ELEMENTWISE, *OF_VECTORS)
 ARGUMENTS = {**dict.fromkeys(CALLS, 1), **dict.fromkeys(OF_PATCHES, 2), "maximum": 2, "conv": 3}
 OPERATORS: dict[type[ast.operator], Callable[[Node, Node], Node]] = {
@@ -162,7 +163,7 @@ def _label(node: Node) -> str:
 class NodeValues:
     """Values of nodes at given values of the variables, in float64, each computed once.
 
-    An operation without a finite value is an error that names it."""
+    Raises an error that names an operation without a finite value."""
 
     def __init__(self, variables: Mapping[str, Tensor]) -> None:
         self.variables = variables
@@ -262,7 +263,7 @@ def as_tensor(name: str, value: RawValue) -> Tensor:
 
 
 def parsed(text: str) -> ast.expr:
-    """By Python's grammar; nothing of it is run."""
+    """The syntax tree of a text by Python's grammar; nothing is run."""
     if len(text) > MOST_CHARACTERS:
         raise EquationError(
             f"expected an expression of at most {MOST_CHARACTERS} characters, got {len(text)}"
@@ -288,7 +289,7 @@ def variables(text: str) -> list[str]:
 
 
 def of_numbers(text: str) -> bool:
-    """Whether no operation of the expression is one of vectors or matrices."""
+    """Whether the expression has no operations on vectors or matrices."""
     tree = ast.walk(parsed(text))
     return not any(
         isinstance(node, ast.MatMult) or getattr(node, "id", "") in OF_VECTORS for node in tree
@@ -376,7 +377,7 @@ class Reader:
 
 
 def _size(value: Tensor) -> str:
-    """The size of a node by its shape."""
+    """The size of a node from its shape."""
     return str(tuple(value.shape)) if value.dim() else ONE
 
 
@@ -399,7 +400,7 @@ def differentiate(root: Node) -> dict[Node, Node]:
 
 
 def _sent_back(node: Node, arrived: Node) -> list[Node | None]:
-    """To each argument, from what arrived."""
+    """The contributions to each argument, from the node's adjoint."""
     if node.op == "add":
         return [arrived for _ in node.args]
     if node.op in OPERATIONS:
@@ -413,7 +414,8 @@ def _sent_back(node: Node, arrived: Node) -> list[Node | None]:
 
 
 def _shaped_as(argument: Node, sent: Node) -> Node:
-    """A single number that met other shapes gets the sum over them."""
+    """The adjoint in the shape of its argument: a single number that was combined with other shapes
+    gets the sum."""
     if argument.size == ONE and sent.size != ONE:
         return sent.graph.operation("sum", (sent,), ONE)
     return sent
@@ -424,8 +426,8 @@ def _shaped_as(argument: Node, sent: Node) -> Node:
 
 @dataclass(frozen=True)
 class ExpressionNode:
-    """A node of the graph: its number, what it does, whose values it takes, its value, and the
-    derivative of the result by it."""
+    """A node of the graph: its number, operation, inputs, value, and the derivative of the result
+    by it."""
 
     number: int
     label: str
@@ -435,7 +437,7 @@ class ExpressionNode:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """() of a number, (n,) of a vector, (m, n) of a matrix."""
+        """() for a number, (n,) for a vector, (m, n) for a matrix."""
         return tuple(torch.tensor(self.value).shape)
 
     @property
@@ -449,11 +451,11 @@ class ExpressionNode:
 
 @dataclass(frozen=True)
 class Expression:
-    """text: as it was written; nodes in an order in which each comes after its inputs."""
+    """text: as written; nodes: each after its inputs."""
 
     text: str
     nodes: tuple[ExpressionNode, ...]
-    second: Mapping[tuple[str, str], float]  # ∂²/∂a∂b of variables that are numbers
+    second: Mapping[tuple[str, str], float]  # ∂²/∂a∂b for variables that are numbers
 
     @property
     def value(self) -> Value:
@@ -461,7 +463,7 @@ class Expression:
 
     @property
     def has_shapes(self) -> bool:
-        """Whether there is a vector or a matrix in it."""
+        """Whether the expression has a vector or a matrix."""
         return any(node.shape for node in self.nodes)
 
     def derivatives(self) -> dict[str, Value]:

@@ -1,14 +1,12 @@
 """The learning lab: small experiments around f(x) = sin 10x + x, which show what learning is.
 
-descent      x ← x − η·f'(x) from −0.6: how far a step goes, and where too far;
-costs        the expected cost over all x, and the empirical cost of ten noisy samples, for lines
-             a·x, which do not contain the truth;
-families     a line, a parabola, a sinusoid: each fitted, chosen by validation, the winner tested;
-networks     a random, fixed first layer, and the same network with all layers tuned;
-estimators   gradients through a coin: the mean and the spread of each estimator;
-curves       cost over examples seen: gradient descent takes a step for all rows, SGD for each;
-stopping     training and validation cost of a rich family, and the update that validation chooses;
-divergence   KL(p‖q) of two distributions.
+descent x ← x − η·f'(x) from −0.6, with different rates η, up to divergence; costs the expected cost
+over all x, and the empirical cost of ten noisy samples, for lines a·x, which do not include f;
+families a line, a parabola, a sinusoid: each fitted, chosen by validation, the winner tested;
+networks a random, fixed first layer, and the same network with all layers tuned; estimators
+gradients through a coin: the mean and the spread of each estimator; curves cost over examples seen:
+gradient descent takes a step for all rows, SGD for each; stopping training and validation cost of a
+rich family, and the update that validation chooses; divergence KL(p‖q) of two distributions.
 """
 
 from __future__ import annotations
@@ -38,9 +36,9 @@ NETWORK_ROWS, ITERATIONS = 100, 100
 SCALE = 3.0  # of random first layers
 DRAWS = 4000
 COINS = (0.5, -1.0, 0.3)  # z of three stochastic units
-CURVE_ROWS, PASSES = 64, 12  # rows, and how often all of them are seen
+CURVE_ROWS, PASSES = 64, 12  # rows, and number of passes over them
 GD_RATE, SGD_RATE = 0.5, 0.1
-FEW, FEW_NOISE, DEGREE = 16, 0.35, 13  # of the rows and the polynomial that overfits
+FEW, FEW_NOISE, DEGREE = 16, 0.35, 13  # of the rows and of the polynomial that overfits
 UPDATES, EVERY, PATIENCE, STOP_RATE = 1500, 10, 30, 0.05
 
 
@@ -61,7 +59,7 @@ def curvature(x: float) -> float:
 
 @dataclass(frozen=True)
 class Walk:
-    """A descent by steps of rate η: its places, and how it ended."""
+    """A descent with rate η: its path, and how it ended."""
 
     rate: float
     places: tuple[float, ...]
@@ -94,8 +92,8 @@ def _ending(places: list[float]) -> str:
 
 @dataclass(frozen=True)
 class Costs:
-    """The hypotheses a·x: slope a, the expected and the empirical cost of each; minima: the slopes
-    of minimal empirical cost, for further samples of ten."""
+    """The hypotheses a·x: slopes a, with the expected and the empirical cost of each; minima: the
+    slopes with minimal empirical cost for further samples of ten."""
 
     slopes: tuple[float, ...]
     expected: tuple[float, ...]
@@ -134,8 +132,8 @@ def _ten(seed: int) -> tuple[Tensor, Tensor]:
 
 @dataclass(frozen=True)
 class FunctionFamily:
-    """A family of hypotheses: the mean squared error of its best member, by the training part,
-    on each part (test: of the winner alone), and that member over `grid`."""
+    """A family of hypotheses: the mean squared error of its member fitted to the training part, on
+    each part (on test only for the winner), and that member's values on `grid`."""
 
     name: str
     train: float
@@ -146,7 +144,7 @@ class FunctionFamily:
 
 @dataclass(frozen=True)
 class Families:
-    """x, y: the training part; grid: where the curves are."""
+    """x, y: the training part; grid: the x of the curves."""
 
     x: tuple[float, ...]
     y: tuple[float, ...]
@@ -162,7 +160,7 @@ Basis = Callable[[Tensor], Tensor]
 
 
 def waves(omega: float) -> Basis:
-    """x, sin ωx and cos ωx: sinusoids of any height and phase on a line."""
+    """The features x, sin ωx and cos ωx: a line plus a sinusoid of any amplitude and phase."""
     return lambda x: torch.cat([x, (omega * x).sin(), (omega * x).cos()], 1)
 
 
@@ -172,7 +170,7 @@ def _solved(basis: Basis, x: Tensor, y: Tensor) -> Callable[[Tensor], Tensor]:
 
 
 def _sinusoid(x: Tensor, y: Tensor) -> Callable[[Tensor], Tensor]:
-    """ω by trial, all else in closed form."""
+    """Fits ω by grid search, all else in closed form."""
     trials = [_solved(waves(omega / 20), x, y) for omega in range(10, 400)]
     return min(trials, key=lambda wave: _error(wave, x, y))
 
@@ -220,8 +218,8 @@ def choose_family(seed: int) -> Families:
 
 @dataclass(frozen=True)
 class Networks:
-    """Mean squared test errors of networks with `units` units, by which layers are learned: the
-    mean over some starts."""
+    """Mean squared test errors of networks with `units` units, by the layers that are learned;
+    averaged over initialisations."""
 
     units: tuple[int, ...]
     random: tuple[float, ...]
@@ -229,8 +227,8 @@ class Networks:
 
 
 def compare_networks(seed: int, units: tuple[int, ...] = UNITS) -> Networks:
-    """A random first layer with its readout in closed form; the same with all layers tuned, from
-    that very start."""
+    """Compares a random first layer with a readout in closed form, and the same network with all
+    layers tuned from there."""
     train, test = samples(NETWORK_ROWS, seed), samples(TEST_ROWS, seed + 2)
     pairs = [[_both(k, start, train, test) for start in range(STARTS)] for k in units]
     random, tuned = (tuple(sum(p[k] for p in pair) / STARTS for pair in pairs) for k in (0, 1))
@@ -241,7 +239,7 @@ Part = tuple[Tensor, Tensor]
 
 
 def _both(units: int, seed: int, train: Part, test: Part) -> tuple[float, float]:
-    """Test errors with the first layer as drawn, and tuned."""
+    """Test errors with the random first layer, and with all layers tuned."""
     features_solved = (
         RandomFeatures(1, units, 1, scale=SCALE, seed=seed).double().solve(*train, 1e-6)
     )
@@ -340,7 +338,7 @@ class LearningCurves:
 
 
 def compare_learning(seed: int) -> LearningCurves:
-    """A line with an offset, y = 2x − 1 and noise, from zero weights."""
+    """Learning curves for a line with an offset, y = 2x − 1 and noise, from zero weights."""
     generator = torch.Generator().manual_seed(seed)
     x = 2 * torch.rand(CURVE_ROWS, generator=generator, dtype=torch.float64) - 1
     y = 2 * x - 1 + 0.3 * torch.randn(CURVE_ROWS, generator=generator, dtype=torch.float64)
@@ -372,7 +370,7 @@ def _slope(features: Tensor, y: Tensor, weights: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Stopping:
-    """Costs by update; best: the update whose weights are kept; stopped: where it gave up."""
+    """Costs by update; best: the update whose weights are kept; stopped: the last update."""
 
     updates: tuple[int, ...]
     train: tuple[float, ...]
@@ -387,7 +385,7 @@ class Stopping:
 
 
 def watch_early_stopping(seed: int) -> Stopping:
-    """Sixteen noisy rows of sin 3x + x, a polynomial of degree 13."""
+    """Early stopping with sixteen noisy rows of sin 3x + x and a polynomial of degree 13."""
     (x, y), held_out = (_noisy(FEW, seed), _noisy(200, seed + 1))
     weights = torch.zeros(DEGREE + 1, dtype=torch.float64)
     updates, train, validation = [], [], []
@@ -407,7 +405,7 @@ def watch_early_stopping(seed: int) -> Stopping:
 
 
 def _powers(x: Tensor) -> Tensor:
-    """Chebyshev's, which stay in [−1, 1]."""
+    """Chebyshev polynomials of x, which stay in [−1, 1]."""
     degrees = torch.arange(DEGREE + 1, dtype=torch.float64)
     return torch.cos(degrees * torch.acos(x[:, None].clamp(-1, 1)))
 
@@ -436,7 +434,7 @@ class Divergence:
 
 
 def divergence(p: Sequence[float], q: Sequence[float]) -> Divergence:
-    """p, q: probabilities, or weights that are divided by their sum.
+    """The divergence of p and q: probabilities, or weights, which are divided by their sum.
 
     >>> divergence([0.5, 0.5], [0.5, 0.5]).forward
     0.0
@@ -466,7 +464,7 @@ def _crossed(p: Sequence[float], q: Sequence[float]) -> float:
 
 @dataclass(frozen=True)
 class Lab:
-    """Everything that was found."""
+    """The results of all experiments."""
 
     seed: int
     walks: tuple[Walk, ...]

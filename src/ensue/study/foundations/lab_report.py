@@ -24,11 +24,11 @@ from ensue.study.foundations.lab import COINS, START, VALLEY, Divergence, Lab, W
 
 FORMAT = 1
 SHOWN = 5  # places of a descent
-WIDE, GAP, AXIS = 1120.0, 48.0, 44.0  # of all; between panels; left of a field, for its numbers
+WIDE, GAP, AXIS = 1120.0, 48.0, 44.0  # width; between panels; left of a field, for its numbers
 PANEL, HIGH = (WIDE - 2 * MARGIN - GAP) / 2, 216.0
 HEAD, FOOT = 82.0, 64.0  # above and below a panel's field
 BESIDE = 290.0  # the legend at the right of the first panel
-RIGHT = MARGIN + PANEL + GAP  # where the second column begins
+RIGHT = MARGIN + PANEL + GAP  # start of the second column
 BLUE, RED = colour_of(0), colour_of(1)
 
 
@@ -48,7 +48,7 @@ def as_json(lab: Lab) -> dict[str, Any]:
 
 
 def _experiment(title: str, rows: Sequence[Sequence[str]], note: str = "") -> Section:
-    """rows: the first is the head of the table."""
+    """The section of an experiment. rows: the first is the head of the table."""
     head, *others = rows
     notes: list[Block] = [Paragraph(note, quiet=True)] if note else []
     return Section(title, (Table(others, head), *notes))

@@ -1,9 +1,9 @@
 """Sinusoidal position encodings of the Transformer, and the similarity of positions.
 
-    PE(p, 2i) = sin(p / 10000^(2i/d)),  PE(p, 2i+1) = cos of the same
+PE(p, 2i) = sin(p / 10000^(2i/d)), PE(p, 2i+1) = cos of the same
 
 Since sin·sin + cos·cos is the cosine of a difference, PE(p)·PE(q) = Σ_i cos((p − q)/10000^(2i/d)):
-it depends on the distance alone.
+it depends only on the distance.
 """
 
 from __future__ import annotations

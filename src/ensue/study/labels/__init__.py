@@ -1,1 +1,1 @@
-"""Quality over the number of labels, with a base and without."""
+"""Scores by the number of labels, with a base and without."""

@@ -1,7 +1,8 @@
 """`label_curve`: runs on ever more rows of a run's training part, with its base and without.
 
-Each is a run folder: the same call continues after an interruption. Each sample of rows contains
-the smaller samples; all runs are scored on the validation part of the run, never on the test part.
+Each run has a folder, so the same call continues after an interruption. Each sample of rows
+contains the smaller samples. All runs are scored on the validation part of the original run, never
+on the test part.
 """
 
 from __future__ import annotations
@@ -36,8 +37,7 @@ def train_point(
     measure: str,
 ) -> dict[str, Any]:
     """Trains, or continues from the folder's newest checkpoint; returns the validation score of the
-    combined model, or of a single network. cells: the files of cells that may run, as
-    `CellPermission` has them."""
+    combined model, or of a single network. cells: the files of `CellPermission`."""
     from ensue.runs.config import RunConfig
     from ensue.runs.run import seconds_trained
     from ensue.runs.train import attempted, train_run
@@ -57,14 +57,14 @@ def train_point(
     return {"score": score, "seconds": earlier + time.monotonic() - began, "failure": failure}
 
 
-STEPS = (1, 3)  # times the powers of ten, from 100 on
+STEPS = (1, 3)  # times powers of ten, from 100
 FIRST = 100
-FOLLOWS = ("digest", "train_rows")  # settings that a run has by itself
+FOLLOWS = ("digest", "train_rows")  # settings that differ between the runs
 
 
 @dataclass(frozen=True)
 class LabelPoint:
-    """A run on `rows` labelled rows. score: on validation, of the combined model; failure: why it
+    """A run on `rows` labelled rows. score: validation score of the combined model; failure: why it
     is missing, else ""."""
 
     rows: int
@@ -77,8 +77,8 @@ class LabelPoint:
 
 @dataclass(frozen=True)
 class LabelCurve(Printed):
-    """task, measure: what was learned, and the score; base: what half of the runs begin from;
-    validation: rows that scores are of; points: with the base and without it, by rising rows."""
+    """task, measure: the task, and the score; base: of half of the runs; validation: number of
+    scored rows; points: with and without the base, by rising rows."""
 
     task: str
     measure: str
@@ -91,7 +91,7 @@ class LabelCurve(Printed):
         return METRICS[self.measure].higher_is_better
 
     def of(self, base: bool) -> list[LabelPoint]:
-        """Those with a score."""
+        """The points with or without the base that have a score."""
         return [point for point in self.points if point.base == base and point.score is not None]
 
     def as_json(self) -> dict[str, Any]:
@@ -112,9 +112,9 @@ def label_curve(
     say: MessageCallback = nobody,
     trust: Trust = NO_TRUST,
 ) -> LabelCurve:
-    """run: one that has a base; place: the folder of the runs; counts: numbers of rows, by default
-    100, 300, 1,000, … and all; settings: "train.epochs=3", of all runs; trust: which files of cells
-    that the run names may run."""
+    """Trains runs on ever more rows, with and without a base. run: a run with a base; place: the
+    folder for the runs; counts: numbers of rows, by default 100, 300, 1,000, … and all; settings:
+    for all runs, such as "train.epochs=3"; trust: files of the run's cells that may run."""
     config = _with_cells(_with_base(RunFolder(run)), RunFolder(run), settings, trust)
     train, validation = (len(part) for part in _parts(config))
     differences = changed(_described(config), list(settings))
@@ -239,6 +239,6 @@ def _others(table: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any
 
 
 def _tables(described: Mapping[str, Any], count: int, rows: int, base: bool) -> dict[str, Any]:
-    """The tables of a run on `count` rows, with the base or without."""
+    """The tables of a run on `count` rows, with or without the base."""
     tables = {name: table for name, table in described.items() if base or name != BASE}
     return {**tables, "data": {**described["data"], "train_rows": count if count < rows else "all"}}

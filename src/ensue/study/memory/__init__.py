@@ -1,1 +1,1 @@
-"""How far back each cell remembers."""
+"""Memory studies: how far back each cell remembers."""

@@ -1,4 +1,4 @@
-"""How far back cells remember: the same task and budget for each, and the results."""
+"""How far back cells remember: training of each on the same tasks with the same budget."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from ensue.layers.recurrent import Recurrent
 from ensue.study.memory.budget import RATE, RATE_WITHOUT_GATES, Budget
 from ensue.training import Carried, Progress, TrainSettings, Validated, train
 
-AT_ONCE = 250  # rows of an evaluation that are in memory together
+AT_ONCE = 250  # rows of an evaluation in memory at once
 
 
 class Batch(NamedTuple):
-    """x (time, batch, features), lengths (batch), and batch first: scored (batch, time), targets
-    (targets) in the order in which `scored` is read."""
+    """x (time, batch, features), lengths (batch); batch first: scored (batch, time), and targets
+    (targets) in the order of `scored`."""
 
     x: Tensor
     lengths: Tensor
@@ -42,7 +42,7 @@ class Batch(NamedTuple):
 
 
 class MemoryNetwork(nn.Module):
-    """z = V·h + c at the steps that are scored, h by one layer of the cell."""
+    """z = V·h + c at the scored steps, where h comes from one layer of the cell."""
 
     def __init__(self, cell: Cell, task: BuiltInTask, hidden: int) -> None:
         super().__init__()
@@ -51,13 +51,13 @@ class MemoryNetwork(nn.Module):
         self.output = nn.Linear(self.layer.output_size, task.outputs)
 
     def answers(self, batch: Batch) -> Tensor:
-        """(targets, outputs)."""
+        """The answers z (targets, outputs)."""
         y, _ = self.layer(batch.x, lengths=batch.lengths)
         answers: Tensor = self.output(y.transpose(0, 1)[batch.scored])
         return answers
 
     def cost(self, answers: Tensor, targets: Tensor) -> Tensor:
-        """Summed over the targets: squared error for numbers, −log p for classes."""
+        """The cost summed over targets: squared error for numbers, −log p for classes."""
         if self.kind == "regression":
             return mse_loss(answers[:, 0], targets, reduction="sum")
         return cross_entropy(answers, targets, reduction="sum")
@@ -67,11 +67,12 @@ class MemoryNetwork(nn.Module):
 
 
 class GeneratedRows:
-    """The training part of a task, each row once: update k has rows k·size … (k + 1)·size − 1."""
+    """The training part of a task; each row is used once: update k has rows k·size … (k + 1)·size −
+    1."""
 
     def __init__(self, task: BuiltInTask, seed: int, size: int, updates: int) -> None:
         self.task, self.seed, self.size, self.updates = task, seed, size, updates
-        words = f"{task.name}, {task.columns} draws a row, seed {seed}"  # all there is to know
+        words = f"{task.name}, {task.columns} draws a row, seed {seed}"  # this determines the data
         self.fingerprint = sha256(words.encode()).hexdigest()
 
     def batches(self, epoch: int) -> Sequence[Sequence[int]]:
@@ -94,7 +95,7 @@ class GeneratedRows:
 
 
 def held_out(task: BuiltInTask, seed: int, part: str, rows: int) -> list[Batch]:
-    """The first rows of a part, in pieces."""
+    """The first rows of a part, in batches."""
     starts = range(0, rows, AT_ONCE)
     return [
         Batch.of(task, task.batch(seed, first, min(AT_ONCE, rows - first), part))
@@ -126,7 +127,7 @@ class MemoryScores:
 # A unit whose gate keeps the share σ(b) of its state forgets within about 1 + e^b steps. Biases
 # b = log u, u uniform in [1, T − 1], give units of every time scale up to T.
 
-# the gates of the bias `b`, with the sign that keeps: +1 keeps the state at 1, −1 at 0
+# the gates of the bias `b` by their sign: +1 keeps the state at 1, −1 at 0
 KEEPING = {
     "GRU": {"z": 1},
     "GRUResetBefore": {"z": 1},
@@ -150,12 +151,12 @@ def built_in(cell: Cell) -> bool:
 
 
 def keeping(cell: Cell) -> dict[str, int]:
-    """The gates that keep, of a built-in cell; {} for other cells."""
+    """The gates of a built-in cell that keep its state; {} for other cells."""
     return KEEPING.get(type(cell).__name__, {}) if built_in(cell) else {}
 
 
 def rate_of(cell: Cell, budget: Budget) -> float:
-    """The rate of the budget, else the default for cells of this kind."""
+    """The rate of the budget, or the default for cells of this kind."""
     if budget.rate is not None:
         return budget.rate
     return RATE_WITHOUT_GATES if built_in(cell) and not keeping(cell) else RATE
@@ -163,7 +164,8 @@ def rate_of(cell: Cell, budget: Budget) -> float:
 
 @torch.no_grad()
 def chrono(layer: Recurrent, steps: int) -> None:
-    """Sets the keeping biases of every way of the layer for sequences of that many steps."""
+    """Sets the biases of keeping gates, in every direction of the layer, for sequences of this
+    number of steps."""
     for way in layer.ways:
         signs = keeping(way.cell)
         if not signs:
@@ -179,7 +181,7 @@ def chrono(layer: Recurrent, steps: int) -> None:
 
 LENGTHS = (10, 20, 50, 100, 200, 400, 800, 1600, 3200)
 VALIDATION, TEST = 1000, 2000  # rows
-MARGIN = 0.8  # of the allowed error: a training ends when validation leaves room for the test
+MARGIN = 0.8  # share of the allowed error at which training ends: a margin for the test
 
 
 @dataclass(frozen=True)
@@ -205,7 +207,7 @@ class Trial:
 
 @dataclass
 class MemoryReport:
-    """lengths: more than one where the reach was measured."""
+    """lengths: several if the reach was measured."""
 
     budget: Budget
     lengths: tuple[int, ...]
@@ -224,7 +226,8 @@ class MemoryReport:
         return [trial for trial in self.trials if (trial.task, trial.cell) == (task, cell)]
 
     def reach(self, task: str, cell: str) -> int:
-        """The longest of the lengths up to which the cell solved all; 0 if not even the first."""
+        """The longest length up to which the cell solved all lengths; 0 if it did not solve the
+        first."""
         return max((trial.steps for trial in self.of(task, cell) if trial.solved), default=0)
 
 
@@ -248,14 +251,14 @@ def lengths_up_to(steps: int) -> tuple[int, ...]:
 
 
 def met(task: BuiltInTask, score: float) -> bool:
-    """Whether a validation score is so good that the test score will do, too."""
+    """Whether a validation score is good enough that the test score will probably suffice too."""
     if task.kind == "regression":
         return score <= MARGIN * task.enough
     return 1 - score <= MARGIN * (1 - task.enough)
 
 
 def begin(cell: Cell, task: BuiltInTask, steps: int, budget: Budget) -> MemoryNetwork:
-    """The network with the weights that follow from the seed."""
+    """A network with initial weights determined by the seed."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(budget.seed)
         network = MemoryNetwork(cell, task, budget.hidden)
@@ -322,7 +325,7 @@ def _where(update: int, budget: Budget, seconds: float) -> str:
 def _test_score(
     network: MemoryNetwork, at: Progress, task: BuiltInTask, seed: int
 ) -> Mapping[str, float]:
-    """Score of the best weights, or of the current ones where no evaluation was reached."""
+    """The test score of the best weights, or of the current ones without an evaluation."""
     at.restore_best(network)
     network.eval()
     return MemoryScores(network, held_out(task, seed, "test", TEST))()
@@ -337,7 +340,7 @@ def study_memory(
 ) -> MemoryReport:
     """Each cell on each task, from the shortest length to the first that it does not solve.
 
-    Ctrl-C ends it early; the report then holds what is done."""
+    Ctrl-C ends the study early; the report then has the finished trials."""
     made = {(name, steps): TASKS[name](steps) for name in tasks for steps in lengths}
     report = MemoryReport(budget, tuple(sorted(lengths)))
     try:

@@ -96,14 +96,14 @@ def _reaches(report: MemoryReport) -> list[tuple[str, ...]]:
 
 
 def reach_text(reach: int, lengths: Sequence[int]) -> str:
-    """The longest length tried is marked: the cell may reach further."""
+    """The reach as text. The longest tried length is marked, because the cell may reach further."""
     if not reach:
         return f"< {lengths[0]}"
     return f"≥ {reach}" if reach == lengths[-1] else str(reach)
 
 
 def as_json(report: MemoryReport) -> dict[str, Any]:
-    """Everything, the learning curves too."""
+    """The complete report, including learning curves."""
     facts: dict[str, Any] = {"format": FORMAT, **asdict(report)}
     for trial in facts["trials"]:
         trial["score"] = trial["score"] if math.isfinite(trial["score"]) else None
@@ -115,7 +115,7 @@ def as_json(report: MemoryReport) -> dict[str, Any]:
 
 
 BETWEEN = 24.0  # two panels
-AXIS, NAMES, HIGH = 56.0, 96.0, 300.0  # room left and right of a panel's curves; their height
+AXIS, NAMES, HIGH = 56.0, 96.0, 300.0  # space left and right of a panel's curves; their height
 LINE = 20.0  # height of a line of the legend
 BAR, GAP = 18.0, 6.0
 MEASURES = {"error": "validation mean squared error", "accuracy": "validation accuracy, %"}
@@ -186,7 +186,7 @@ class _Curves:
         self.drawing.words((x, y), f"{words}, test {score}", 12.5, QUIET, "start")
 
     def _limits(self, trial: Trial, panel: Panel) -> None:
-        """Chance and solved, named at the right."""
+        """Draws the limits of chance and solved, with names on the right."""
         for score, word, colour in ((trial.chance, "chance", INK), (trial.enough, "solved", GOOD)):
             panel.curve([(0, score), (panel.x.high, score)], colour, 1.3, "5 4")
             words = f"{word} {limit_text(trial.measure, score)}"
@@ -210,7 +210,7 @@ class _Curves:
 
 
 class _Reach:
-    """Bars whose length is the logarithm of the longest T that was solved."""
+    """Bars whose length is the logarithm of the longest solved T."""
 
     def __init__(self, report: MemoryReport) -> None:
         self.report, self.drawing = report, Drawing()

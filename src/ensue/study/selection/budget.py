@@ -1,8 +1,8 @@
 """Selection within a time limit: free workers get new trials. At the end of the time, running
 trials stop after their current update and are judged by their best weights.
 
-Time is reserved for closing the stopped trials, which fits what is fitted to the validation part,
-and for the test of the winner."""
+Time is reserved for closing the stopped trials (fitting calibration to the validation part), and
+for the test of the winner."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from ensue.study.selection.pool import TrialPool
     from ensue.study.selection.search import Search
 
-UNKNOWN = 0.1  # of the time, kept back as long as no trial has shown how long its end takes
-LEAST, MOST = 0.02, 0.3  # of the time, kept back
-LEAST_SECONDS = 2.0  # kept back, too: a command has to end
-SLACK = 1.3  # times as long as it took before
-PREPARED = 0.5  # of the time: where it takes more until trials can begin, none would be trained
+UNKNOWN = 0.1  # share of the time reserved until a trial has shown how long closing takes
+LEAST, MOST = 0.02, 0.3  # shares of the time that are reserved
+LEAST_SECONDS = 2.0  # seconds reserved for the end of the command
+SLACK = 1.3  # factor of an earlier duration
+PREPARED = 0.5  # maximum share of the time for preparation
 
 
 @dataclass(frozen=True)
 class Clock:
-    """began, seconds: the time that there is, by the clock; ends: seconds that it takes to read the
-    files, and to write down what was found."""
+    """began, seconds: the available time; ends: seconds for reading the files and writing
+    results."""
 
     began: float
     seconds: float
@@ -43,27 +43,27 @@ class Clock:
         return self.began + self.seconds
 
     def last(self, leader: Entry | None) -> float:
-        """When trials that cannot win are stopped: the rest of the time is for the winner's test,
-        which reads and answers files, like the end of its trial. leader: the best so far."""
+        """The time when trials that cannot win are stopped. The rest is for the winner's test,
+        which reads and answers files like the end of its trial. leader: the best so far."""
         after = 0.0 if leader is None else leader.after
         least = max(LEAST * self.seconds, LEAST_SECONDS)
         return self.over - min(max(SLACK * (self.ends + after), least), MOST * self.seconds)
 
     def stops(self, leader: Entry | None, alike: Sequence[Entry]) -> float:
-        """When the others are stopped: closing a trial needs the time around its updates once
-        more. alike: trials of the same kind, or all trials without any of that kind."""
+        """The time when the others are stopped: closing a trial takes the time around its updates
+        once more. alike: trials of the same kind, or all trials if there are none."""
         known = _around(alike)
         reserve = SLACK * max(known) if known else UNKNOWN * self.seconds
         return self.last(leader) - min(reserve, MOST * self.seconds)
 
     def room(self, leader: Entry | None, entries: Sequence[Entry]) -> bool:
-        """Whether another trial can make updates before it is stopped, as at least half of the
-        earlier ones could: one slow kind of trial does not end the search."""
+        """Whether another trial can make updates before it is stopped, judged by at least half of
+        the earlier ones, so that a slow kind of trial does not end the search."""
         usual = median(_around(entries) or [0.0])
         return time.time() + SLACK * usual < self.last(leader)
 
     def refuse_too_little(self) -> None:
-        """An error where preparing alone has taken more than half of the time."""
+        """Raises an error if preparation took more than half of the time."""
         passed = time.time() - self.began
         if passed > PREPARED * self.seconds:
             minutes = math.ceil(10 * passed / PREPARED / 60) / 10
@@ -78,15 +78,15 @@ def _around(entries: Sequence[Entry]) -> list[float]:
 
 
 def alike(entries: Sequence[Entry], settings: Settings) -> Sequence[Entry]:
-    """The trials of the same kind of network; all trials without any of that kind."""
+    """The trials of the same kind of network; all trials if there are none."""
     kind = [settings.get(key) for key in KINDS]
     same = [entry for entry in entries if [entry.settings.get(key) for key in KINDS] == kind]
     return same or entries
 
 
 def spend(search: Search, pool: TrialPool, clock: Clock) -> None:
-    """Runs trials until the time is over. Of the stopped ones, possible winners are closed: their
-    training ends at its current update."""
+    """Runs trials until the time is over. Possible winners among the stopped trials are closed:
+    their training ends at its current update."""
     running: dict[int, TrialJob] = {}
     stopped: dict[int, TrialJob] = {}
     while True:

@@ -1,6 +1,6 @@
 """An ensemble of trials by forward selection (Caruana et al. 2004): it starts with the best trial
-and adds the one that improves the mean answer on validation most, each as often as it helps. It has
-its own run folder."""
+and repeatedly adds the one that improves the mean answer on validation most. The same trial may be
+added several times. The ensemble has its own run folder."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ def write_ensemble(
     return model
 
 
-MOST = 25  # trials that an ensemble has, each counted as often as it was added
+MOST = 25  # maximum trials of an ensemble, with repetitions
 
 
 def forward_selected(
     outputs: Mapping[str, Outputs], score: Callable[[Outputs], float], higher_is_better: bool
 ) -> tuple[dict[str, int], float]:
-    """How often each of these counts, in the order in which they were added, and the score of all
-    together. outputs: by name, the best first."""
+    """The weight of each member, in the order of addition, and the score of the ensemble. outputs:
+    by name, best first."""
     sign = 1 if higher_is_better else -1
     counts: dict[str, int] = {}
     chosen: list[Any] = []

@@ -1,4 +1,4 @@
-"""What a selection finds: an entry for each model, ranked, and the winner's test."""
+"""The results of a selection: a ranked entry for each model, and the winner's test."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
     from ensue.training import RunFolder
 
 TRIAL = "trial-"
-TOGETHER = "together"  # what the ensemble of a selection is called
+TOGETHER = "together"  # name of the ensemble of a selection
 
 
 @dataclass(frozen=True)
 class Entry:
-    """The result of one candidate. score: on validation, of the combined model; network: that of
-    the networks alone, for comparison with stopped trials; parameters: of networks; size: bytes of
-    the weights, or of the model's files without any; seconds: total time, over interruptions;
+    """The result of one candidate. score: validation score of the combined model; network: of the
+    networks alone, for comparison with stopped trials; parameters: of networks; size: bytes of the
+    weights, or of the model's files if there are none; seconds: total time, over interruptions;
     speed: tokens per second in training; failure: why the score is missing, else "".
 
-    Of a trial: settings: the proposed ones, by key; rungs: its best score at each share of its
+    Only for trials: settings: the proposed ones, by key; rungs: the best score at each share of its
     training; stopped: why it was stopped early, else ""; around: seconds before its first update
     and after its last one; updates: number of updates when its time was over, else 0; after:
     seconds from its last update to its model; outputs: sha256 of the file with its answers for the
@@ -69,13 +69,13 @@ class Entry:
 
     @property
     def short(self) -> str:
-        """The name next to a mark: of trial-007, 7."""
+        """The name next to a mark: 7 for trial-007."""
         number = self.name.removeprefix(TRIAL)
         return str(int(number)) if self.settings and number.isdigit() else self.name
 
     @property
     def title(self) -> str:
-        """The name in a table: of a trial, or of several together, with what it is."""
+        """The name in a table; for a trial or an ensemble with its description."""
         if not self.settings and self.name != TOGETHER:
             return self.name
         return f"{self.name}  {self.what or ('stopped early' if self.stopped else '')}".rstrip()
@@ -101,9 +101,9 @@ def failure_of(error: EnsueError, name: str) -> str:
 
 @dataclass(frozen=True)
 class WinnerVerdict:
-    """The winner on the test part, with the 95 % interval and baselines; opened: how often any run
-    of this selection was evaluated on this test part; higher_is_better: of the measure, which may
-    differ from the one that models are ranked by."""
+    """The winner on the test part, with the 95 % interval and baselines; opened: how often runs of
+    this selection were evaluated on this test part; higher_is_better: for the measure, which may
+    differ from the one for ranking."""
 
     name: str
     measure: str
@@ -155,7 +155,7 @@ class Selection(Printed):
         return self.rows[0] if self.rows and self.rows[0].score is not None else None
 
     def ranked(self, rows: Sequence[Entry]) -> Selection:
-        """These rows by their scores; of equals the first stays first."""
+        """These rows by score; equal ones keep their order."""
         sign = -1 if self.higher_is_better else 1
 
         def place(row: Entry) -> tuple[bool, bool, float]:
@@ -164,7 +164,7 @@ class Selection(Printed):
         return replace(self, rows=tuple(sorted(rows, key=place)))
 
     def changed(self, row: Entry) -> dict[str, Any]:
-        """The settings of a trial that are not those of the default, the first one."""
+        """The settings of a trial that differ from the default, which is the first trial."""
         default = next((row.settings for row in self.rows if row.name == f"{TRIAL}000"), {})
         return {
             key: setting for key, setting in row.settings.items() if default.get(key) != setting
@@ -178,7 +178,7 @@ class Selection(Printed):
         return {"format": FORMAT, **facts, "rows": rows, "winner": winner}
 
     def picture(self) -> str:
-        """Quality against size and against time, as SVG."""
+        """Scores by size and by time, as SVG."""
         from ensue.study.selection.table import draw
 
         return draw(self)
@@ -190,7 +190,7 @@ class Selection(Printed):
 
 
 class Pace:
-    """A watcher that measures tokens a second, evaluations and checkpoints left out."""
+    """A watcher that measures tokens per second, without evaluations and checkpoints."""
 
     def __init__(self) -> None:
         self._tokens = self._seconds = 0.0

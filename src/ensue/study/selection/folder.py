@@ -1,4 +1,4 @@
-"""A selection in its folder: selection.json, the picture, and the test of the winner, opened
+"""The files of a selection: selection.json, the picture, and the test of the winner, opened
 once."""
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def begun(config: RunConfig) -> Selection:
 
 
 def measure_of(config: RunConfig) -> str:
-    """The score that models are ranked by: train.watch if it was set, or that of the task, which is
-    the same for all of its families."""
+    """The score for ranking models: train.watch if it was set, else that of the task, which is the
+    same for all of its families."""
     named = "watch" in config.explicit.get("train", ())
     return config.train.watch if named else config.description.ranked_by or config.train.watch
 
@@ -81,7 +81,7 @@ def measure_of(config: RunConfig) -> str:
 def tested(
     place: Path, winner: Entry, config: RunConfig, before: Selection | None, say: MessageCallback
 ) -> WinnerVerdict | None:
-    """The winner's test, opened once; the others' stays sealed."""
+    """The winner's test, opened once; other models are not tested."""
     if before and before.test and before.test.name == winner.name and _same(winner, before):
         return before.test
     if config.data.validation and not config.data.test:
@@ -114,7 +114,7 @@ def tested(
 
 
 def _same(winner: Entry, before: Selection) -> bool:
-    """Whether it is the one of that time: an ensemble may have other models now."""
+    """Whether the winner is still the same: an ensemble may have other models now."""
     return (winner.name, winner.what) in {(row.name, row.what) for row in before.rows}
 
 
@@ -128,7 +128,7 @@ def write(place: Path, selection: Selection) -> None:
 
 
 def read(place: Path, now: Selection) -> Selection | None:
-    """What an earlier call wrote, if it was of the same data and measure."""
+    """The selection of an earlier call, if it had the same data and measure."""
     path = place / FILE
     try:
         facts = _facts(path)
@@ -161,17 +161,17 @@ def not_ours(path: Path) -> RunError:
 
 
 def check_selection(place: Path) -> None:
-    """RunError where another version of Ensue wrote the selection in a folder, before anything is
-    written there."""
+    """Raises RunError if another version of Ensue wrote the selection in a folder, before anything
+    is written there."""
     with suppress(*FAULTS):  # which `read` tells
         _facts(place / FILE)
 
 
 def _facts(path: Path) -> dict[str, Any]:
-    """What the file holds; Damaged where one bit differs."""
+    """The content of the file; raises Damaged if a bit differs."""
     data = read_plain(path)
     facts = json.loads(data)
-    if "sha256" not in facts:  # as in the first format
+    if "sha256" not in facts:  # the key of the first format
         check_format(facts["format"], path)
     facts = unsealed(data, path.name)
     check_format(facts["format"], path)

@@ -1,8 +1,8 @@
-"""Successive halving: trials that score worse than the others at a share of their training stop.
+"""Successive halving: stops trials that score worse than others at some share of their training.
 
-A rung is the first evaluation after a share of the planned updates; its score is the best so far.
-A trial continues if it belongs to the best third of the trials that have reached the rung before.
-Scores are read from history.jsonl, which repeats byte for byte: an interruption does not change how
+A rung is the first evaluation after a share of the planned updates; its score is the best so far. A
+trial continues if it is in the best third of the trials that reached the rung before. Scores are
+read from history.jsonl, which is reproducible byte for byte, so an interruption does not change how
 a trial is judged."""
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from ensue.training import Began, Finished, Row, Stopped, Validated
 
 @dataclass(frozen=True)
 class TrialJob:
-    """name, folder: of the trial; config: its tables; measure: what it is ranked by; bars: what it
-    must reach to go on; threads: that it computes with, whatever the number of workers; until: the
-    time (of the clock) when it is stopped, if it may be the best: if its network is better than
-    best; last: when it is stopped in any case; updates: ends it after as many as it has made;
-    cells: the files of cells that may run, as `CellPermission` has them."""
+    """name, folder: of the trial; config: its tables; measure: for ranking; bars: scores that it
+    must reach to continue; threads: for its computation, independent of the number of workers;
+    until: the time when it is stopped if it may be the best, that is if its network is better than
+    `best`; last: the time when it is stopped in any case; updates: ends the training after its
+    current updates; cells: the files of `CellPermission`."""
 
     name: str
     folder: str
@@ -42,14 +42,14 @@ class TrialJob:
     cells: Mapping[str, Any] = field(default_factory=dict)
 
     def entry(self) -> Entry:
-        """Of a trial that has not begun."""
+        """The entry of a trial that has not begun."""
         return Entry(self.name, Path(self.folder).name, settings=self.settings)
 
 
 RUNGS = ("1/9", "1/3")  # of the planned updates
 KEPT = 3  # one in three continues
-FEWEST = 3  # trials at a rung that another one is compared with
-Bars = Mapping[str, float]  # the score that must be reached, by rung
+FEWEST = 3  # minimum trials at a rung for a comparison
+Bars = Mapping[str, float]  # the required score, by rung
 
 
 def share_of(rung: str) -> float:
@@ -62,7 +62,7 @@ def share_of(rung: str) -> float:
 
 
 def bars_of(entries: Sequence[Entry], measure: str) -> dict[str, float]:
-    """What a new trial must reach: at each rung the score of the last of the best third."""
+    """The bars for a new trial: at each rung the score of the last one in the best third."""
     bars: dict[str, float] = {}
     for rung in RUNGS:
         scores = [entry.rungs[rung] for entry in entries if rung in entry.rungs]
@@ -104,7 +104,7 @@ def _evaluations(history: Path, measure: str) -> list[tuple[int, float]]:
 
 
 class Dropped(Stopped):
-    """A trial that was stopped, as others were better; `ensue train` can go on with it."""
+    """A trial was stopped because others were better; `ensue train` can continue it."""
 
     def __init__(self, update: int, message: str) -> None:
         Exception.__init__(self, message)
@@ -112,7 +112,7 @@ class Dropped(Stopped):
 
 
 class Halving:
-    """A watcher that stops a trial which does not reach a bar. Of an ensemble the first network
+    """A watcher that stops a trial if it does not reach a bar. For an ensemble, the first network
     is judged."""
 
     def __init__(self, history: Path, bars: Bars, measure: str) -> None:

@@ -1,4 +1,4 @@
-"""What a trial says of the validation part, kept in its folder for ensembles with others."""
+"""The outputs of a trial for the validation part, stored in its folder for ensembles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trials, each a run folder that is trained until it ends or is stopped, and the workers that train
+"""Trials, each trained in a run folder until it ends or is stopped, and the workers that train
 them."""
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from ensue.study.selection.halving import Dropped, Halving, TrialJob, best_of
 from ensue.study.selection.outputs import write_outputs
 from ensue.training import Began, Row, RunFolder, Stopped, Update, Validated, Watcher
 
-ENDED = "train.most_updates"  # what a training that is over because of the time has otherwise
+ENDED = "train.most_updates"  # differences of a training that ended because of the time
 OUT_OF_TIME = "out of time"
-PATIENCE, PAUSE = 90.0, 0.1  # seconds that another process has to leave a folder, and between looks
+PATIENCE, PAUSE = 90.0, 0.1  # seconds for another process to leave a folder, and between checks
 
 
 class TrainingSpan:
-    """A watcher that records the times of updates, and stops the training when its time is over:
-    like a signal, after the update and with a checkpoint. It reserves the time between two updates;
+    """A watcher that records the times of updates, and stops the training when its time is over,
+    after the update and with a checkpoint as on a signal. It reserves the time between two updates;
     for a possible winner also the time before the first one, which closing repeats."""
 
     def __init__(self, job: TrialJob) -> None:
@@ -63,7 +63,8 @@ class TrainingSpan:
                 signal.raise_signal(signal.SIGTERM)
 
     def _prepared(self, seconds: float) -> None:
-        """Half of what is left is for updates, however long it took to come so far."""
+        """Reserves at least half of the remaining time for updates, however long preparation
+        took."""
         if self._until is not None and self._job.last is not None:
             now, last = time.time(), self._job.last
             closing = min(SLACK * seconds, (last - now) / 2)
@@ -91,7 +92,7 @@ def run_trial(
     job: TrialJob, say: MessageCallback = nobody, watchers: Sequence[Watcher] = ()
 ) -> Entry:
     """Trains, or continues from the folder's newest checkpoint. The same job has the same result,
-    bit for bit, except for the times, however often it was interrupted."""
+    bit for bit except for times, however often it was interrupted."""
     folder, pace, span = RunFolder(job.folder), Pace(), TrainingSpan(job)
     halving = Halving(folder.history, job.bars, job.measure)
     earlier, began = seconds_trained(folder.path), time.monotonic()
@@ -148,14 +149,14 @@ HERE = "local"
 
 
 class TrialPool(Protocol):
-    """Trials go in, entries come out, each when it is there."""
+    """A pool of trials, which returns their entries as they finish."""
 
     workers: int
 
     def begin(self, number: int, job: TrialJob) -> None: ...
 
     def wait(self) -> list[tuple[int, Entry]]:
-        """Waits until some are there; none where no trial is running."""
+        """Waits for finished trials; returns none if no trial is running."""
         ...
 
 
@@ -208,7 +209,7 @@ class OnMachines:
 
 @work
 def trial_work(tell: ProgressCallback, job: Mapping[str, Any]) -> dict[str, Any]:
-    """A trial by the process of a worker."""
+    """Runs a trial in a worker's process."""
     from ensue.study.selection.pool import run_trial
 
     return dict(finite(asdict(run_trial(TrialJob(**job)))))

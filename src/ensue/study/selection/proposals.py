@@ -1,9 +1,9 @@
 """Proposals of the next settings, by Optuna's tree-structured Parzen estimator from the scores of
 the trials so far.
 
-The trials of a round are proposed together, each as if those before it had failed (a constant
-liar). They follow from the seed and the scores of earlier rounds alone: the number of workers and
-the order of training do not matter."""
+The trials of a round are proposed together, each as if the ones before it had failed (constant
+liar). They depend only on the seed and the scores of earlier rounds, not on the number of workers
+or the order of training."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     import optuna
     from optuna.distributions import BaseDistribution
 
-ROUND = 4  # trials that are proposed together
-RANDOM = 8  # trials before proposals follow scores
-TRIES = 20  # proposals until one is new; where all are known, settings are tried again
+ROUND = 4  # trials of a round
+RANDOM = 8  # trials before proposals depend on scores
+TRIES = 20  # maximum proposals until one is new; then known settings are repeated
 
 
 def needs_optuna() -> None:
-    """An error that names the command, where the extra is not installed."""
+    """Raises an error with the command to install, if the extra is missing."""
     try:
         import optuna  # noqa: F401
     except ImportError:
@@ -71,8 +71,8 @@ class Proposer:
     def _suggest_settings(
         self, study: optuna.Study, number: int, known: Sequence[Settings]
     ) -> dict[str, Any]:
-        """The settings of a trial, different from all known ones: otherwise a family with nothing
-        to search would be tried repeatedly."""
+        """The settings of a trial, different from all known ones, because otherwise a family with
+        nothing to search would be repeated."""
         if number < len(self.first):
             study.enqueue_trial(self._parameters(self.first[number]))
         for _ in range(TRIES):
@@ -101,7 +101,8 @@ class Proposer:
         return study
 
     def trial(self, entry: Entry) -> optuna.trial.FrozenTrial:
-        """The trial for Optuna: a failed one has no score, a stopped one that of its last rung."""
+        """The trial for Optuna: a failed one has no score, a stopped one has that of its last
+        rung."""
         import optuna
 
         state = optuna.trial.TrialState
@@ -119,7 +120,7 @@ class Proposer:
         )
 
     def _parameters(self, settings: Settings) -> dict[str, Any]:
-        """Settings as Optuna has them: of a finite set the place of the value."""
+        """Settings in Optuna's form: for a finite set, the index of the value."""
         values = self.space.values
         return {key: place_of(values[key], setting) for key, setting in settings.items()}
 

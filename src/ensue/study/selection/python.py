@@ -20,9 +20,9 @@ from ensue.study.selection.entries import Selection
 from ensue.tasks import TASKS
 from ensue.tasks.roles import named_roles
 
-FOLDER = "data"  # below that of the selection
-PARTS = ("validation", "test")  # further data that may be given
-SHOWN = 60  # characters of what was given
+FOLDER = "data"  # subfolder of the selection's folder
+PARTS = ("validation", "test")  # further data arguments
+SHOWN = 60  # maximum characters of a value in a message
 
 
 def files_of(data: Any, folder: Path, part: str) -> list[str]:
@@ -46,7 +46,7 @@ def files_of(data: Any, folder: Path, part: str) -> list[str]:
 
 
 def rows_of(data: Any) -> Iterator[Mapping[str, Any]]:
-    """By column name.
+    """Rows by column name.
 
     >>> list(rows_of([("a fine film", "good")]))
     [{'text': 'a fine film', 'label': 'good'}]
@@ -89,7 +89,7 @@ def _is_pair(row: Any) -> bool:
 
 
 def _of_pair(inputs: Any, label: Any) -> dict[str, Any]:
-    """A pair of texts is matched; anything else is one input."""
+    """A pair of texts becomes two columns; any other input is one."""
     if (
         isinstance(inputs, tuple)
         and len(inputs) == 2
@@ -100,7 +100,7 @@ def _of_pair(inputs: Any, label: Any) -> dict[str, Any]:
 
 
 def _as_list(value: Any) -> Any:
-    """Arrays and their numbers, as JSON has them."""
+    """Converts arrays and their numbers for JSON."""
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     raise DataError(f"select: expected texts, numbers and lists of them, got {repr(value)[:SHOWN]}")
@@ -119,10 +119,10 @@ def select(
     **columns: Any,
 ) -> Selection:
     """Finds the best model and settings for these data, like `ensue select`: trials are run folders
-    below the folder, and the winner is tested once. data: a file or several, a data frame, or rows
-    in memory as for `fit`, which are written into the folder; settings: fixed ones,
+    below the folder, and the winner is tested once. data: one or several files, a data frame, or
+    rows in memory as for `fit`, which are written into the folder; settings: fixed ones,
     ["train.epochs=5"]; columns: roles of columns, label="stars", and further data,
-    validation=["held.csv"]; together: also an ensemble of trials.
+    validation=["held.csv"]; together: also try an ensemble of trials.
 
     >>> from pathlib import Path
     >>> lines = ["x,y", *(f"{k},{2 * k}" for k in range(60))]

@@ -1,9 +1,9 @@
-"""Selection by search: trials of proposed settings, in rounds that follow from the seed alone, and
-the test of the best.
+"""Selection by search: trials of proposed settings, in rounds determined by the seed, and the test
+of the best.
 
-Each trial is a run folder below the selection's. selection.json has every finished trial. A trial
-that was training when the process died continues from its checkpoint and is judged by the same
-bars: the table is the same, bit for bit, except for the times."""
+Each trial is a run in a subfolder. selection.json has every finished trial. A trial that was
+training when the process died continues from its checkpoint and is judged by the same bars, so the
+table is the same, bit for bit except for times."""
 
 from __future__ import annotations
 
@@ -142,11 +142,11 @@ SAME = ("seed", "space")  # what proposals follow from
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """trials: how many; workers: how many at a time, which changes no result; minutes: as many
-    trials as there is time for, in the place of a number of them; storage: the URL of a database
-    that trials are written to, in the place of SQLite in the folder; together: several trials may
-    answer as one, if that is better on validation; on: where trials run, local or ray;
-    began: when the time of minutes began, by the clock, if not with the call."""
+    """trials: their number; workers: trials at a time, which does not change results; minutes: a
+    time limit instead of a number of trials; storage: the URL of a database for trials, instead of
+    SQLite in the folder; together: use an ensemble of trials, if it is better on validation; on:
+    where trials run, local or ray; began: when the time of `minutes` began, if not with the
+    call."""
 
     trials: int = TRIALS
     workers: int = 1
@@ -165,7 +165,7 @@ class SearchRequest:
 
 
 class Search:
-    """A selection while its trials are made."""
+    """A selection in progress."""
 
     def __init__(self, config: RunConfig, place: Path, say: MessageCallback) -> None:
         self.place, self.say = place, say
@@ -178,7 +178,7 @@ class Search:
         self.proposer = Proposer(self.space, self.selection.measure, self.config.train.seed)
 
     def _earlier(self) -> Selection | None:
-        """What an earlier call has found, by the same proposals."""
+        """The trials of an earlier call with the same proposals."""
         before = read(self.place, self.selection)
         if before is None:
             return None
@@ -207,7 +207,8 @@ class Search:
         return named and known and self.space.allows(row.settings)
 
     def _changed(self, name: str, was: object) -> str:
-        """What an earlier call had otherwise: the seed, or settings of the default, its trial 0."""
+        """The difference from an earlier call: the seed, or settings of the default, its trial
+        0."""
         if name == "seed":
             return f"seed {was}, now {self.config.train.seed}"
         now = self.space.configured(self.space.usual()).flat()
@@ -241,7 +242,7 @@ class Search:
         )
 
     def trials(self) -> list[Entry]:
-        """All that are done, in their order."""
+        """All finished trials, in order."""
         return [self.entries[number] for number in sorted(self.entries)]
 
     def free_number(self, running: Iterable[int]) -> int:
@@ -254,7 +255,7 @@ class Search:
         return self.selection.ranked(self.trials()).winner
 
     def best_network(self) -> float | None:
-        """The best score of the networks of trials that came to their end."""
+        """The best score of the networks of completed trials."""
         ended = [entry for entry in self.trials() if not entry.stopped]
         scores = [entry.network for entry in ended if entry.network is not None]
         if not scores:
@@ -262,7 +263,7 @@ class Search:
         return max(scores) if METRICS[self.selection.measure].higher_is_better else min(scores)
 
     def may_win(self, entry: Entry) -> bool:
-        """Whether the network of no trial that came to its end is better."""
+        """Whether no completed trial has a better network."""
         best, metric = self.best_network(), METRICS[self.selection.measure]
         return best is None or (entry.score is not None and metric.better(entry.score, best))
 
@@ -285,7 +286,7 @@ class Search:
         write(self.place, replace(self.selection.ranked(rows), test=test))
 
     def ended(self, together: bool = False) -> Selection:
-        """All trials ranked, and the best one tested, or several together."""
+        """All trials ranked, and the test of the best one or of the ensemble."""
         selection = self.selection.ranked(self.trials())
         winner = selection.winner
         if winner is None:
@@ -363,7 +364,7 @@ def searched(
 
 
 def _round(search: Search, pool: TrialPool, begin: int, count: int, trials: int) -> None:
-    """Trials begin … begin + count − 1, of which an earlier call may have made some."""
+    """Trials begin … begin + count − 1, some of which may come from an earlier call."""
     known = search.done(range(begin))
     bars = bars_of(known, search.selection.measure)
     proposed = search.proposer.round(known, begin, count)

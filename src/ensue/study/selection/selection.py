@@ -1,4 +1,4 @@
-"""Selection among models: each is trained, the best on validation is tested, and it alone."""
+"""Selection among models: each is trained, and only the best on validation is tested."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from ensue.training import RunFolder, Watcher
 RECURRENT = "recurrent"
 USUAL_CELLS = ("rnn", "gru", "lstm")
 OUTSIDE_LISTS = re.compile(r",(?![^\[\]]*\])")  # a comma outside lists
-PATIENCE = 3  # evaluations without a new best, unless set otherwise
+PATIENCE = 3  # default patience
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """name: as it was written; config: of its run."""
+    """A candidate. name: as written; config: of its run."""
 
     name: str
     config: RunConfig
@@ -39,9 +39,9 @@ class Candidate:
 
 
 def known_models(task: AnyTask) -> dict[str, dict[str, str]]:
-    """What each name stands for: every family, or encoder, of this task's models, and every cell
-    for the recurrent one, or for the usual one where none is called so; `model` where there is one
-    kind only, which settings tell apart."""
+    """The settings of each name: every family or encoder of this task's models, and every cell for
+    the recurrent one (or the default, if none has this name); `model` if there is only one kind,
+    distinguished by settings."""
     fields = task.settings.model_fields
     tables: dict[str, Mapping[str, object]] = {"family": task.families, "encoder": ENCODERS}
     key = next((table for table in tables if table in fields), "")
@@ -55,7 +55,7 @@ def known_models(task: AnyTask) -> dict[str, dict[str, str]]:
 
 
 def usual_models(task: AnyTask) -> list[str]:
-    """What is compared where nothing is named: each family, and the best-known cells."""
+    """The default candidates: each family, and the best-known cells."""
     cells = {name.lower() for name in CELLS} | {"rnn"}
     known = known_models(task)
     return [name for name in known if name not in cells] + [n for n in USUAL_CELLS if n in known]
@@ -71,7 +71,7 @@ def split_names(models: str) -> list[str]:
     names: list[str] = []
     for piece in map(str.strip, OUTSIDE_LISTS.split(models)):
         head, equals, _ = piece.partition("=")
-        if equals and ":" not in head and names:  # one more setting of the name before
+        if equals and ":" not in head and names:  # a further setting of the previous name
             names[-1] += f",{piece}"
         elif piece:
             names.append(piece)
@@ -121,7 +121,8 @@ def _configured(
 
 
 def _setting(name: str, setting: str, task: AnyTask) -> str:
-    """`key=value` is one of [model]; what all candidates must have in common is refused."""
+    """A setting `key=value` of [model]; raises an error for settings that all candidates must
+    share."""
     key, equals, value = (part.strip() for part in setting.partition("="))
     if not equals or not key:
         raise OptionError(
@@ -145,9 +146,9 @@ def select_among(
     say: MessageCallback = nobody,
     watchers: Sequence[Watcher] = (),
 ) -> Selection:
-    """Trains each of models ("ngram,gru,lstm:layers=1", "" the usual ones) in a run below the
-    folder, with the configuration's data and settings, except those of the model, and evaluates
-    the best on validation on the test part. The same call resumes an interrupted selection.
+    """Trains each of models ("ngram,gru,lstm:layers=1", "" for the default ones) in a subfolder,
+    with the configuration's data and settings, except those of the model. Evaluates the best one on
+    validation on the test part. The same call resumes an interrupted selection.
 
     say: callback for messages; watchers: of every training."""
     place = Path(folder)
@@ -199,7 +200,7 @@ def _so_far(selection: Selection, rows: Sequence[Entry], before: Selection | Non
 
 
 def _finished(place: Path, candidate: Candidate, before: Selection | None) -> Entry | None:
-    """What an earlier call has found of this candidate, if it came to its end."""
+    """The result of an earlier call for this candidate, if it was completed."""
     for row in before.rows if before else ():
         whole = RunFolder(place / candidate.folder).model.is_dir()
         if row.name == candidate.name and row.score is not None and whole:

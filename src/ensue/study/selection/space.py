@@ -13,22 +13,22 @@ from ensue.runs.config import RunConfig, table_at
 from ensue.settings import OFF
 from ensue.tasks.search.ranges import Choice, Finite, Searched, Space, Values
 
-KINDS = ("model.family", "model.encoder")  # of networks: each is tried once as it is usual
+KINDS = ("model.family", "model.encoder")  # each kind is tried once with defaults
 WATCH = "train.watch"
 Settings = Mapping[str, Any]  # by `table.key`
 
 
 @dataclass(frozen=True)
 class OpenSpace:
-    """config: has the usual settings; ranges: of the settings that are open to the search."""
+    """config: with the usual settings; ranges: of the searched settings."""
 
     config: RunConfig
     ranges: Space
 
     @classmethod
     def of(cls, config: RunConfig, space: Space) -> OpenSpace:
-        """The task's space without what a person gave, what all models must have in common, and
-        what is off, unless that is one of the values to choose from."""
+        """The task's space without settings that the user gave, settings that all models must
+        share, and settings that are off (unless off is one of the choices)."""
         common = {*config.description.compared_on, WATCH}
         values = {
             key: row
@@ -53,17 +53,17 @@ class OpenSpace:
 
     @cached_property
     def values(self) -> dict[str, Values]:
-        """What each setting may be."""
+        """The values of each setting."""
         return {key: row.range.around(self._settings[key]) for key, row in self.ranges.items()}
 
     def active(self, settings: Settings, row: Searched) -> bool:
-        """Whether a setting has an effect together with these."""
+        """Whether a setting has an effect together with these settings."""
         return all(
             settings.get(key, self._settings[key]) in values for key, values in row.when.items()
         )
 
     def usual(self, changed: Settings | None = None) -> dict[str, Any]:
-        """The usual settings, except for those that are changed."""
+        """The usual settings with some changed."""
         settings: dict[str, Any] = {}
         for key, row in self.ranges.items():
             if self.active(settings, row):
@@ -95,7 +95,7 @@ class OpenSpace:
         return all(_is_in(self.values[key], value) for key, value in settings.items())
 
     def configured(self, settings: Settings) -> RunConfig:
-        """The configuration with these settings, and those that follow from them."""
+        """The configuration with these settings, and those that depend on them."""
         tables = self.config.tables()
         for key, value in settings.items():
             row = self.ranges[key]
@@ -106,11 +106,11 @@ class OpenSpace:
         return RunConfig.of(tables, self.config.permission)
 
     def differs(self, settings: Settings) -> dict[str, Any]:
-        """Those of these settings that differ from the usual ones."""
+        """The settings that differ from the usual ones."""
         return {key: setting for key, setting in settings.items() if setting != self._settings[key]}
 
     def digest(self) -> str:
-        """The digest of what proposals follow from, apart from the seed and scores."""
+        """The digest of everything that proposals depend on, except seed and scores."""
         opened = {key: repr(value) for key, value in self.values.items()}
         config = {k: repr(v) for k, v in self.config.flat().items() if not k.startswith("data.")}
         return digest(canonical([config, opened]))

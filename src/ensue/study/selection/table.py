@@ -15,7 +15,7 @@ from ensue.study.selection.entries import TOGETHER
 if TYPE_CHECKING:
     from ensue.study.selection.entries import Entry, Selection, WinnerVerdict
 
-LEFT = 2  # columns of words; numbers stand at the right
+LEFT = 2  # columns of words; numbers are aligned right
 
 
 def document(selection: Selection) -> Document:
@@ -60,7 +60,7 @@ def _search_blocks(selection: Selection) -> list[Block]:
 
 
 def _as_options(settings: Mapping[str, Any]) -> str:
-    """Settings as a command has them."""
+    """Settings in the form of a command."""
     words = " ".join(f"--set {in_shell(f'{key}={value}')}" for key, value in settings.items())
     return words or "the default settings"
 
@@ -83,9 +83,9 @@ def _tested(test: WinnerVerdict) -> Section:
     return Section(title, blocks)
 
 
-BETWEEN, AXIS, HIGH = 40.0, 58.0, 330.0  # two panels; room left of one; its height
+BETWEEN, AXIS, HIGH = 40.0, 58.0, 330.0  # two panels; space left of one; its height
 ROOM = 0.12  # of an axis, beyond the outermost marks
-# times that stand at an axis: few of them, or more where it is short
+# times at an axis: few, or more on a short axis
 FEW = {0.01: "10 ms", 0.1: "0.1 s", 1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", 3600: "1 h",
        36_000: "10 h", 360_000: "100 h"}  # fmt: skip
 MORE = {0.02: "20 ms", 0.05: "50 ms", 0.2: "0.2 s", 0.5: "0.5 s", 2: "2 s", 5: "5 s", 20: "20 s",
@@ -145,7 +145,7 @@ class _Panels:
         panel.axes(what, title, ticks(x))
         places = {row.name: panel.at(value(row), row.score or 0.0) for row in self.rows}
         labels = beside(places, x.end, {row.name: row.short for row in self.rows})
-        for row in reversed(self.rows):  # the best one lies on top
+        for row in reversed(self.rows):  # the best one is drawn on top
             self._mark(row, places[row.name], labels[row.name])
 
     def _mark(self, row: Entry, at: Point, label: Point) -> None:
@@ -165,8 +165,8 @@ class _Panels:
 def beside(
     places: Mapping[str, Point], end: float, labels: Mapping[str, str] | None = None
 ) -> dict[str, Point]:
-    """Where the name of each mark begins: at its right, or left if there is no room before `end`,
-    and lowered until it overlaps neither a mark nor a name above. labels: shorter names."""
+    """Where the name of each mark begins: at its right, or at its left if there is no space before
+    `end`; lowered until it overlaps no mark and no name above. labels: shorter names."""
     boxes = [(x - 7, x + 7, y - 7, y + 7) for x, y in places.values()]
     found_places: dict[str, Point] = {}
     for name, (x, y) in sorted(places.items(), key=lambda item: item[1][1]):

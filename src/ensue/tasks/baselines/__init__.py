@@ -1,1 +1,1 @@
-"""Models that a network must beat."""
+"""Baselines that a network must beat."""

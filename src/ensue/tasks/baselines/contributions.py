@@ -1,8 +1,8 @@
-"""What each word of a text adds to the scores of a linear model.
+"""Contributions of each word of a text to the scores of a linear model.
 
-A feature n adds x_n·w_n. That is shared equally by the places where it stands in the text, and the
-share of a place by the words that it is made of; letters belong to their word. So the words' parts
-and the bias sum up to the score.
+A feature n contributes x_n·w_n. This is divided equally among its occurrences in the text, and the
+share of an occurrence among its words; letters belong to their word. So the contributions of words
+and the bias sum to the score.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ Floats = NDArray[np.float64]
 
 
 class Occurrence(NamedTuple):
-    """An occurrence of a feature. column: of the weights; first, words: the words it consists of;
-    text: as it is spelled."""
+    """An occurrence of a feature. column: of the weights; first, words: position and number of its
+    words; text: its spelling."""
 
     column: int
     first: int
@@ -47,8 +47,8 @@ class Contributions(NamedTuple):
 
 
 def text_contributions(model: TextLinear, texts: Texts, directions: Floats) -> Contributions:
-    """Of the only row of texts. directions (classes, outputs): scores @ directions are what is
-    shared out."""
+    """The contributions for the only row of texts. directions (classes, outputs): scores @
+    directions are divided among words."""
     row = model.features.matrix(texts)
     values = dict(zip(row.columns.row(0).tolist(), row.values.tolist(), strict=True))
     contributions, begin = list[Occurrence](), 0
@@ -62,7 +62,7 @@ def text_contributions(model: TextLinear, texts: Texts, directions: Floats) -> C
 def ngram_contributions(
     ngrams: Ngrams, weights: NDArray[np.float32], texts: Texts, directions: Floats
 ) -> Contributions:
-    """The same of n-grams that are there or not, weights (n-grams, classes)."""
+    """The contributions for binary n-grams, weights (n-grams, classes)."""
     ngrams_found = []
     for n, (hashes, _, at) in enumerate(hashed_ngrams(texts.rows, ngrams.longest), 1):
         begin, end = ngrams.starts[n - 1], ngrams.starts[n]
@@ -107,7 +107,7 @@ def _known(
     begin: int,
     texts: Texts,
 ) -> Iterator[Occurrence]:
-    """Those of the n-grams of words, by their hashes and where they begin, that are known."""
+    """The known n-grams of words, from their hashes and first positions."""
     for place, first in zip(_places(hashes, known), at.tolist(), strict=True):
         if place >= 0:
             words = texts.rows.values[first : first + n]

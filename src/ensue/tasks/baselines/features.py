@@ -1,10 +1,10 @@
 """Hand-made features φ(x): what a linear model cannot see by itself, made visible.
 
-Each transform takes columns of x (…, n) and gives columns (…, width); `Features` puts several
-side by side, and is one itself.
+Each transform takes columns of x (…, n) and gives columns (…, width). `Features` concatenates
+several transforms, and is a transform itself.
 
     constant     1: a weight for it is a bias
-    column       x_k as it is
+    column       x_k unchanged
     polynomial   x_k, x_k², …, x_k^degree
     month        min(d, 12 − d), d = |x_k − α| mod 12: December is near January. α, the month
                  that all others are measured from, may be learned
@@ -98,8 +98,9 @@ class CrossPolynomial(Transform):
 class MonthDistance(Transform):
     """How far month x_k (1 … 12) is from month α, around the year: 0 … 6.
 
-    learned: α moves, α = start + step·moved. With a step of 12 an optimiser whose updates are as
-    large for every weight, such as Adam, turns it around the year as soon as it turns a sign."""
+    learned: α is trained, α = start + step·moved. The step gives α larger updates: an optimiser
+    with equal update sizes for all weights, such as Adam, moves α through the year while it changes
+    the sign of another weight."""
 
     width = 1
     moved: Tensor
@@ -144,7 +145,7 @@ class Weekday(Transform):
 
 
 class Features(Transform):
-    """Several transforms, side by side."""
+    """Several transforms, concatenated."""
 
     def __init__(self, parts: Sequence[Transform]) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
 """The linear n-gram model: the baseline that a network must beat.
 
-z_k = b_k + Σ r_nk·w_nk, over the n-grams n of a row. r_nk is the naive-Bayes log-count ratio;
+z_k = b_k + Σ r_nk·w_nk, over the n-grams n of a row. r_nk is the naive-Bayes log-count ratio:
 
 r_nk = log( (α + rows of k with n)/norm ) − log( (α + other rows with n)/norm ).
 
@@ -32,13 +32,14 @@ from ensue.tasks.declarations import AS_ARRAY, NEXT_TO, Equal, Range, Shape, Unf
 from ensue.training.optimiser import LBFGS
 
 Hashes = NDArray[np.uint64]
-LONGEST = 8  # words of an n-gram in a file
+LONGEST = 8  # maximum words of an n-gram in a file
 
 
 @dataclass(frozen=True)
 class Ngrams:
     """hashes (count,): those of 1 word in rising order, then those of 2, …; those of the k-th n are
-    at starts[k] … starts[k + 1]. words (count, longest): the words of each, −1 after the last."""
+    at starts[k] … starts[k + 1]. words (count, longest): the words of each n-gram, −1 after the
+    last."""
 
     hashes: Annotated[Hashes, Shape(None)]
     starts: Annotated[NDArray[np.int64], Shape(None), Range(low=0, high="hashes")]
@@ -91,7 +92,7 @@ class Ngrams:
         return ngrams, ngrams._by_row(places, len(texts))
 
     def present(self, texts: Ragged) -> Ragged:
-        """The numbers of the listed n-grams in each row, rising, each once (int32)."""
+        """The indices of the listed n-grams in each row, rising, each once (int32)."""
         places = []
         for n, (hashes, rows, _) in enumerate(hashed_ngrams(texts, self.longest)):
             known = self.hashes[self.starts[n] : self.starts[n + 1]]
@@ -104,7 +105,7 @@ class Ngrams:
     def _by_row(
         self, places: list[tuple[NDArray[np.int32], NDArray[np.int64]]], rows: int
     ) -> Ragged:
-        """From the row and the number of each n-gram found."""
+        """Groups n-grams by row, from the row and the index of each."""
         size = max(1, len(self))
         keys = np.concatenate(
             [np.empty(0, np.int64), *(size * row.astype(np.int64) + n for row, n in places)]
@@ -116,13 +117,13 @@ class Ngrams:
         return Ragged(numbers.astype(np.int32), starts)
 
     def spelled(self, number: int) -> tuple[int, ...]:
-        """The word numbers of an n-gram."""
+        """The word indices of an n-gram."""
         return tuple(int(w) for w in self.words[number] if w >= 0)
 
 
 def changes(v: NDArray[Any]) -> NDArray[np.bool_]:
-    """True where a value is not the one before it; np.unique's hashing is far slower than a sort
-    and this."""
+    """True where a value differs from the one before it. Sorting and this function are far faster
+    than np.unique's hashing."""
     return np.concatenate([np.ones(min(1, len(v)), bool), v[1:] != v[:-1]])
 
 
@@ -149,7 +150,7 @@ def hashed_ngrams(
 
 
 def _mixed(v: Hashes) -> Hashes:
-    """The finishing steps of splitmix64: every bit of v reaches every bit of the result."""
+    """The finaliser of splitmix64: every bit of v affects every bit of the result."""
     v = v + np.uint64(0x9E3779B97F4A7C15)
     v = (v ^ (v >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     v = (v ^ (v >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -157,7 +158,7 @@ def _mixed(v: Hashes) -> Hashes:
 
 
 class Presence:
-    """A matrix of zeros and ones (rows, columns) by the columns that each row has.
+    """A matrix of zeros and ones (rows, columns), stored as the columns of each row.
 
     Products are sums over bags of rows of the other factor, and need no stored ones."""
 
@@ -180,8 +181,8 @@ class Presence:
 
 @dataclass(frozen=True)
 class LinearModel:
-    """weights (n-grams, classes) and bias (classes,), ratios included: scores are
-    bias + Σ weights[n]. several: many labels at once."""
+    """weights (n-grams, classes), including ratios, and bias (classes,): scores are bias + Σ
+    weights[n]. several: multi-label."""
 
     ngrams: Annotated[Ngrams, NEXT_TO]
     weights: Annotated[NDArray[np.float32], Shape("ngrams", "outputs")]
@@ -189,22 +190,23 @@ class LinearModel:
     several: Annotated[bool, AS_ARRAY, Equal("several")]
 
     def scores(self, texts: Ragged) -> NDArray[np.float32]:
-        """z (rows, classes) of word numbers."""
+        """z (rows, classes) for word indices."""
         return self.present_scores(self.ngrams.present(texts))
 
     def present_scores(self, present: Ragged) -> NDArray[np.float32]:
-        """z (rows, classes) of the n-grams that each row has."""
+        """z (rows, classes) for the n-grams of each row."""
         ids, starts = torch.from_numpy(present.values), torch.from_numpy(present.starts[:-1])
         bag = embedding_bag(ids.long(), torch.from_numpy(self.weights), starts, mode="sum")
         return (bag + torch.from_numpy(self.bias)).numpy()
 
     def probabilities(self, texts: Ragged) -> NDArray[np.float32]:
-        """(rows, classes): of each class, or of each label being there."""
+        """(rows, classes): the probability of each class, or of each label."""
         z = torch.from_numpy(self.scores(texts))
         return (z.sigmoid() if self.several else z.softmax(1)).numpy()
 
     def most_telling(self, number: int, k: int) -> list[tuple[tuple[int, ...], float]]:
-        """The k n-grams that speak most for a class, as word numbers, with their weights."""
+        """The k n-grams with the highest weights for a class, as word indices, with their
+        weights."""
         column = self.weights[:, number]
         best = np.argsort(-column, kind="stable")[:k]
         return [(self.ngrams.spelled(int(n)), float(column[n])) for n in best]
@@ -221,7 +223,8 @@ def fit_linear(
     strength: float = 4.0,
     iterations: int = 60,
 ) -> LinearModel:
-    """From word numbers and targets, (rows,) classes or (rows, labels) zeros and ones."""
+    """A linear model from word indices and targets: classes (rows,), or zeros and ones (rows,
+    labels)."""
     wrong = {"smoothing": smoothing, "strength": strength, "iterations": iterations}
     if low := [f"{name}: expected a number > 0, got {v}" for name, v in wrong.items() if v <= 0]:
         raise OptionError("; ".join(low))

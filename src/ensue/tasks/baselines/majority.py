@@ -1,4 +1,4 @@
-"""Baselines that know next to nothing: the most frequent class, or label of a word."""
+"""Majority baselines: the most frequent class, or the most frequent label of each word."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ensue.tasks.declarations import AS_ARRAY, Range, Shape
 
 
 def majority_class(targets: NDArray[np.int64]) -> int:
-    """The most frequent class; of equal ones the first."""
+    """The most frequent class; among equals, the first."""
     if not len(targets):
         raise DataError("targets: expected at least one row to find the most frequent class, got 0")
     return int(np.bincount(targets).argmax())
@@ -22,8 +22,8 @@ def majority_class(targets: NDArray[np.int64]) -> int:
 
 @dataclass(frozen=True)
 class MajorityLabel:
-    """For each word its most frequent label in the training data; for a word that was not there
-    the most frequent of all."""
+    """For each word its most frequent label in the training data; for unseen words the most
+    frequent label overall."""
 
     by_word: Annotated[
         NDArray[np.int64],
@@ -34,14 +34,14 @@ class MajorityLabel:
 
     @classmethod
     def fitted(cls, words: Ragged, targets: Ragged, word_count: int) -> MajorityLabel:
-        """words: numbers below word_count; targets: a label for each."""
+        """Fits the baseline. words: indices below word_count; targets: a label for each word."""
         overall = majority_class(targets.values)
         labels = int(targets.values.max()) + 1
         pairs, times = np.unique(
             words.values.astype(np.int64) * labels + targets.values, return_counts=True
         )
         word, label = np.divmod(pairs, labels)
-        order = np.lexsort((-label, times, word))  # of one word, the most frequent comes last
+        order = np.lexsort((-label, times, word))  # for each word, the most frequent comes last
         by_word = np.full(word_count, overall, np.int64)
         by_word[word[order]] = label[order]
         return cls(by_word, overall)

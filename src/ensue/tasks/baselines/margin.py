@@ -1,7 +1,8 @@
-"""Linear models with a margin: what a support-vector machine is, for any number of classes.
+"""Linear models with a margin, as in support-vector machines, for any number of classes.
 
-f = X·w + b, and w, b minimise ½·Σ w² + C·Σ_i max(0, 1 − y_ik·f_ik)² for each class k by itself,
-y = ±1; by L-BFGS for all classes at once. For small data, Newton's method below solves the same.
+f = X·w + b, where w, b minimise ½·Σ w² + C·Σ_i max(0, 1 − y_ik·f_ik)² for each class k separately,
+y = ±1; by L-BFGS for all classes at once. For small data, Newton's method below solves the same
+problem.
 """
 
 from __future__ import annotations
@@ -38,11 +39,12 @@ class RowWeights(NamedTuple):
     bias: Tensor
 
     def scores(self, products: Tensor) -> Tensor:
-        """f (others, k). products (others, rows): of these rows with others, or with themselves."""
+        """f (others, k). products (others, rows): of these rows with other rows, or with
+        themselves."""
         return products @ self.beta + self.bias
 
     def towards(self, other: RowWeights, share: Tensor) -> RowWeights:
-        """share (k,): how far each class goes."""
+        """Weights between these and others. share (k,): how far each class moves."""
         return RowWeights(
             *(start + share * (end - start) for start, end in zip(self, other, strict=True))
         )
@@ -51,7 +53,7 @@ class RowWeights(NamedTuple):
 def row_weights_along(
     products: Tensor, signs: Tensor, strengths: Sequence[float]
 ) -> Iterator[RowWeights]:
-    """The solution for each strength C, in rising order, each begun from the one before.
+    """The solution for each strength C in rising order, each initialised from the one before.
 
     products (rows, rows): G; signs (rows, k): ±1."""
     signs = signs.double()
@@ -64,7 +66,8 @@ def row_weights_along(
 def solve_by_rows(
     products: Tensor, signs: Tensor, strength: float, start: RowWeights
 ) -> RowWeights:
-    """products (rows, rows): G; signs (rows, k): ±1; strength: C. All float64."""
+    """The solution for one strength. products (rows, rows): G; signs (rows, k): ±1; strength: C.
+    All float64."""
     current, scores = start, start.scores(products)
     cost = _costs(current, scores, signs, strength)
     for _ in range(STEPS):
@@ -84,13 +87,14 @@ def solve_by_rows(
 def _minimum(
     products: Tensor, signs: Tensor, strength: float, inside: Tensor, before: RowWeights
 ) -> RowWeights:
-    """Of the quadratic cost of the rows inside of the margin of each class, inside (rows, k)."""
+    """The minimum of the quadratic cost of the rows inside the margin of each class, inside (rows,
+    k)."""
     beta, bias = torch.zeros_like(before.beta), before.bias.clone()
     groups_of_rows = inside.unique(dim=1, return_inverse=True)  # type: ignore[no-untyped-call]
     groups, group = groups_of_rows
     for number in range(groups.shape[1]):
         rows, classes = groups[:, number].nonzero()[:, 0], (group == number).nonzero()[:, 0]
-        if not len(rows):  # nothing is inside: the shortest w, with the bias as it is
+        if not len(rows):  # no rows inside: w = 0 with the current bias
             continue
         matrix = products.index_select(0, rows).index_select(1, rows)
         matrix.diagonal().add_(0.5 / strength)
@@ -110,7 +114,8 @@ def _steps(
     signs: Tensor,
     strength: float,
 ) -> Tensor:
-    """(k,): 1, or the largest ½ⁿ by which the cost of a class does not rise; 0 where none is."""
+    """(k,): step sizes: 1, or the largest ½ⁿ with which the cost of a class does not rise; 0 if
+    there is none."""
     step = torch.ones_like(cost)
     first, last = weights.scores(products), goal.scores(products)
     for _ in range(HALVINGS):
@@ -130,7 +135,7 @@ def _costs(weights: RowWeights, scores: Tensor, signs: Tensor, strength: float) 
 
 
 ITERATIONS = 60
-TOLERANCE = 1e-3  # of the gradient's norm, as a share of what it was at the start
+TOLERANCE = 1e-3  # of the gradient's norm, relative to its start
 
 
 @dataclass(frozen=True)
@@ -148,7 +153,7 @@ class Margins:
 def along_strengths(
     x: SparseMatrix, signs: Tensor, strengths: Sequence[float]
 ) -> Iterator[Margins]:
-    """The solution for each strength C, in rising order, each begun from the one before.
+    """The solution for each strength C in rising order, each initialised from the one before.
 
     signs (rows, k): ±1."""
     k = signs.shape[1]

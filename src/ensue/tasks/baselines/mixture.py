@@ -1,4 +1,4 @@
-"""How much each of two models counts when both answer."""
+"""Mixtures of a network and a baseline, with fitted weights."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ensue.tasks.blocks.distributions import FLOOR, Gaussian
 from ensue.tasks.declarations import Positive, Range
 from ensue.training.optimiser import LBFGS
 
-DOUBT = 2.0  # what (log a/a₀)² + (log b/b₀)² count for
+DOUBT = 2.0  # weight of (log a/a₀)² + (log b/b₀)²
 ITERATIONS = 100
 Weight = Annotated[float, Range(low=0, high=1e6)]
 
@@ -22,7 +22,7 @@ Weight = Annotated[float, Range(low=0, high=1e6)]
 class BaselineMixture(NamedTuple):
     """p = softmax(a·log p_network + b·log p_ngrams); for several labels σ(a·z + b·z′) each.
 
-    a + b < 1 makes the answer less sure of itself, as temperature does."""
+    a + b < 1 makes the answer less confident, like a temperature."""
 
     network: Weight
     ngrams: Weight
@@ -31,11 +31,12 @@ class BaselineMixture(NamedTuple):
         return f"weights {self.network:.2f} and {self.ngrams:.2f}"
 
     def scores(self, network: Tensor, ngrams: Tensor, several: bool) -> Tensor:
-        """log p (rows, classes), or z of several labels, whose σ is p."""
+        """log p (rows, classes), or for several labels z with p = σ(z)."""
         return _mixed(network, ngrams, several, *self)
 
     def logs(self, network: Tensor, ngrams: Tensor, several: bool) -> Tensor:
-        """log p (rows, classes) from the scores of both, of any scale where p is a softmax."""
+        """log p (rows, classes) from the scores of both models; scores need no normalisation if p
+        is a softmax."""
         mixed = _mixed(network, ngrams, several, *self)
         return logsigmoid(mixed) if several else mixed
 
@@ -44,14 +45,15 @@ EQUAL = BaselineMixture(0.5, 0.5)
 
 
 class FirstGuess(NamedTuple):
-    """weights: what is taken of no rows at all; doubt: what their logarithms count for."""
+    """A first guess. weights: the mixture without any rows; doubt: weight of the penalty on
+    deviations of their logarithms."""
 
     weights: BaselineMixture = EQUAL
     doubt: float = DOUBT
 
 
-# For small sets of texts: the rows that weights are fitted to also chose when the network stops, so
-# it looks better on them than it is; the rows that score the linear model chose nothing.
+# For small sets of texts. The rows to which weights are fitted also decided when the network
+# stopped, so it looks better on them than it is; this does not hold for the linear model.
 FEW_TEXTS = FirstGuess(BaselineMixture(0.15, 0.85), 5.0)
 FIRST = FirstGuess()
 
@@ -59,7 +61,7 @@ FIRST = FirstGuess()
 def _mixed(
     network: Tensor, ngrams: Tensor, several: bool, a: float | Tensor, b: float | Tensor
 ) -> Tensor:
-    """log p; for several labels the scores whose σ is p."""
+    """log p; for several labels the scores z with p = σ(z)."""
     if several:
         return a * network + b * ngrams
     return (a * network.log_softmax(1) + b * ngrams.log_softmax(1)).log_softmax(1)
@@ -69,16 +71,16 @@ def fitted_mixture(
     networks: Sequence[Tensor], ngrams: Tensor, targets: Tensor, first: FirstGuess = FIRST
 ) -> BaselineMixture:
     """a, b > 0 with the lowest cost of the members' mean prediction, Σ −log p on rows outside the
-    training part, plus doubt·((log a/a₀)² + (log b/b₀)²): few rows move them little from the first
-    guess.
+    training part, plus doubt·((log a/a₀)² + (log b/b₀)²), so that few rows change the first guess
+    only little.
 
-    networks: the scores (rows, classes) of each member, float64; targets: classes (rows,), or
-    zeros and ones (rows, labels). With NaN or infinite scores there is no best mixture: EQUAL."""
+    networks: the scores (rows, classes) of each member, float64; targets: classes (rows,), or zeros
+    and ones (rows, labels). With NaN or infinite scores, the result is EQUAL."""
     several = targets.ndim == 2
     if not all(scores.isfinite().all() for scores in (*networks, ngrams)):
         return EQUAL
     rows = torch.arange(len(targets))
-    sign = 2 * targets - 1  # p where a label is there, 1 − p where it is not
+    sign = 2 * targets - 1  # p if a label is present, else 1 − p
     guess = torch.tensor(first.weights, dtype=torch.float64)
     moved = torch.zeros(2, dtype=torch.float64, requires_grad=True)
     search = LBFGS([moved], max_iter=ITERATIONS, line_search_fn="strong_wolfe")
@@ -130,12 +132,12 @@ def _moved(
 
 def fitted_numbers(networks: Sequence[Tensor], linear: Tensor, values: Tensor) -> NumberMixture:
     """The mixture with the lowest cost on rows outside the training part: Σ −log p, the mean over
-    the members, plus 2·(log 2a)² + 2·(log 2b)² + 2·(log spread)²; few rows move it little. With n
-    rows the fitted spread is √((n − 4)/n) of the true one. That of new rows is √((n + 4)/n) of it,
-    as 4 numbers are fitted. So the spread is widened by the ratio of both.
+    the members, plus 2·(log 2a)² + 2·(log 2b)² + 2·(log spread)², so that few rows change it only
+    little. With n rows and 4 fitted numbers, the fitted spread is √((n − 4)/n) of the true one, and
+    that of new rows is √((n + 4)/n) of it. So the spread is widened by the ratio of both.
 
-    networks: z (rows, 2) of each member; linear, values: (rows, 1). With NaN or infinite scores
-    there is no best mixture: EVEN."""
+    networks: z (rows, 2) of each member; linear, values: (rows, 1). With NaN or infinite scores,
+    the result is EVEN."""
     if not all(scores.isfinite().all() for scores in (*networks, linear)):
         return EVEN
     members, linear, values = [z.double() for z in networks], linear.double(), values.double()

@@ -1,12 +1,12 @@
 """Linear, logistic and softmax regression: z = W·φ(x) + b, and the cost of z.
 
     linear     ½·‖z − y‖²                    closed form: `least_squares`
-    logistic   −log p(y), p_k = σ(z_k)       of each label by itself, summed over labels
+    logistic   −log p(y), p_k = σ(z_k)       for each label, summed over labels
     softmax    −log p(y), p = softmax(z)     y a class number
 
-The objective is the mean over rows (+ ridge/2·‖W‖², the bias left out). Gradient descent,
-minibatches and online learning are settings of `descend`: the same cost, and as the gradient of
-a mean is the mean of gradients, the same gradient on average.
+The objective is the mean over rows (+ ridge/2·‖W‖², without the bias). Gradient descent,
+minibatches and online learning are settings of `descend`. They have the same cost and, because the
+gradient of a mean is the mean of gradients, the same gradient on average.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ DESCENT = TrainSettings.of(
 def least_squares(x: Tensor, y: Tensor, ridge: float = 0.0) -> tuple[Tensor, Tensor]:
     """W (targets, n) and b (targets,) that minimise mean ½·‖W·x + b − y‖² + ridge/2·‖W‖².
 
-    x (rows, n), y (rows, targets). By a least-squares solver on centred columns, not by the
-    normal equations, which square the condition number; of many solutions the smallest."""
+    x (rows, n), y (rows, targets). Solved by least squares on centred columns, not by the normal
+    equations, which square the condition number. Among many solutions, the smallest."""
     if ridge < 0:
         raise OptionError(f"ridge: expected a number ≥ 0, got {ridge}")
     if x.dim() != 2 or y.dim() != 2 or len(x) != len(y) or not len(x):
@@ -54,7 +54,7 @@ def least_squares(x: Tensor, y: Tensor, ridge: float = 0.0) -> tuple[Tensor, Ten
         )
     centre, middle = x.mean(0), y.mean(0)
     left, right = x - centre, y - middle
-    if ridge:  # the penalty as further rows
+    if ridge:  # the penalty as additional rows
         width = x.shape[1]
         left = torch.cat([left, (ridge * len(x)) ** 0.5 * torch.eye(width).to(x)])
         right = torch.cat([right, y.new_zeros(width, y.shape[1])])
@@ -105,11 +105,11 @@ class Regression(nn.Module):
         return self.transformed(x) @ self.weight.t() + self.bias
 
     def answers(self, x: Tensor) -> Tensor:
-        """What is to be expected: z, or the probabilities."""
+        """The expected answer: z, or the probabilities."""
         return KINDS[self.kind].answers(self.scores(x))
 
     def costs(self, x: Tensor, y: Tensor) -> Tensor:
-        """(rows,)."""
+        """The cost of each row, (rows,)."""
         return KINDS[self.kind].cost(self.scores(x), y)
 
     def forward(self, batch: dict[str, Tensor], carried: Carried) -> tuple[Tensor, Carried]:
@@ -143,7 +143,7 @@ class Regression(nn.Module):
         settings: TrainSettings = DESCENT,
         batch_rows: int | None = None,
     ) -> Outcome:
-        """By steps against the gradient. batch_rows: None takes all rows, 1 one at a time."""
+        """Trains by gradient descent. batch_rows: None takes all rows, 1 one at a time."""
         if len(x) != len(y) or not len(x):
             raise DataError(f"expected rows and a target for each, got {len(x)} and {len(y)}")
         source = RowSource({"x": x, "y": y}, seed=settings.seed, batch_rows=batch_rows)
@@ -163,7 +163,7 @@ class Squares:
 
 
 class Labels:
-    """Each label there or not."""
+    """Multi-label: each label is present or not."""
 
     @staticmethod
     def cost(z: Tensor, y: Tensor) -> Tensor:
@@ -175,7 +175,7 @@ class Labels:
 
 
 class Classes:
-    """One class of many."""
+    """One class of several."""
 
     @staticmethod
     def cost(z: Tensor, y: Tensor) -> Tensor:
@@ -204,7 +204,7 @@ KINDS: dict[str, type[Squares] | type[Labels] | type[Classes]] = {
 class RandomFeatures(nn.Module):
     """(…, inputs) → (…, outputs), the same network as MLP([inputs, units, outputs]).
 
-    scale: the standard deviation of U and c, which says how wildly the features bend."""
+    scale: the standard deviation of U and c; larger values give less smooth features."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
-"""Ridge regression on n-grams: the baseline of a number that is predicted from a text.
+"""Ridge regression on n-grams: the baseline for a number predicted from a text.
 
-w = argmin Σ (y − Xw)² + strength·‖w‖², X the n-grams that each row has, by conjugate gradients on
-(XᵀX + strength·I)·w = Xᵀy. The strength is the best of a few on rows that were not learned from.
+w = argmin Σ (y − Xw)² + strength·‖w‖², X the n-grams of each row, by conjugate gradients on (XᵀX +
+strength·I)·w = Xᵀy. The strength is the best of several on held-out rows.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from ensue.data.ragged import Ragged
 from ensue.tasks.baselines.linear import Ngrams, Presence
 from ensue.tasks.declarations import NEXT_TO, Shape
 
-# As shares of the mean of K's diagonal.
+# Strengths, relative to the mean of K's diagonal.
 LEFT_OUT_STRENGTHS = tuple(10.0 ** (k / 2) for k in range(-6, 5))
-LEAST = 1e-9  # of what is divided by
+LEAST = 1e-9  # minimum of divisors
 
 
 @torch.no_grad()
 def explained(products: Tensor, targets: Tensor) -> float:
-    """The share of the variance of targets (n, k) that is explained, at the best strength: 1 − the
-    squared errors of the fits without each row / those of the mean of the other rows. products
-    (n, n): of the rows' features with each other."""
+    """The explained share of the variance of targets (n, k), at the best strength: 1 − the squared
+    errors of leave-one-out fits / those of the mean of the other rows. products (n, n): of the
+    rows' features with each other."""
     n = len(products)
     k = products.double()
     k = k - k.mean(0) - k.mean(1, keepdim=True) + k.mean()
@@ -61,13 +61,13 @@ class Products(Protocol):
 
 @dataclass(frozen=True)
 class RidgeModel:
-    """y = Σ weights[n] over the n-grams n that a row has; y has mean 0 in training."""
+    """y = Σ weights[n] over the n-grams n of a row; y has mean 0 in training."""
 
     ngrams: Annotated[Ngrams, NEXT_TO]
     weights: Annotated[NDArray[np.float32], Shape("ngrams")]
 
     def values(self, texts: Ragged) -> NDArray[np.float32]:
-        """(rows,) of word numbers."""
+        """The values (rows,) for word indices."""
         present = self.ngrams.present(texts)
         return _sums(present, torch.from_numpy(self.weights)).numpy()
 
@@ -81,7 +81,7 @@ def fit_ridge(
     longest: int = 2,
     min_rows: int = 2,
 ) -> RidgeModel:
-    """From word numbers and values (rows,); the held-out rows choose the strength."""
+    """Fits the model to word indices and values (rows,); held-out rows choose the strength."""
     ngrams, present = Ngrams.listed(texts, longest, min_rows)
     matrix, goal = Presence(present, len(ngrams)), _column(values)
     held_out = ngrams.present(held_texts)
@@ -101,7 +101,7 @@ def _column(values: NDArray[Any]) -> Tensor:
 
 
 def _sums(present: Ragged, weights: Tensor) -> Tensor:
-    """(rows,): the weights of each row's n-grams together."""
+    """(rows,): the sum of the weights of each row's n-grams."""
     ids, starts = torch.from_numpy(present.values), torch.from_numpy(present.starts[:-1])
     return embedding_bag(ids.long(), weights[:, None], starts, mode="sum")[:, 0]
 

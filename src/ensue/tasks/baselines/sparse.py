@@ -14,12 +14,12 @@ from torch.nn.functional import embedding_bag
 
 from ensue.data.ragged import Ragged
 
-PIECE = 128  # rows that are dense at a time
+PIECE = 128  # number of rows converted to dense at a time
 
 
 class _Bags(NamedTuple):
-    """Lines of a matrix: places of their entries in the other factor, where each line begins, and
-    what the entries are."""
+    """The lines of a matrix: indices of their entries in the other factor, the start of each line,
+    and the values of the entries."""
 
     places: Tensor
     starts: Tensor
@@ -33,7 +33,8 @@ class _Bags(NamedTuple):
 
 @dataclass(frozen=True)
 class SparseMatrix:
-    """(rows, width). columns: those of each row, rising; values: float32, one for each of them."""
+    """A matrix (rows, width). columns: of each row, rising; values: float32, one for each
+    column."""
 
     columns: Ragged
     values: NDArray[np.float32]
@@ -41,7 +42,7 @@ class SparseMatrix:
 
     @classmethod
     def of_dense(cls, values: Tensor) -> SparseMatrix:
-        """(rows, width), all of them entries."""
+        """A sparse matrix from a dense one (rows, width), with all entries."""
         rows, width = values.shape
         columns = np.tile(np.arange(width, dtype=np.int32), rows)
         starts = width * np.arange(rows + 1)
@@ -90,13 +91,13 @@ class SparseMatrix:
         return products
 
     def take(self, rows: NDArray[np.int64]) -> SparseMatrix:
-        """The rows of these numbers."""
+        """The rows with these indices."""
         values = Ragged(self.values, self.columns.starts).take(rows).values
         return SparseMatrix(self.columns.take(rows), values, self.width)
 
 
 def side_by_side(blocks: list[SparseMatrix]) -> SparseMatrix:
-    """One matrix of the columns of several, with the same rows."""
+    """Concatenates matrices with the same rows along their columns."""
     if len(blocks) == 1:
         return blocks[0]
     rows = np.concatenate([block.rows for block in blocks])

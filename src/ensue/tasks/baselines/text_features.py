@@ -1,7 +1,7 @@
 """Texts as features of a linear model: TF-IDF of n-grams of words, and of letters within words.
 
 x_n = (1 + log count_n)·idf_n, idf_n = 1 + log((1 + rows)/(1 + rows with n)), and each row of each
-block is divided by its norm. An n-gram is known by a 64-bit hash of what it is made of.
+block is divided by its norm. N-grams are identified by a 64-bit hash.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from ensue.tasks.declarations import RISING, Derived, Let, Range, Shape, Unfit
 WORDS, LETTERS = "words", "letters"
 LONGEST = {WORDS: 2, LETTERS: 5}
 SHORTEST = {WORDS: 1, LETTERS: 2}
-MOST_ENTRIES = 40_000_000  # of letters, before those of a row are counted: beyond it, words alone
-MOST_COLUMNS = 2_000_000  # of a block; those of more than one row come first
-MOST_TELLING = 100.0  # of an idf: 1 + log of more rows than there are
+MOST_ENTRIES = 40_000_000  # n-grams of letters; with more, only words
+MOST_COLUMNS = 2_000_000  # maximum n-grams of a block; those in more than one row come first
+MOST_TELLING = 100.0  # maximum idf: 1 + log of more rows than possible
 Hashes = NDArray[np.uint64]
 Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Texts:
-    """words: the different ones; rows: their numbers, row by row."""
+    """words: the distinct words; rows: the word indices of each row."""
 
     words: Sequence[str]
     rows: Ragged
 
 
 def joined(train: Texts, texts: Texts) -> Texts:
-    """The rows of both, which share word numbers."""
+    """The rows of both, which share word indices."""
     values = np.concatenate([train.rows.values, texts.rows.values])
     starts = np.concatenate([train.rows.starts, train.rows.starts[-1] + texts.rows.starts[1:]])
     return Texts(texts.words, Ragged(values, starts))
@@ -97,7 +97,7 @@ class Block:
 
 @dataclass(frozen=True)
 class TextFeatures:
-    """Blocks side by side, one or both."""
+    """The features of texts: the concatenation of one or both blocks."""
 
     words: Annotated[Block | None, Let(kind=lambda features: WORDS)] = None
     letters: Annotated[Block | None, Let(kind=lambda features: LETTERS)] = None
@@ -134,7 +134,7 @@ def few_enough(texts: Texts) -> bool:
 
 
 def spelled_ngrams(texts: Texts, hashes: Hashes) -> dict[int, str]:
-    """The n-grams of words that have these hashes, rising, as the texts spell them."""
+    """The spellings, in the texts, of the n-grams of words with these hashes (rising)."""
     ngrams: dict[int, str] = {}
     for n, (hashed, _, at) in enumerate(hashed_ngrams(hashed_words(texts), LONGEST[WORDS]), 1):
         place = np.minimum(np.searchsorted(hashes, hashed), max(len(hashes) - 1, 0))
@@ -153,7 +153,7 @@ def hashed_words(texts: Texts) -> Ragged:
 
 
 def _counted(rows: Whole, numbers: Whole, counts: Whole, width: int) -> tuple[Whole, Whole, Whole]:
-    """Row, number and count of every n-gram, each once in a row, in rising order."""
+    """Row, index and count of every n-gram, each once per row, in rising order."""
     keys = rows * max(width, 1) + numbers
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
@@ -163,7 +163,7 @@ def _counted(rows: Whole, numbers: Whole, counts: Whole, width: int) -> tuple[Wh
 
 
 def _word_ngrams(texts: Texts) -> tuple[Whole, Hashes, Whole]:
-    """Row, hash and count of every n-gram of words; equal ones are not yet together."""
+    """Row, hash and count of every n-gram of words; equal ones are not yet merged."""
     ngrams = list(hashed_ngrams(hashed_words(texts), LONGEST[WORDS]))
     hashes = np.concatenate([part_hashes for part_hashes, _, _ in ngrams])
     rows = np.concatenate([row_numbers for _, row_numbers, _ in ngrams]).astype(np.int64)
@@ -171,7 +171,8 @@ def _word_ngrams(texts: Texts) -> tuple[Whole, Hashes, Whole]:
 
 
 def _letter_ngrams(texts: Texts) -> tuple[Whole, Hashes, Whole]:
-    """The same of letters, of each row's different words, a space at both ends of a word."""
+    """Row, hash and count of the n-grams of letters, for each row's distinct words with a space at
+    both ends."""
     spaced = "".join(f" {word} " for word in texts.words)
     codes = np.frombuffer(spaced.encode("utf-32-le", "surrogatepass"), np.uint32)
     starts = np.cumsum([0, *(len(word) + 2 for word in texts.words)])
@@ -195,7 +196,7 @@ def _letter_ngrams(texts: Texts) -> tuple[Whole, Hashes, Whole]:
 
 
 def _hash(word: str) -> int:
-    """The same on every machine."""
+    """A hash that is the same on every machine."""
     encoded = word.encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(encoded, digest_size=8).digest(), "little")
 

@@ -1,8 +1,8 @@
-"""A linear model of texts as strong as one gets by hand: TF-IDF of words and letters, a margin.
+"""A strong linear model of texts: TF-IDF of words and letters, with a margin cost.
 
-The n-grams and the strength of the penalty are those with the lowest cost on held-out rows: the
-validation part, or for small data five folds of all rows. Scores are scaled so that their softmax
-(or σ, for several labels) gives probabilities. At the end the model learns from all rows.
+The n-grams and the penalty strength are those with the lowest cost on held-out rows: the validation
+part or, for small data, five folds of all rows. Scores are scaled so that their softmax (or σ, for
+several labels) gives probabilities. At the end the model learns from all rows.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ensue.tasks.baselines.text_features import (
 )
 from ensue.tasks.declarations import NEXT_TO, Shape
 
-MOST, ROWS_EACH = 200, 20  # topics, and the rows that there are for each of them at least
+MOST, ROWS_EACH = 200, 20  # number of topics, and minimum rows per topic
 # -------------------------------------------------------------------------------------------------
 # What texts tell of their words without labels: the directions in which both halves of a text
 # agree.
@@ -48,16 +48,16 @@ MOST, ROWS_EACH = 200, 20  # topics, and the rows that there are for each of the
 # Words that stand in the same texts have like rows of V: a linear model u of a text's topics X·V
 # gives every word the weight V·u, also to those that no text with a label has.
 
-MOST_NUMBERS = 100_000_000  # of V: fewer topics of more words
-# Of the iteration: more columns than asked for, how often, draws.
+MOST_NUMBERS = 100_000_000  # maximum size of V: more words get fewer topics
+# Subspace iteration: additional columns, iterations, seed.
 BESIDE, ROUNDS, TOPIC_SEED = 20, 5, 1
-LEAST_ROWS = 5  # of a word or pair of words that no text with a label has
-LEAST_VALUE = 1e-6  # of an eigenvalue, as a share of the largest
+LEAST_ROWS = 5  # minimum texts of a word or pair that occurs in no labelled text
+LEAST_VALUE = 1e-6  # minimum eigenvalue, relative to the largest
 
 
 def common_words(labelled: Texts, others: Texts) -> tuple[Block, SparseMatrix]:
-    """Words and pairs of words, those of the texts with labels and of the others those that are not
-    rare; and the rows of the texts with labels."""
+    """A block of words and pairs of words (all of the labelled texts, and those of the others that
+    are not rare), and the rows of the labelled texts."""
     block, x = Block.learn(WORDS, joined(labelled, others))
     in_rows = np.bincount(x.columns.values, minlength=x.width)
     in_rows[x.take(np.arange(len(labelled.rows))).columns.values] = LEAST_ROWS
@@ -74,9 +74,10 @@ def halves(texts: Texts) -> tuple[Texts, Texts]:
 
 
 def topics(words: Block, texts: Texts) -> Tensor:
-    """V (columns of words, k), each column as long as the halves of texts agree in it.
+    """V (columns of words, k); the norm of each column is the agreement of the halves of texts in
+    it.
 
-    idf counts twice here: what stands in every text says little of any, and would be most of M."""
+    idf is applied twice here: words of every text tell little about any, but would dominate M."""
     twice = replace(words, idf=words.idf**2)
     values, directions = agreement(*(twice.matrix(half) for half in halves(texts)))
     return (
@@ -111,16 +112,16 @@ def agreement(first: SparseMatrix, second: SparseMatrix) -> tuple[Tensor, Tensor
 
 
 STRENGTHS = (0.03, 0.1, 0.3, 1.0, 3.0)
-PENALTIES = (10.0, 3.0, 1.0, 0.3)  # of a number that is predicted
+PENALTIES = (10.0, 3.0, 1.0, 0.3)  # for predicted numbers
 SCALES = tuple(np.exp(np.linspace(np.log(0.3), np.log(20), 40)))
-FEW_ROWS, HARDLY_ANY = 3_000, 200  # below, folds; below, fewer of them and no choice of n-grams
-BY_ROWS = 1_200  # rows up to which solving over rows is quicker than over columns
+FEW_ROWS, HARDLY_ANY = 3_000, 200  # below: folds; fewer folds, no choice of n-grams
+BY_ROWS = 1_200  # maximum rows for which solving over rows is faster than over columns
 FOLDS, SEED = 5, 1
 SHARES = (0.0, 1.0, 4.0, 16.0)  # of topics, relative to n-grams of size 1
-LEAST_SIZE = 1e-6  # that topics are divided by
-TELLING = 50  # n-grams that are kept as words
-SURE = 2.0  # standard errors that a gain by topics is above nothing
-WORSE = 1.01  # a path ends where the cost is so much above its lowest
+LEAST_SIZE = 1e-6  # norm by which topics are divided
+TELLING = 50  # maximum n-grams stored with their words
+SURE = 2.0  # standard errors by which a gain from topics must exceed 0
+WORSE = 1.01  # a path ends when the cost exceeds its minimum by this factor
 
 Whole = NDArray[np.int64]
 Folds = Sequence[tuple[Whole, Whole]]  # rows to learn from, and rows to score
@@ -128,8 +129,8 @@ Folds = Sequence[tuple[Whole, Whole]]  # rows to learn from, and rows to score
 
 @dataclass(frozen=True)
 class TextLinear:
-    """weights (columns, k) and bias (k,): scores are X·weights + bias. extra: how many of the
-    columns, the last ones, are not those of the text."""
+    """weights (columns, k) and bias (k,): scores are X·weights + bias. extra: number of last
+    columns that do not come from the text."""
 
     features: Annotated[TextFeatures, NEXT_TO]
     weights: Annotated[
@@ -144,7 +145,7 @@ class TextLinear:
         return times.double()
 
     def without_text(self, beside: SparseMatrix | None = None) -> NDArray[np.float64]:
-        """(k,): the score of a row without its text: the bias, and its other columns."""
+        """(k,): the score of a row without its text, from the bias and its other columns."""
         text = self.bias.astype(np.float64)
         if beside is None:
             return text
@@ -153,15 +154,16 @@ class TextLinear:
 
 
 class FittedLinear(NamedTuple):
-    """held: scores of the validation rows (rows, k), by models that did not learn from them."""
+    """A fitted model. held: scores of the validation rows (rows, k), by models that did not learn
+    from them."""
 
     model: TextLinear
     out_of_sample: Tensor
 
 
 class FittedTopics(NamedTuple):
-    """share: weight of topics relative to n-grams, 0 if they do not help; without, best: the
-    mean costs of held-out rows, without topics and with that share."""
+    """A fitted model with topics. share: weight of topics relative to n-grams, 0 if they do not
+    help; without, best: the mean costs of held-out rows, without topics and with that share."""
 
     linear: FittedLinear
     share: float
@@ -180,8 +182,8 @@ def fit_text_linear(
     classes: int,
     beside: SparseMatrix | None = None,
 ) -> FittedLinear:
-    """targets: of the training rows and then the validation rows; classes (rows,), or zeros and
-    ones (rows, labels). beside: other columns of the same rows."""
+    """Fits the model. targets: of the training rows, then of the validation rows: classes (rows,),
+    or zeros and ones (rows, labels). beside: other columns of the same rows."""
     problem = _Classes(torch.from_numpy(np.asarray(targets, np.int64)), classes)
     return _fitted(train, texts, problem, beside)
 
@@ -195,10 +197,10 @@ def fit_with_topics(
     kinds: Sequence[str],
     beside: SparseMatrix | None = None,
 ) -> FittedTopics:
-    """Fit with topics from unlabelled texts: a row's topics are added to its n-grams, with a weight
-    that is chosen like the strength. Topics are sums over words, so in the end each word has a
-    weight, as in any other model. texts share word numbers; targets: of the training
-    rows and then the validation rows; kinds: of n-grams; beside: other columns of these rows."""
+    """Fits the model with topics from unlabelled texts: a row's topics are added to its n-grams,
+    with a weight that is chosen like the strength. Topics are sums over words, so each word again
+    gets a weight, as in any other model. All texts share word indices; targets: of the training
+    rows, then of the validation rows; kinds: of n-grams; beside: other columns of these rows."""
     problem = _Classes(torch.from_numpy(np.asarray(targets, np.int64)), classes)
     labelled = joined(train, texts)
     rows = len(labelled.rows)
@@ -231,8 +233,8 @@ def fit_with_topics(
 def fit_text_ridge(
     train: Texts, texts: Texts, values: NDArray[Any], beside: SparseMatrix | None = None
 ) -> FittedLinear:
-    """values (rows,): numbers to predict, of the training rows and then the validation rows, of
-    mean 0 and spread 1."""
+    """Fits the model to numbers. values (rows,): of the training rows, then of the validation rows,
+    with mean 0 and standard deviation 1."""
     problem = _Numbers(torch.from_numpy(np.asarray(values, np.float32))[:, None])
     return _fitted(train, texts, problem, beside)
 
@@ -256,7 +258,7 @@ def most_telling(model: TextLinear, texts: Texts, labels: Sequence[str]) -> dict
 
 
 class _Classes:
-    """One class of many, or several labels."""
+    """The problem of one class, or of several labels."""
 
     def __init__(self, targets: Tensor, classes: int) -> None:
         self.targets, self.several = targets, targets.ndim == 2
@@ -283,7 +285,7 @@ class _Classes:
     def scores_along(
         self, x: SparseMatrix, rows: Whole, out: Whole, strengths: Sequence[float]
     ) -> Iterator[Tensor]:
-        """Of the rows `out` by models of these rows (out, classes)."""
+        """Scores (out, classes) of the rows `out`, by models of the rows `rows`."""
         if len(x) > BY_ROWS:
             outside = x.take(out)
             return (margins.scores(outside) for margins in self.path(x, rows, strengths))
@@ -298,23 +300,25 @@ class _Classes:
         return row_weights_along(products, self.signs[rows], strengths)
 
     def _each_class(self, values: Tensor) -> Tensor:
-        """(…, k) with a column for each class: z/2 for class 1 and −z/2 for class 0 of two."""
+        """Values (…, k) with a column for each class; two classes get z/2 for class 1 and −z/2 for
+        class 0."""
         return torch.cat([-values / 2, values / 2], -1) if self.two else values
 
     def scaled(self, scores: Tensor, rows: Whole) -> tuple[float, float]:
-        """The lowest mean cost of the scores times a number, and that number."""
+        """The lowest mean cost over all scalings of the scores, and the scaling."""
         targets = self.targets[torch.from_numpy(rows)]
         costs = [float(self._costs(scale * scores, targets).mean()) for scale in SCALES]
         best = int(np.argmin(costs))
         return costs[best], float(SCALES[best])
 
     def row_costs(self, scores: Tensor, rows: Whole) -> Tensor:
-        """(rows,) of scores that are scaled."""
+        """The costs (rows,) of scaled scores."""
         return self._costs(scores, self.targets[torch.from_numpy(rows)])
 
     def _costs(self, scores: Tensor, targets: Tensor) -> Tensor:
-        """Targets of n rows and k classes are (n + 1)/(n + k) sure, so that few rows that are all
-        answered rightly do not ask for ever surer answers (Platt 1999)."""
+        """The costs with smoothed targets: for n rows and k classes the target probability is (n +
+        1)/(n + k). Otherwise few rows, all answered correctly, would drive probabilities to 1
+        (Platt 1999)."""
         if self.several:
             doubt = 1 / (len(targets) + 2)
             wrong, right = (
@@ -327,7 +331,7 @@ class _Classes:
 
 
 class _Numbers:
-    """A number."""
+    """The problem of a number."""
 
     def __init__(self, values: Tensor) -> None:
         self.values = values
@@ -360,7 +364,7 @@ def _part_of(products: Tensor, one: Whole, other: Whole) -> Tensor:
 
 
 class _Candidate(NamedTuple):
-    """The best of a path. scores: of all rows that were held out, in the order of the folds."""
+    """The best model of a path. scores: of all held-out rows, in the order of the folds."""
 
     cost: float
     scale: float
@@ -369,7 +373,7 @@ class _Candidate(NamedTuple):
 
 
 def _cheapest(path: Iterator[_Candidate]) -> _Candidate:
-    """The one of the lowest cost; a path is left where it has risen clearly."""
+    """The candidate with the lowest cost; the path is abandoned when the cost has clearly risen."""
     best = next(path)
     for candidate in path:
         if candidate.cost < best.cost:
@@ -380,8 +384,8 @@ def _cheapest(path: Iterator[_Candidate]) -> _Candidate:
 
 
 def _clearly_lower(one: _Candidate, other: _Candidate, problem: _Classes, folds: Folds) -> bool:
-    """Whether the cost of one is lower by a hundredth, and by more than chance: on few rows the
-    costs of any two models differ that much."""
+    """Whether the cost of `one` is lower by a hundredth and beyond chance, because on few rows the
+    costs of any two models differ."""
     rows = np.concatenate([fold for _, fold in folds])
     mine, others = (
         problem.row_costs(candidate.scale * candidate.scores, rows) for candidate in (one, other)
@@ -427,7 +431,7 @@ def _solved_whole(
 def _best_of_path(
     x: SparseMatrix, problem: _Classes | _Numbers, folds: Folds, quick: bool
 ) -> _Candidate:
-    """The strength whose models have the lowest cost on the rows that they did not learn from."""
+    """The strength with the lowest cost on held-out rows."""
     strengths = problem.strengths[1::2] if quick else problem.strengths
     paths = [problem.scores_along(x, rows, fold, strengths) for rows, fold in folds]
     out = np.concatenate([fold for _, fold in folds])
@@ -450,8 +454,8 @@ def _kinds(texts: Texts) -> list[tuple[str, ...]]:
 
 
 def _folds(train: int, rows: int) -> list[tuple[Whole, Whole]]:
-    """Rows to learn from and rows to score, for each model that is tried: the validation rows are
-    always scored."""
+    """Rows to learn from and rows to score, for each tried model; validation rows are always
+    scored."""
     if rows >= FEW_ROWS or train < FOLDS:
         return [(np.arange(train), np.arange(train, rows))]
     parts = by_share(rows, equal_shares(3 if rows < HARDLY_ANY else FOLDS), SEED)

@@ -1,1 +1,1 @@
-"""Parts that networks share: embeddings, encoders, pooling, heads, decoders."""
+"""Blocks of networks: embeddings, encoders, pooling, heads, decoders."""

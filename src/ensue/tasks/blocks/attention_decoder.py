@@ -1,5 +1,5 @@
-"""A recurrent decoder that generates words with attention to a memory: of a sentence, of a picture,
-or of nothing but its initial state."""
+"""A recurrent decoder that generates words, with attention to the memory of a sentence or a
+picture, or only from its initial state."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ATTEND_OUTPUTS = ("combined", "context")
 
 
 class SharedMemory(NamedTuple):
-    """A `Memory` that all hypotheses of a sentence have in common."""
+    """A `Memory` shared by all hypotheses of a sentence."""
 
     values: Shared
     keys: Shared
@@ -34,10 +34,10 @@ class SharedMemory(NamedTuple):
 
 
 class DecoderState(NamedTuple):
-    """What a step needs: the cells' states layer by layer (rows, …), what may be looked at, and,
-    with input feeding, what the step before gave back (rows, width).
+    """The state of a decoder: the cells' states layer by layer (rows, …), the memory, and with
+    input feeding the previous step's r (rows, width).
 
-    weights α (rows, positions): where the step that gave this state looked."""
+    weights α (rows, positions): the attention of the step that produced this state."""
 
     cells: tuple[State, ...]
     memory: SharedMemory | None
@@ -46,8 +46,8 @@ class DecoderState(NamedTuple):
 
 
 class ReadoutInputs(NamedTuple):
-    """What a step's words are read from: s_t, the context c_t and the embedding e of the word
-    before, each (…, width)."""
+    """The values from which a step's words are predicted: s_t, the context c_t and the embedding e
+    of the previous word, each (…, width)."""
 
     state: Tensor
     context: Tensor | None
@@ -61,11 +61,11 @@ class AttentionDecoder(nn.Module):
         Luong's   s_t = cells(e, s_{t−1});  c = attention(s_t);  r = tanh(R·[c; s_t])
         none      s_t = cells(e, s_{t−1});  r = s_t
 
-    Luong's are dot, general and concat. input_feeding: their cells see [e; r_{t−1}], r_0 = 0;
-    without it all steps run in one call. attend_output "context": r = c. tied: W is the embedding;
-    where r is wider or narrower, a linear map stands between. table: an embedding that others use
-    too. first_word "zero": e is zero before the first word. Dropout of inputs and outputs is the
-    same at all steps of a row. memory_size: of the memory's vectors; None without attention."""
+    Luong's scores are dot, general and concat. input_feeding: their cells see [e; r_{t−1}], r_0 =
+    0; without it all steps run in one call. attend_output "context": r = c. tied: W is the
+    embedding, after a linear map if the width of r differs. table: a shared embedding. first_word
+    "zero": e is zero before the first word. Dropout of inputs and outputs is the same at all steps
+    of a row. memory_size: of the memory's vectors; None without attention."""
 
     def __init__(
         self,
@@ -110,9 +110,9 @@ class AttentionDecoder(nn.Module):
     def begin(
         self, rows: int, cells: Sequence[State] | None, memory: Tensor | None, real: Tensor | None
     ) -> DecoderState:
-        """State before the first step. cells: initial states, layer by layer, None for those of
-        the cells; memory (rows, positions, width) and which positions are real (rows, positions),
-        None without attention."""
+        """The state before the first step. cells: initial states, layer by layer, None for those of
+        the cells; memory (rows, positions, width) and its real positions (rows, positions), None
+        without attention."""
         like = self.output.bias
         if cells is None:
             cells = [way.start(like.new_zeros(1, rows, 0)) for way in self.recurrent.ways]
@@ -160,7 +160,8 @@ class AttentionDecoder(nn.Module):
         masks: Sequence[Masks | None] | None,
         sampling: float,
     ) -> tuple[Tensor, DecoderState]:
-        """One step after the other; what no later step needs is read off all of them at the end."""
+        """Runs the steps one by one; values that no later step needs are computed for all steps at
+        the end."""
         sampled = torch.rand(before.shape, device=before.device) < sampling if sampling else None
         looks: list[ReadoutInputs] = []
         read: list[Tensor] = []
@@ -180,7 +181,7 @@ class AttentionDecoder(nn.Module):
     def _step(
         self, e: Tensor, state: DecoderState, masks: Sequence[Masks | None] | None
     ) -> tuple[ReadoutInputs, DecoderState]:
-        """e (rows, embedding), of the word before."""
+        """One step. e (rows, embedding): of the previous word."""
         if self.looks_first:
             context, weights = self._look(state.cells[-1][0], state)
             assert context is not None
@@ -238,7 +239,7 @@ def embedding_table(words: int, width: int) -> nn.Embedding:
 
 
 def _reads(attention: str, attend_output: str) -> tuple[str, ...]:
-    """What of a step the words are read from."""
+    """The values of a step from which words are predicted."""
     if attention == "none":
         return ("state",)
     if attend_output == "context":

@@ -30,12 +30,12 @@ from ensue.equations import softplus
 from ensue.errors import DataError, OptionError, ShapeError
 
 HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
-FLOOR = 1e-3  # of σ, where targets are scaled to spread 1
-BISECTIONS = 80  # of a mixture's quantile: beyond the digits of float64
+FLOOR = 1e-3  # minimum σ, for targets scaled to standard deviation 1
+BISECTIONS = 80  # bisections for a mixture's quantile: beyond the precision of float64
 
 
 class Distribution(Protocol):
-    """What is common to all."""
+    """The interface of distributions."""
 
     name: ClassVar[str]
 
@@ -48,7 +48,7 @@ class Distribution(Protocol):
         ...
 
     def mean(self, z: Tensor) -> Tensor:
-        """(…, width) → (…, targets); of a categorical the probability of each class."""
+        """The mean, (…, width) → (…, targets); for a categorical, the probability of each class."""
         ...
 
     def quantile(self, z: Tensor, q: float) -> Tensor:
@@ -60,7 +60,7 @@ class Distribution(Protocol):
         ...
 
     def interval(self, z: Tensor, share: float) -> tuple[Tensor, Tensor]:
-        """The central interval that holds so great a share of the probability."""
+        """The central interval with this share of the probability."""
         ...
 
 
@@ -69,7 +69,7 @@ class Central(ABC):
 
     @abstractmethod
     def quantile(self, z: Tensor, q: float) -> Tensor:
-        """As `Distribution` has it."""
+        """See `Distribution`."""
 
     def interval(self, z: Tensor, share: float) -> tuple[Tensor, Tensor]:
         inside("share", share)
@@ -78,7 +78,7 @@ class Central(ABC):
 
 @dataclass(frozen=True)
 class Bernoulli(Central):
-    """Labels that are each there (1) or not (0): p_k = σ(z_k).
+    """Labels that are present (1) or not (0): p_k = σ(z_k).
 
     cost = −Σ_k [y_k·log p_k + (1 − y_k)·log(1 − p_k)]."""
 
@@ -108,7 +108,7 @@ class Bernoulli(Central):
 
 
 def _not_classes(z: Tensor, y: Tensor) -> ShapeError | None:
-    """Why torch cannot take y for class numbers, looked for once it has refused them."""
+    """The reason why torch has rejected y as class indices."""
     if not z.is_floating_point() or y.dtype != torch.int64:
         return ShapeError(
             "categorical: expected z of floating point and class numbers y as torch.int64, got "
@@ -125,10 +125,9 @@ def _not_classes(z: Tensor, y: Tensor) -> ShapeError | None:
 
 @dataclass(frozen=True)
 class Categorical(Central):
-    """One class of many: p = softmax(z), y (…) class numbers.
+    """One class of several: p = softmax(z), y (…) class indices.
 
-    cost = −log p_y: the logarithm belongs there, the plain p_y is no cost. Quantiles are those of
-    the class number, for classes that have an order."""
+    cost = −log p_y. Quantiles are those of the class index, for ordered classes."""
 
     name: ClassVar[str] = "categorical"
 
@@ -225,7 +224,8 @@ class Mixture(Central):
 
     @torch.no_grad()
     def quantile(self, z: Tensor, q: float) -> Tensor:
-        """By bisection, between the least and the greatest of the components' quantiles."""
+        """The quantile by bisection, between the smallest and the largest of the components'
+        quantiles."""
         log_weight, mean, spread = self.parameters(z)
         weight, ends = log_weight.exp(), mean + spread * _standard_quantile(q, z)
         low, high = ends.amin(-1), ends.amax(-1)
@@ -253,7 +253,7 @@ DISTRIBUTIONS: dict[str, Callable[[], Distribution]] = {
 
 
 def inside(name: str, value: float) -> float:
-    """A probability that is neither 0 nor 1."""
+    """Checks that a probability is between 0 and 1, exclusive."""
     if not 0 < value < 1:
         raise OptionError(f"{name}: expected a number between 0 and 1, got {value}")
     return value
@@ -270,12 +270,13 @@ def _standard_quantile(q: float, like: Tensor) -> Tensor:
 
 
 def _place(generator: Generator | None, like: Tensor) -> torch.device:
-    """Where numbers are drawn: the same seed gives the same ones, wherever they are used."""
+    """The device on which numbers are drawn, so that a seed gives the same numbers on every
+    device."""
     return like.device if generator is None else generator.device
 
 
 def _chosen(p: Tensor, generator: Generator | None) -> Tensor:
-    """One class (rows, 1) of probabilities (rows, classes)."""
+    """A class (rows, 1) drawn by probabilities (rows, classes)."""
     if not bool(p.isfinite().all()):
         raise DataError(
             "probabilities to draw from are not finite: the numbers of the input are too far from "

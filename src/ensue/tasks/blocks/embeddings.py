@@ -25,10 +25,10 @@ class Feature(nn.Module):
 class Words(Feature):
     """A vector for each word: inputs["words"] (time, batch) → (time, batch, width).
 
-    start: the vectors to begin with (words, width); frozen: they stay. In training a word is
-    replaced by the unknown one with probability `dropout`, or `once_dropout` where the mask
-    `once` (words,) says that it was seen once only, so that the unknown word is learned from
-    those most like it."""
+    start: initial vectors (words, width); frozen: they do not change. In training a word is
+    replaced by the unknown word with probability `dropout`, or `once_dropout` for words that occur
+    only once, by the mask `once` (words,): the unknown word is then learned from the words most
+    similar to it."""
 
     rates: Tensor
 
@@ -73,7 +73,8 @@ class Words(Feature):
 
 
 class Characters(Feature):
-    """A word's letters, read in both directions: the final states, once for each distinct word.
+    """Vectors from a word's letters, read in both directions: the final states, computed once for
+    each distinct word.
 
     e_w = [forward end; backward end] of the cell over the letters; (time, batch, 2·hidden)."""
 
@@ -90,8 +91,8 @@ class Characters(Feature):
 
 
 class Symbols(Feature):
-    """Vectors of a discrete feature, side by side where a step has k of it: prefix, suffix
-    (time, batch, k) or shape (time, batch) → (time, batch, k·width)."""
+    """Vectors of a discrete feature, concatenated if a step has k values: prefix, suffix (time,
+    batch, k) or shape (time, batch) → (time, batch, k·width)."""
 
     def __init__(self, feature: str, count: int, width: int, columns: int = 1) -> None:
         super().__init__()
@@ -104,7 +105,7 @@ class Symbols(Feature):
 
 
 class Vectors(Feature):
-    """Feature vectors as the data has them, (v − mean)/scale: inputs["vectors"] (time, batch,
+    """Feature vectors of the data, scaled to (v − mean)/scale: inputs["vectors"] (time, batch,
     width)."""
 
     mean: Tensor
@@ -121,10 +122,10 @@ class Vectors(Feature):
 
 
 class Embed(nn.Module):
-    """The features of each step side by side, with dropout: (time, batch, width).
+    """The concatenated features of each step, with dropout: (time, batch, width).
 
-    over: what is dropped together — "element", nothing; "step", all features of a step;
-    "sequence", a feature at all steps of a row (variational)."""
+    over: what is dropped together: "element", each number separately; "step", all features of a
+    step; "sequence", a feature at all steps of a row (variational)."""
 
     def __init__(
         self, features: Sequence[Feature], dropout: float = 0.0, over: str = "element"
@@ -150,7 +151,7 @@ class Embed(nn.Module):
 
 
 def _table(count: int, width: int, deviation: float) -> nn.Embedding:
-    """Vectors drawn with that standard deviation; padding is zero and stays so."""
+    """Vectors drawn with this standard deviation; padding is and stays zero."""
     table = nn.Embedding(count, width, padding_idx=PADDING)
     with torch.no_grad():
         nn.init.normal_(table.weight, std=deviation)[PADDING] = 0

@@ -1,7 +1,7 @@
-"""Encoders: what turns the vectors of a sequence's steps into features that know their context.
+"""Encoders: from the vectors of a sequence's steps to features in context.
 
-Each is called as (x (time, batch, input), lengths (batch)) and gives y (time, batch,
-output_size), zero beyond a row's end, and final (batch, final_size).
+Each is called as (x (time, batch, input), lengths (batch)) and gives y (time, batch, output_size),
+zero beyond a row's end, and final (batch, final_size).
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ FINALS = ("top", "all")
 
 
 class Encoder(nn.Module, ABC):
-    """What networks see of an encoder: a new one is a class here and a row of `ENCODERS`.
+    """The interface of encoders. A new one is a class here and a row of `ENCODERS`.
 
-    keys: the settings that its weights and what they compute follow from, the number of layers
-    aside; entrance: how the names of weights begin that stand before the lowest layer."""
+    keys: the settings that determine its weights and function, except the number of layers;
+    entrance: prefixes of the names of weights before the lowest layer."""
 
     keys: ClassVar[tuple[str, ...]] = ()
     entrance: ClassVar[tuple[str, ...]] = ()
@@ -41,18 +41,18 @@ class Encoder(nn.Module, ABC):
 
     @staticmethod
     def layer(number: int) -> tuple[str, ...]:
-        """How the names of the weights of a layer begin, the lowest being 0."""
+        """The prefix of the names of a layer's weights; the lowest layer is 0."""
         return ()
 
     @classmethod
     @abstractmethod
     def of(cls, settings: EncoderSettings, input_size: int) -> Encoder:
-        """An encoder of these settings, with fresh weights, for steps of that width."""
+        """An encoder with these settings and fresh weights, for steps of this width."""
 
     @staticmethod
     @abstractmethod
     def describe(settings: EncoderSettings) -> str:
-        """In a few words: "2 × LSTM of 200"."""
+        """A short description: "2 × LSTM of 200"."""
 
     @abstractmethod
     def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
@@ -60,8 +60,8 @@ class Encoder(nn.Module, ABC):
 
 
 class RecurrentEncoder(Encoder):
-    """Layers of any cell. final: the end states h of the "top" layer, both directions side by
-    side, or of "all" layers, the lowest first."""
+    """Layers of any cell. final: the end states h of the "top" layer, both directions concatenated,
+    or of "all" layers, lowest first."""
 
     keys = (
         "cell",
@@ -149,17 +149,19 @@ class RecurrentEncoder(Encoder):
         return y, self.final(state)
 
     def final(self, state: tuple[State, ...]) -> Tensor:
-        """(batch, final_size) of the state that the layers end in."""
+        """(batch, final_size) from the end state of the layers."""
         return torch.cat([parts[0] for parts in state[-self.last :]], -1)
 
 
 class TwoWayEncoder(Encoder):
-    """Two stacks of layers that meet at the top alone, as a forward and a backward language model:
+    """Two stacks of layers that are joined only at the top, like a forward and a backward language
+    model:
 
-        y_t = [l_t; r_t],  l = layers(x_1[:h] … x_t[:h]),  r = layers'(x_n[h:] … x_t[h:])
+    y_t = [l_t; r_t], l = layers(x_1[:h] … x_t[:h]), r = layers'(x_n[h:] … x_t[h:])
 
-    h being half of a step's numbers: the word vectors of the one stand before those of the other.
-    final: the end states of the top layers, or of all layers, those from the left first."""
+    h is half of a step's numbers: the word vectors of the first stack come before those of the
+    second. final: the end states of the top layers, or of all layers; the forward stack comes
+    first."""
 
     def __init__(self, left: RecurrentEncoder, right: RecurrentEncoder) -> None:
         super().__init__()
@@ -197,7 +199,7 @@ class TwoWayEncoder(Encoder):
 
 
 class PlainEncoder(Encoder):
-    """The steps unchanged; final is the last real one, zero for an empty row."""
+    """Returns the steps unchanged; final is the last real step, zero for an empty row."""
 
     def __init__(self, input_size: int) -> None:
         super().__init__()
@@ -217,7 +219,7 @@ class PlainEncoder(Encoder):
 
 
 def bridge(width: int, other: int) -> nn.Module:
-    """A linear map without bias between two widths; nothing where they are the same."""
+    """A linear map without bias between two widths; the identity if they are equal."""
     return nn.Identity() if width == other else nn.Linear(width, other, bias=False)
 
 
@@ -225,8 +227,8 @@ class TransformerEncoder(Encoder):
     """Blocks of self-attention: y = blocks(LN(W·x + b) + positions); final is y at the last real
     step, zero for an empty row.
 
-    The norm gives features of any scale, word vectors as measurements, the scale of the
-    sinusoids. Padding is never looked at. dropout: of the first sum and of each sublayer."""
+    The norm brings features of any scale, such as word vectors or measurements, to the scale of the
+    sinusoids. Padding is never attended to. dropout: of the first sum and of each sublayer."""
 
     keys = ("hidden_size", "heads", "inner_size", "norm", "causal", "context")
     entrance = ("enter.", "scale.")
@@ -283,9 +285,9 @@ class TransformerEncoder(Encoder):
 
 
 class CausalTransformerEncoder(Encoder):
-    """What a Transformer language model computes: y = blocks(√width·W·x + positions), where a step
-    looks at itself and the context − 1 steps before it; positions are counted modulo `context`.
-    Its weights have the names of such a model's; W is missing where x is as wide as the blocks."""
+    """The encoder of a Transformer language model: y = blocks(√width·W·x + positions). A step
+    attends to itself and to the context − 1 steps before it; positions are modulo `context`.
+    Weights have the names of the language model; there is no W if x has the width of the blocks."""
 
     def __init__(self, input_size: int, design: Design, layers: int, context: int) -> None:
         super().__init__()
@@ -320,12 +322,12 @@ class CausalTransformerEncoder(Encoder):
 
 
 class ConvolutionEncoder(Encoder):
-    """Gated convolutions over the steps: y = layers(W·x + b), each step seen with those around
-    it, `convolutions.field` in all; final is y at the last real step, zero for an empty row.
+    """Gated convolutions over the steps: y = layers(W·x + b). Each step sees its neighbours,
+    `convolutions.field` steps in all; final is y at the last real step, zero for an empty row.
 
-    size, dilated: of the filters, as `GatedConvolutions` takes them. Nothing is seen of padding.
-    causal: nor of later steps, and b is missing, W too where x is as wide as the layers, as in a
-    language model of convolutions."""
+    size, dilated: see `GatedConvolutions`. Padding is not read. causal: later steps are not read
+    either; as in a convolutional language model there is no b, and no W if x has the width of the
+    layers."""
 
     keys = ("hidden_size", "filter_size", "dilated", "causal")
     entrance = ("enter.",)
@@ -390,5 +392,5 @@ ENCODERS: dict[str, type[Encoder]] = {
 
 
 def encoder_of(settings: EncoderSettings, input_size: int) -> Encoder:
-    """The one that the settings name, with fresh weights, for steps of that width."""
+    """The encoder of these settings, with fresh weights, for steps of this width."""
     return ENCODERS[settings.encoder].of(settings, input_size)

@@ -20,7 +20,7 @@ from ensue.errors import ShapeError, check_rates
 
 
 class OutputHead(nn.Module, ABC):
-    """What a network's last numbers z say. classes: how many numbers of z a row has."""
+    """The meaning of a network's output z. classes: size of z."""
 
     classes: int
 
@@ -30,7 +30,7 @@ class OutputHead(nn.Module, ABC):
 
 
 class TargetHead(OutputHead):
-    """The cost of any target, such as a number with its own variance."""
+    """The cost of any target, such as a number with a predicted variance."""
 
     def __init__(self, width: int, cost: Callable[[Tensor, Tensor], Tensor]) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class TargetHead(OutputHead):
 
 
 class Head(OutputHead):
-    """What heads have that choose among classes; smoothing holds in training only."""
+    """The base of heads for classes; smoothing applies only in training."""
 
     class_weights: Tensor | None
 
@@ -60,10 +60,10 @@ class Head(OutputHead):
 
 
 class CategoricalHead(Head):
-    """One class of many: p = softmax(z).
+    """One class of several: p = softmax(z).
 
-    cost = −Σ_k q_k·w_k·log p_k, with q_k = (1 − ε)·[k = target] + ε/classes for label smoothing
-    ε, and w the class weights."""
+    cost = −Σ_k q_k·w_k·log p_k, with q_k = (1 − ε)·[k = target] + ε/classes for label smoothing ε,
+    and w the class weights."""
 
     def cost(self, logits: Tensor, targets: Tensor) -> Tensor:
         """logits (rows, classes), targets (rows,) → (rows,)."""
@@ -80,7 +80,7 @@ class CategoricalHead(Head):
 
 
 class BernoulliHead(Head):
-    """Several labels at once, each there or not: p_k = σ(z_k).
+    """Several labels, each present or not: p_k = σ(z_k).
 
     cost = −Σ_k [w_k·q_k·log p_k + (1 − q_k)·log(1 − p_k)], q_k = (1 − ε)·target_k + ε/2."""
 
@@ -99,7 +99,7 @@ class BernoulliHead(Head):
 def _check_weights(classes: int, weights: Tensor | None) -> None:
     if weights is None:
         return
-    known = not weights.is_meta  # of a network built for its shapes alone, there are no numbers
+    known = not weights.is_meta  # a network built only for its shapes has no numbers
     if weights.shape != (classes,) or (known and bool((weights <= 0).any())):
         raise ShapeError(
             f"class_weights: expected {classes} numbers > 0, one for each class, "
@@ -114,8 +114,8 @@ HEADS: dict[str, type[CategoricalHead] | type[BernoulliHead]] = {
 
 
 def balanced(counts: Tensor) -> Tensor:
-    """Class weights total/(classes·count), so that every class counts equally; a class that does
-    not occur has 1."""
+    """Class weights total/(classes·count), so that all classes have equal weight; a missing class
+    has 1."""
     present = counts > 0
     even = counts.sum() / (len(counts) * counts.clamp(min=1))
     return torch.where(present, even, 1.0).to(torch.get_default_dtype())

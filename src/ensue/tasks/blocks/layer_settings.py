@@ -26,12 +26,12 @@ def whole_heads(width: int, heads: int) -> None:
 
 
 def known_cell(cell: Any) -> str:
-    """A cell of Ensue's by its name, or a reference to one's own."""
+    """Validates a cell: the name of a built-in cell, or a reference to a custom one."""
     return as_reference(cell)
 
 
 def known_cell_or_none(cell: Any) -> str:
-    """The same; "" names none."""
+    """Like `known_cell`; "" means none."""
     return "" if cell == "" else as_reference(cell)
 
 
@@ -57,7 +57,7 @@ def cell_references(settings: Table) -> dict[str, CellReference]:
 
 
 def named_cells(settings: Table) -> CellPermission:
-    """Permission for the files of cells in settings that a person wrote."""
+    """Permission for the files of cells in settings that the user wrote."""
     cells = cell_references(settings).values()
     return CellPermission.named(cell.file for cell in cells if cell.file and cell.cell is None)
 
@@ -70,7 +70,7 @@ def with_loaded_cells(settings: TableType, permission: CellPermission) -> TableT
 
 
 def built_in_cells_only(settings: TableType, where: str) -> TableType:
-    """The settings, which come from a saved file and name built-in cells alone."""
+    """The settings of a saved file, after checking that they name only built-in cells."""
     for key, cell in cell_references(settings).items():
         raise RunError(
             f"{where}.{key}: expected the name of a built-in cell, got {cell}. Nothing was run; "
@@ -88,7 +88,7 @@ BackwardStart = Literal["zero", "forward_end", "shared_end"]
 
 
 class CellSettings(Table):
-    """What recurrent layers are made of, in every task that has any."""
+    """Recurrent layers, in every task that has any."""
 
     cell: CellName = Field(
         "LSTM",
@@ -112,8 +112,8 @@ class CellSettings(Table):
 
 
 class LayerSettings(CellSettings):
-    """What layers over the steps of a sequence are made of, of every kind; keys of one kind have
-    no effect on the others."""
+    """Layers over the steps of a sequence, of every kind; keys of one kind do not affect the
+    others."""
 
     hidden_size: Width = Field(
         128, description="Size of a cell's state, or the width of other layers."
@@ -136,13 +136,13 @@ class LayerSettings(CellSettings):
 
 
 def _kinds() -> Mapping[str, object]:
-    from ensue.tasks.blocks.encoders import ENCODERS  # which are made of these settings
+    from ensue.tasks.blocks.encoders import ENCODERS  # which are built from these settings
 
     return ENCODERS
 
 
 class EncoderSettings(LayerSettings):
-    """What encoders are made of, `ENCODERS[settings.encoder]`."""
+    """Encoders, `ENCODERS[settings.encoder]`."""
 
     encoder: Annotated[str, OneOf(_kinds)] = Field(
         "recurrent", description="Kind of network that reads the sequence."

@@ -1,4 +1,5 @@
-"""Contextual string embeddings: what a character language model knows where a word ends."""
+"""Contextual string embeddings: the states of a character language model at the end of each
+word."""
 
 from __future__ import annotations
 
@@ -9,19 +10,19 @@ from ensue.tasks.blocks.embeddings import Feature, Inputs
 from ensue.tasks.blocks.encoders import encoder_of
 from ensue.tasks.blocks.layer_settings import EncoderSettings
 
-SENTENCE = "sentence"  # the letters of a row's words, with what stands between them
+SENTENCE = "sentence"  # the letters of a row's words, with separators
 AFTER = "sentence.after"
 
 
 class LetterStates(Feature):
-    """The states of a character language model that reads the row's words with spaces between
-    them: e_t = l at the space after word t, and r at the space before it if layers also read
-    from the right; (time, batch, width).
+    """The states of a character language model that reads the row's words with spaces between them:
+    e_t = l at the space after word t, and r at the space before it if layers also read from the
+    right; (time, batch, width).
 
-        </s> t h e _ d o g </s>      l of "the" is at _, r of "dog" too
+    </s> t h e _ d o g </s> l of "the" is at _, r of "dog" too
 
-    inputs["sentence"] (letters, batch); inputs["sentence.after"] (time, batch), where the space
-    after each word stands, 0 at padding. letters, size: how many there are, and the width of their
+    inputs["sentence"] (letters, batch); inputs["sentence.after"] (time, batch), position of the
+    space after each word, 0 at padding. letters, size: number of letters, and the width of their
     vectors; settings: of the layers."""
 
     def __init__(self, letters: int, size: int, settings: EncoderSettings) -> None:

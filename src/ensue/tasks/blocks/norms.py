@@ -2,8 +2,8 @@
 
 Ω = Σ_t (1 − ‖δ_{t+1}·∂s_{t+1}/∂s_t‖ / ‖δ_{t+1}‖)², δ_t = ∂C/∂s_t
 
-over the transitions between the states s_1 … s_length of a row; s is the whole state of the
-cell (h, and c where it has one). It is small where the error keeps its length on the way back.
+over the transitions between the states s_1 … s_length of a row; s is the whole state of the cell
+(h, and c if it has one). Ω is small if the error keeps its norm on the way back.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def norm_preserving(
 ) -> Tensor:
     """Ω summed over rows, layers and directions, differentiable in the cells' parameters.
 
-    x (time, batch, input); cost(y, state) of what the layer gives is C. δ, the states and the
-    inputs of the layers are held constant, so that Ω's gradient is its immediate one; steps
-    with δ = 0 are skipped; dropout plays no part. Runs the cells step by step."""
+    x (time, batch, input); C = cost(y, state) of the layer's outputs. δ, the states and the inputs
+    of the layers are constants, so Ω's gradient is its immediate one. Steps with δ = 0 are skipped;
+    there is no dropout. Runs the cells step by step."""
     if layer.bidirectional and layer.backward_start != "zero":
         raise OptionError(
             f"norm_preserving: expected backward_start zero, got {layer.backward_start}"
@@ -59,7 +59,7 @@ class _Run:
             new = as_tuple(bound.step(frame, *state))
             state = tuple(torch.where(alive, n, s) for n, s in zip(new, state, strict=True))
             self.states.append(state)
-            y = bound.output(frame, *state)  # of the kept state, so that δ goes through it
+            y = bound.output(frame, *state)  # of the stored state: δ flows through it
             outputs.append(torch.where(alive, y, 0).expand(-1, width))
         self.y = torch.stack(outputs) if outputs else x.new_zeros(0, x.shape[1], width)
         self.final = state
@@ -120,7 +120,7 @@ def _penalty(way: OneWay, run: _Run, delta: list[Tensor], lengths: Tensor) -> Te
 
 
 def check_norm_weight(weight: float, encoder: nn.Module) -> None:
-    """Refuses a weight of the regulariser below 0, or for an encoder that has no states."""
+    """Raises an error for a weight of the regulariser below 0, or for an encoder without states."""
     if weight < 0:
         raise OptionError(f"norm_weight: expected a number ≥ 0, got {weight}")
     if weight and not isinstance(encoder, RecurrentEncoder):

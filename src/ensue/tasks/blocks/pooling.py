@@ -20,7 +20,7 @@ from ensue.training.processes import device_of_weights, moved
 
 
 class Pool(nn.Module):
-    """One way of pooling, and the width of what it gives."""
+    """One way of pooling, with the width of its result."""
 
     def __init__(self, width: int, final_width: int) -> None:
         super().__init__()
@@ -67,10 +67,10 @@ class AttentionPooling(Pool):
         self.score = nn.Linear(width, 1, bias=False)
 
     def weights(self, y: Tensor, lengths: Tensor) -> Tensor:
-        """α (time, batch): one at a row's real steps together, zero at padding."""
+        """α (time, batch): sums to one over a row's real steps, zero at padding."""
         real = step_mask(lengths.to(y.device), y.shape[0])
         scores: Tensor = self.score(torch.tanh(self.hidden(y)))[..., 0]
-        lowest = torch.finfo(scores.dtype).min  # finite: a row without steps is no 0/0
+        lowest = torch.finfo(scores.dtype).min  # finite: a row without steps would give 0/0
         return scores.masked_fill(~real, lowest).softmax(0) * real
 
     def forward(self, y: Tensor, final: Tensor, lengths: Tensor) -> Tensor:
@@ -86,7 +86,7 @@ POOLINGS: dict[str, Callable[[int, int], Pool]] = {
 
 
 class Pooling(nn.Module):
-    """Poolings by name side by side: "max", "mean+max", "last+attention" → (batch, width)."""
+    """Concatenated poolings by name: "max", "mean+max", "last+attention" → (batch, width)."""
 
     def __init__(self, names: str, width: int, final_width: int) -> None:
         super().__init__()
@@ -114,7 +114,8 @@ class Pooling(nn.Module):
 
 
 def known_pooling(pooling: str) -> str:
-    """A setting such as "max" or "mean+attention"; ValueError where a part of it is unknown."""
+    """Validates a setting such as "max" or "mean+attention"; raises ValueError if a part of it is
+    unknown."""
     for name in pooling.split("+"):
         if name not in POOLINGS:
             raise ValueError(str(unknown("pooling", name, POOLINGS)))
@@ -129,8 +130,8 @@ PoolingName = Annotated[  # as a setting
 POOLED = "Pooling of the steps of a sequence into one vector."
 
 
-ROWS = 512  # that means and spreads are taken from
-LEAST_SPREAD = 1e-3  # of a nearly constant feature
+ROWS = 512  # rows for means and spreads
+LEAST_SPREAD = 1e-3  # minimum spread, for nearly constant features
 STANDARDISED = (
     "Standardise the pooled vector by its mean and spread over the training rows; a training "
     "that starts from a base does so."
@@ -152,13 +153,13 @@ class Standardised(nn.Module):
         return (v - self.mean) / self.spread
 
     def settle(self, values: Tensor) -> None:
-        """mean and spread of seen (rows, width)."""
+        """Sets mean and spread from seen (rows, width)."""
         self.mean.copy_(values.mean(0))
         self.spread.copy_(values.std(0, correction=0).clamp(min=LEAST_SPREAD))
 
 
 class Batches(Protocol):
-    """The rows of a training, in an order that follows from its seed."""
+    """The training rows in batches, in an order determined by the seed."""
 
     def batches(self, epoch: int) -> Sequence[Any]: ...
 
@@ -166,8 +167,8 @@ class Batches(Protocol):
 
 
 def settle_spreads(network: nn.Module, source: Batches) -> None:
-    """Every `Standardised` of a network has the mean and the spread of what reaches it, over the
-    first rows of the training; without dropout, before anything has learned."""
+    """Sets mean and spread of every `Standardised` in a network from its inputs over the first
+    training rows, without dropout and before training."""
     if not any(isinstance(module, Standardised) for module in network.modules()):
         return
     device, rows = device_of_weights(network), 0
@@ -184,7 +185,7 @@ def settle_spreads(network: nn.Module, source: Batches) -> None:
 
 @contextmanager
 def _recorded_inputs(network: nn.Module) -> Iterator[dict[Standardised, list[Tensor]]]:
-    """What reaches the `Standardised` of a network that is being evaluated."""
+    """Records the inputs of every `Standardised` of a network in evaluation mode."""
     values: dict[Standardised, list[Tensor]] = {
         module: [] for module in network.modules() if isinstance(module, Standardised)
     }

@@ -1,5 +1,5 @@
-"""Layers of cells from settings: the cell with its options and wrappers, its initial state, and
-what is between the layers."""
+"""Recurrent layers from settings: the cell with options and wrappers, its initial state, and the
+connections between layers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ensue.tasks.blocks.layer_settings import BackwardStart, CellSettings
 
 
 def cell_of(settings: CellSettings) -> Cell:
-    """The cell with what is wrapped around it."""
+    """The cell with its wrappers."""
     cell = as_cell(settings.cell)
     if settings.dropout_recurrent:
         cell = RecurrentDropout(cell, settings.dropout_recurrent)
@@ -25,7 +25,7 @@ def layers_of(
     weight_dropout: float = 0.0,
     engine: str = "auto",
 ) -> Recurrent:
-    """With fresh weights, for steps of that width."""
+    """Recurrent layers with fresh weights, for steps of this width."""
     return Recurrent(
         cell_of(settings),
         input_size,

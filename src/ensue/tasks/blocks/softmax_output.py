@@ -1,4 +1,4 @@
-"""Scores over a vocabulary, and what they cost."""
+"""Scores over a vocabulary, and their cost."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ensue.engine.softmax import softmax_cost, softmax_costs
 
 
 class Output(nn.Module):
-    """Scores z = W·y + b over the vocabulary, y of this width.
+    """Scores z = W·y + b over the vocabulary.
 
-    tied: the embedding whose matrix is W; y then has the embedding's width."""
+    tied: an embedding whose matrix is W; y then has its width."""
 
     def __init__(self, words: int, width: int, tied: nn.Embedding | None) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class Output(nn.Module):
     ) -> Tensor:
         """y (time, batch, width) → Σ −log p(target) over the real targets (time, batch); None: all.
 
-        smoothing ε: of the targets' probability, ε is spread over the whole vocabulary."""
+        smoothing ε: this share of the targets' probability is spread over the whole vocabulary."""
         rows, numbers = y.flatten(0, 1), targets.flatten()
         if real is not None:
             real_steps = real.flatten()
@@ -37,7 +37,7 @@ class Output(nn.Module):
         return softmax_cost(rows, self.weight, self.bias, numbers, smoothing)
 
     def costs(self, y: Tensor, targets: Tensor) -> Tensor:
-        """(time, batch): of each target."""
+        """(time, batch): the cost of each target."""
         row_costs = softmax_costs(y.flatten(0, 1), self.weight, self.bias, targets.flatten())
         return row_costs.view(targets.shape)
 

@@ -1,1 +1,1 @@
-"""Columns of numbers and of categories: read from rows, scaled, and as a network takes them."""
+"""Columns of numbers and categories: read from rows, scaled, and encoded for networks."""

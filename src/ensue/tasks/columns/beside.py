@@ -1,4 +1,4 @@
-"""Columns next to a text: what is learned of them, for the network and for the linear model."""
+"""Columns next to a text: their learned encoding, for the network and for the linear model."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ from ensue.tasks.rows.part import Part
 from ensue.tasks.settings import BesideSettings
 
 NUMBERS, CATEGORIES = "column_numbers", "column_categories"  # of a batch
-MOST_WIDE = 16  # numbers of a category's vector, where the settings do not say
+MOST_WIDE = 16  # default width of a category's vector
 
 
 class Category(nn.Module):
-    """Numbers 0 … count of a column (rows,) → (rows, width): a learned vector, or zeros and a
-    one. Number 0, of categories that training has not, is a zero vector until it occurs."""
+    """A category of a column: indices 0 … count (rows,) → (rows, width), a learned vector or
+    one-hot. Index 0, for categories that training does not have, is a zero vector until it
+    occurs."""
 
     def __init__(self, count: int, width: int | None = None, *, one_hot: bool = False) -> None:
         super().__init__()
@@ -52,9 +53,9 @@ class Category(nn.Module):
 
 class ColumnVector(nn.Module):
     """The columns of a row next to its sequence, as one vector: c = [u, relu(A·u + a)], with u the
-    numbers (rows, n) and the vectors of the categories (rows, k) side by side.
+    concatenation of numbers (rows, n) and vectors of categories (rows, k).
 
-    counts: how many categories each column has; units: rows of A, 0 for u alone."""
+    counts: number of categories of each column; units: rows of A, 0 for only u."""
 
     def __init__(self, numbers: int, counts: Sequence[int], units: int) -> None:
         super().__init__()
@@ -74,12 +75,12 @@ class ColumnVector(nn.Module):
 
 Numbers = NDArray[np.float32]
 Ids = NDArray[np.int64]
-MOST_CATEGORIES = 50  # of a column, that the linear model sees
+MOST_CATEGORIES = 50  # categories of a column that the linear model sees
 
 
 @dataclass(frozen=True)
 class _Reading:
-    """Empty cells are marked, and a category of one row alone is unknown."""
+    """Reading options: empty cells are marked, and a category that occurs once is unknown."""
 
     numeric: Sequence[str]
     categorical: Sequence[str]
@@ -98,7 +99,7 @@ class ColumnsBeside:
 
     @classmethod
     def learn(cls, train: Part, settings: BesideSettings) -> ColumnsBeside | None:
-        """None where the part has no such columns."""
+        """Learns the columns; None if the part has none."""
         if train.cells is None:
             return None
         columns = cls(TableColumns.learn(_grid(train), _reading(settings)), settings)
@@ -106,7 +107,8 @@ class ColumnsBeside:
         return columns
 
     def _refuse_names(self, train: Part) -> None:
-        """Reject categories that rarely repeat: names or texts, useless for other rows."""
+        """Raises an error for categories that rarely repeat: names or texts, useless for other
+        rows."""
         _, ids = self.encode(train)
         for k, column in enumerate(self.columns.categories):
             if not column.categories or (ids[:, k] == 0).mean() > MANY:
@@ -121,12 +123,12 @@ class ColumnsBeside:
         return numbers + [column.name for column in self.columns.categories]
 
     def joined(self, columns: Columns, part: Part) -> Columns:
-        """A part as the networks see it, with the numbers and categories of the columns."""
+        """The encoded columns of a part combined with its other columns, for the networks."""
         numbers, ids = self.encode(part)
         return replace(columns, column_numbers=numbers, column_categories=ids)
 
     def encode(self, part: Part) -> tuple[Numbers, Ids]:
-        """Numbers (rows, n) and categories (rows, k); an error where a part comes without the
+        """Numbers (rows, n) and categories (rows, k); raises an error if a part lacks the
         columns."""
         if part.cells is None and len(part):
             listed = ", ".join(self.names)
@@ -142,13 +144,13 @@ class ColumnsBeside:
         return arrays["numbers"], arrays["categories"]
 
     def network(self) -> ColumnVector:
-        """With fresh weights."""
+        """The network of the columns, with fresh weights."""
         counts = [len(column.categories) for column in self.columns.categories]
         return ColumnVector(self.columns.width, counts, self.settings.column_units)
 
     def matrix(self, *parts: Part) -> SparseMatrix:
-        """Rows of the parts, one after another, as the linear model sees them: scaled numbers, and
-        the most frequent categories as zeros and ones."""
+        """The rows of the parts for the linear model: scaled numbers, and the most frequent
+        categories as zeros and ones."""
         dense = np.concatenate([self._dense(part) for part in parts])
         rows, columns = np.nonzero(dense)
         starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(dense)))])

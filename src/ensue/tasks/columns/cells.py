@@ -1,8 +1,8 @@
 """Rows of a table as cells, and cells as columns again.
 
-A part holds the rows of a table, or the columns next to a text, in the same way as texts: as lists
-of tokens, one for each cell, the name of its column and its text with a tab between. `Grid` turns
-them back into columns.
+A part stores the rows of a table, or the columns next to a text, like texts: as lists of tokens.
+Each cell is a token: the name of its column, a tab, and its text. `Grid` converts them back to
+columns.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Rows = Sequence[Mapping[str, Any]] | Mapping[str, Sequence[Any]]
 
 
 class DisplayRow(dict[str, Any]):
-    """A row by the names of its columns, as it is shown next to its answer."""
+    """A row by the names of its columns, as shown next to its answer."""
 
     @classmethod
     def of(cls, cells: Iterable[str]) -> DisplayRow:
@@ -33,7 +33,7 @@ class DisplayRow(dict[str, Any]):
         return cls((name, text) for name, _, text in pairs)
 
     def as_text(self) -> str:
-        """On one line: area=93 town=Delft."""
+        """The row on one line: area=93 town=Delft."""
         return " ".join(_shown_cell(name, value) for name, value in self.items())
 
 
@@ -116,7 +116,8 @@ def row_of_line(line: str, source: str = "standard input") -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class Grid:
-    """cells (rows, columns): the number of each cell's text, −1 where a row has no such column."""
+    """The cells of a table. cells (rows, columns): the index of each cell's text, −1 if a row lacks
+    the column."""
 
     columns: tuple[str, ...]
     texts: Sequence[str]
@@ -125,14 +126,15 @@ class Grid:
 
     @classmethod
     def of(cls, part: Part) -> Grid:
-        """Of a part whose rows are those of a table."""
+        """The grid of a part whose rows are those of a table."""
         if part.inputs.values.ndim != 1:
             raise DataError(f"{part.names[0]}: expected the rows of a table, got vectors")
         return cls.of_numbers(part.inputs, part.numbers.tokens, part.names)
 
     @classmethod
     def of_numbers(cls, values: Ragged, tokens: Iterable[str], names: Names) -> Grid:
-        """values: the cells of each row by number; tokens: the cell of each number."""
+        """The grid of encoded cells. values: indices of the cells of each row; tokens: the cell of
+        each index."""
         pairs = [token.partition(BETWEEN) for token in tokens]
         places = {name: k for k, name in enumerate(dict.fromkeys(name for name, _, _ in pairs))}
         column = np.array([places[name] for name, _, _ in pairs], np.int64)
@@ -145,7 +147,7 @@ class Grid:
         return len(self.cells)
 
     def column(self, name: str) -> Column:
-        """A column; a row that has no such cell has an empty one."""
+        """A column; a missing cell counts as empty."""
         if name not in self.columns:
             raise DataError(
                 f"{self.places[0]}: there is no column {name!r}, which the model was trained "
@@ -160,7 +162,7 @@ class Grid:
 def _without_twins(
     texts: list[str], index: NDArray[np.int64]
 ) -> tuple[list[str], NDArray[np.int64]]:
-    """An empty cell and one that is not there are the same text."""
+    """Merges empty and missing cells, which are the same text."""
     if texts.count("") < 2:
         return texts, index
     different = list(dict.fromkeys(texts))
@@ -169,7 +171,7 @@ def _without_twins(
 
 @dataclass(frozen=True)
 class Column:
-    """The different texts of a column, and which of them each row has."""
+    """The distinct texts of a column, and the index of each row's text."""
 
     name: str
     texts: list[str]
@@ -181,7 +183,7 @@ class Column:
         return dict(zip(self.texts, by_text.tolist(), strict=True))
 
     def gap(self, gone: NDArray[np.bool_]) -> DataError:
-        """The error for empty cells; gone (texts,): which texts are those."""
+        """The error for empty cells; gone (texts,): marks the empty texts."""
         place, text = self.first(gone)
         count, rows = int(gone[self.index].sum()), len(self.index)
         many = f" (empty in {count:,} of {rows:,} rows)" if count > 1 else ""

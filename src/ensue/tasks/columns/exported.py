@@ -1,5 +1,5 @@
-"""What the rooms of tables and of texts with columns share of an export: a row by column name to
-numbers, categories and what features read."""
+"""Shared exports of tables and of columns next to texts: from a row by column name to numbers,
+categories and inputs of features."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ READ, WEEKDAYS, GONE = "feature_numbers", "feature_weekdays", "feature_gone"
 
 
 def column_inputs(columns: TableColumns) -> tuple[Input, ...]:
-    """Inputs of a network that reads these columns; days of the week are whole numbers, separate
-    from the other inputs of features."""
+    """Inputs of a network that reads these columns; days of the week are integers, separate from
+    the other inputs of features."""
     least = min((len(category.categories) + 1 for category in columns.categories), default=1)
     days = sum(map(is_weekday, columns.features.readings))
     others = len(columns.features.readings) - days
@@ -38,7 +38,7 @@ def is_weekday(reading: Reading) -> bool:
 
 
 def features_read(features: FeatureColumns, tensors: dict[str, Tensor]) -> Tensor:
-    """(rows, readings) as networks take it, NaN where a cell is empty."""
+    """(rows, readings) for networks, NaN where a cell is empty."""
     gone = tensors[GONE] > 0
     kinds = [iter(range(gone.shape[1])), iter(range(gone.shape[1]))]
     columns = []
@@ -50,8 +50,8 @@ def features_read(features: FeatureColumns, tensors: dict[str, Tensor]) -> Tenso
 
 
 def row_step(columns: TableColumns, gaps: bool) -> Step:
-    """gaps: whether cells may be empty. Features are read as their columns are: a number or a date,
-    as days since 1970, a month or a day of the week."""
+    """The step that reads a row. gaps: whether cells may be empty. Features read a number, or of a
+    date the days since 1970, the month or the day of the week."""
     return {
         "step": "row",
         "from": "question",

@@ -1,4 +1,4 @@
-"""The columns that hand-made features read, and the features as a part of the network."""
+"""Hand-made features: the columns that they read, and their layer in the network."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ from ensue.tasks.declarations import OneOf, Positive
 
 
 class ColumnSettings(Protocol):
-    """How columns are read. numeric, categorical: columns with unclear values; leave_out: not read;
-    missing: of empty cells, "error" or "indicator"; min_count: rarer categories are unknown;
-    features: hand-made from columns."""
+    """How columns are read. numeric, categorical: columns with ambiguous values; leave_out: ignored
+    columns; missing: treatment of empty cells, "error" or "indicator"; min_count: rarer categories
+    are unknown; features: hand-made from columns."""
 
     @property
     def numeric(self) -> Sequence[str]: ...
@@ -91,8 +91,8 @@ class Option:
 
 @dataclass(frozen=True)
 class FeatureKind:
-    """reads: how its columns are read, scaled, month or weekday; most: columns that it takes, None
-    for any number; make: the transform of the columns at these places."""
+    """A kind of feature. reads: how its columns are read: scaled, month or weekday; most: maximum
+    number of columns, None for any; make: builds the transform of the columns at these indices."""
 
     reads: str
     most: int | None
@@ -152,7 +152,7 @@ class Feature:
 
     @property
     def order(self) -> str:
-        """Of day and month, in the dates that it reads."""
+        """The order of day and month in the dates that the feature reads."""
         return str(self.options.get("order", AUTO))
 
     def transform(self, places: Sequence[int]) -> Transform:
@@ -228,7 +228,8 @@ def _options(kind: str, words: Sequence[ast.keyword], text: str) -> dict[str, An
 
 
 def features_of(texts: Sequence[str]) -> list[Feature]:
-    """An error where one cannot be read, is there twice, or they are too many columns."""
+    """Features from their texts; raises an error for invalid or duplicate features, or too many
+    columns."""
     features = [feature_of_text(text) for text in texts]
     described = [(feature.kind, feature.columns, feature.options) for feature in features]
     for k, feature in enumerate(features):
@@ -241,7 +242,7 @@ def features_of(texts: Sequence[str]) -> list[Feature]:
 
 
 def _terms(feature: Feature) -> int:
-    """Products of a polynomial, counted before they are made."""
+    """The number of products of a polynomial, computed before building it."""
     columns, degree = len(feature.columns), feature.options.get("degree", 1)
     return math.comb(columns + degree, degree) - 1
 
@@ -252,7 +253,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Reads:
-    """How a column is read: what of a date, and which numbers are in its place."""
+    """How a column is read: the part of a date, and the valid plain numbers."""
 
     of_date: Callable[[datetime], float]
     fits: Callable[[NDArray[np.float64]], NDArray[np.bool_]]
@@ -280,8 +281,8 @@ READS = {
 
 @dataclass(frozen=True)
 class Reading:
-    """A column as features read it. how: a row of READS; dates: whether its cells are dates, and
-    order: that of day and month in them; (x − mean)/spread; gaps: whether cells were empty."""
+    """A column as features read it, (x − mean)/spread. how: a row of READS; dates: whether its
+    cells are dates; order: of day and month in them; gaps: whether cells were empty."""
 
     column: str
     how: Annotated[str, OneOf(READS)]
@@ -309,7 +310,7 @@ class Reading:
         return cls(reading.column, how, reading.dates, reading.order, mean, spread, gaps)
 
     def encode(self, column: Column, settings: ColumnSettings) -> NDArray[np.float64]:
-        """(rows,), NaN where the cell is empty."""
+        """The numbers of a column (rows,), NaN for empty cells."""
         texts = column.texts
         gone = np.array([text.lower() in MISSING for text in texts])
         if gone.any() and settings.missing == "error":
@@ -333,7 +334,7 @@ class Reading:
 
 
 def _spelling(column: Column, present: list[str], order: str, how: str) -> Spelling:
-    """The one in which all of these texts are numbers or dates."""
+    """The spelling in which all of these texts are numbers or dates."""
     spellings = spellings_of(present, column.name, order)
     if not spellings:
         wrong = [not spellings_of([text], column.name, order) for text in column.texts]
@@ -367,7 +368,7 @@ def _unread(column: Column, wrong: NDArray[np.bool_], how: str) -> DataError:
     )
 
 
-QUARTERS = (1, 4)  # months whose distances tell all twelve apart
+QUARTERS = (1, 4)  # months whose distances distinguish all twelve
 
 
 def date_features(column: Column) -> list[str]:
@@ -389,15 +390,15 @@ def date_features(column: Column) -> list[str]:
 
 @dataclass(frozen=True)
 class FeatureColumns:
-    """texts: the features; readings: what they read, in the order of their inputs."""
+    """texts: the features; readings: the columns that they read, in the order of their inputs."""
 
     texts: tuple[str, ...] = ()
     readings: tuple[Reading, ...] = ()
 
     @classmethod
     def learn(cls, grid: Grid, settings: ColumnSettings) -> FeatureColumns:
-        """Learn the features. An order of day and month given to one feature of a column of dates
-        holds for all features of that column."""
+        """Learns the features. An order of day and month in one feature of a column of dates holds
+        for all features of that column."""
         features, readings = features_of(settings.features), dict[tuple[str, str], Reading]()
         orders = {
             name: feature.order
@@ -414,14 +415,14 @@ class FeatureColumns:
         return cls(tuple(settings.features), tuple(readings.values()))
 
     def encode(self, grid: Grid, settings: ColumnSettings) -> NDArray[np.float32]:
-        """(rows, readings), NaN where a cell is empty."""
+        """The numbers that features read (rows, readings), NaN for empty cells."""
         columns = [
             reading.encode(grid.column(reading.column), settings) for reading in self.readings
         ]
         return np.stack([np.zeros(len(grid)), *columns], 1)[:, 1:].astype(np.float32)
 
     def layer(self) -> TableFeatures | None:
-        """The features with fresh weights; None without features."""
+        """The layer of features with fresh weights; None without features."""
         if not self.texts:
             return None
         places = {(reading.column, reading.how): k for k, reading in enumerate(self.readings)}
@@ -441,8 +442,8 @@ def _columns(x: Tensor, places: Sequence[int]) -> Tensor:
 
 
 class TableFeatures(Transform):
-    """(rows, readings) → (rows, width): the features side by side, 0 where a cell that they read is
-    empty; then, for each reading that may be empty, 1 where it is."""
+    """(rows, readings) → (rows, width): the concatenated features, 0 if a cell that they read is
+    empty; then an indicator of empty cells for each reading that may have them."""
 
     def __init__(self, parts: Sequence[tuple[Feature, list[int]]], marked: list[int]) -> None:
         super().__init__()
@@ -461,7 +462,7 @@ class TableFeatures(Transform):
         return torch.cat([*values, _columns(gone, self.marked).to(x.dtype)], -1)
 
     def learned_months(self) -> dict[str, float]:
-        """α of each feature that learns it, by the feature's text."""
+        """The α of each feature that learns it, by the feature's text."""
         return {
             text: float(part.alpha.detach()) % YEAR
             for text, part in zip(self.texts, self.parts, strict=True)

@@ -1,5 +1,5 @@
-"""What is learned of the columns of a table: which are numbers and how they are scaled, which are
-categories and what categories there are."""
+"""The learned columns of a table: numbers with their scales, and categorical columns with their
+categories."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from ensue.tasks.declarations import DISTINCT, Positive
 from ensue.tasks.rows.fixed_width import Arrays
 
 MOST_NAMED = 10  # problems of one message
-MANY = 0.5  # share of rows with a category of their own: with more, a column is not categorical
-FEW = 0.05  # cells of a column of numbers that are no numbers
-ALIKE = 0.999  # correlation with the target that is too good to be true
+MANY = 0.5  # maximum share of rows with a unique category in a categorical column
+FEW = 0.05  # share of cells that are not numbers, in almost numeric columns
+ALIKE = 0.999  # correlation with the target that is suspiciously high
 
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """(x − mean)/spread; indicator: a further column is 1 where the cell is empty."""
+    """A numeric column, (x − mean)/spread; indicator: an additional column is 1 for empty cells."""
 
     name: str
     mean: float
@@ -61,7 +61,8 @@ class NumberColumn:
 
 @dataclass(frozen=True)
 class CategoryColumn:
-    """categories: by falling count; their numbers begin at 1, and 0 is every other one."""
+    """A categorical column. categories: by falling count; their indices begin at 1, and 0 is any
+    other category."""
 
     name: str
     categories: Annotated[tuple[str, ...], DISTINCT]
@@ -123,8 +124,8 @@ class TableColumns:
         return len(self.numbers) + sum(column.indicator for column in self.numbers)
 
     def encode(self, grid: Grid, settings: ColumnSettings) -> dict[str, NDArray[Any]]:
-        """numbers (rows, width) float32 and categories (rows, columns) as ids; what features read,
-        where there are any."""
+        """numbers (rows, width) float32, categories (rows, columns) as ids, and the inputs of
+        features, if any."""
         numbers, ids, wrong = list[NDArray[np.float64]](), list[NDArray[np.int64]](), list[str]()
         for column in self.numbers:
             try:
@@ -144,7 +145,7 @@ class TableColumns:
         }
 
     def remarks(self, arrays: Arrays, targets: NDArray[np.float64] | None) -> list[str]:
-        """What a user should know. targets: the target (rows,), where it is a number."""
+        """Remarks for the user. targets: the target (rows,), if it is a number."""
         rows, lines = len(arrays["numbers"]), []
         for k, column in enumerate(self.categories):
             rare = float((arrays["categories"][:, k] == 0).mean())
@@ -167,14 +168,14 @@ class TableColumns:
         return lines
 
     def dense_width(self, most: int) -> int:
-        """Of a row that `dense` gives."""
+        """The width of a row of `dense`."""
         layer = self.features.layer()
         kinds = sum(min(len(column.categories), most) for column in self.categories)
         return self.width + (0 if layer is None else layer.width) + kinds
 
     def dense(self, arrays: Arrays, most: int) -> NDArray[np.float64]:
-        """All as numbers: each column's `most` most frequent categories as zeros and ones, and the
-        features; an α that is learned, as it begins."""
+        """All columns as numbers: each column's `most` most frequent categories as zeros and ones,
+        and the features, with initial values of a learned α."""
         parts = [np.asarray(arrays["numbers"], np.float64)]
         if (layer := self.features.layer()) is not None:
             with torch.no_grad():
@@ -186,7 +187,7 @@ class TableColumns:
 
 
 def read_numbers(column: Column, settings: ColumnSettings) -> NDArray[np.float64]:
-    """The number of each text, NaN where the cell is empty; an error where that may not be."""
+    """The number of each text, NaN for empty cells; raises an error if they are not allowed."""
     values = np.array([_number(text) for text in column.texts])
     gone = empty_cells(column.texts)
     if (wrong := np.isnan(values) & ~gone).any():
@@ -209,13 +210,13 @@ def empty_cells(texts: Sequence[str]) -> NDArray[np.bool_]:
 
 
 def _all_numbers(column: Column) -> bool:
-    """Whether all cells that are not empty are numbers, and some are."""
+    """Whether all non-empty cells are numbers, and there are some."""
     present = [text for text in column.texts if text.lower() not in MISSING]
     return bool(present) and all(map(is_number, present))
 
 
 def almost_numbers(grid: Grid, columns: TableColumns, settings: ColumnSettings) -> list[str]:
-    """A remark on each column that is read as categories for the sake of a few cells."""
+    """A remark on each column that is read as categories because of a few cells."""
     numbers = []
     for name in (column.name for column in columns.categories):
         column = grid.column(name)

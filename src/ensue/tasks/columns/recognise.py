@@ -1,4 +1,4 @@
-"""Whether data are a table, and which of its columns may be the one to predict."""
+"""Recognition of tables, and of the column to predict."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ Read = Callable[[Sample, str], Guess]
 
 
 def table_guess(sample: Sample, read: Read) -> Guess | None:
-    """A column to be predicted from columns that are not texts. If no option names it, each
-    plausible target is a reading, unless one column is called a label."""
+    """The reading of data as a table, with a column to predict from columns that are not texts. If
+    no option names it, each plausible target is a reading, unless one column is named like a
+    label."""
     data = sample.data
     if data.sequence or data.texts or data.second:
         return None
@@ -50,7 +51,7 @@ def _unnamed(sample: Sample, read: Read) -> Guess | None:
 
 
 def targets_of(sample: Sample) -> list[str]:
-    """The plausible target columns; an error without any."""
+    """The plausible target columns; raises an error if there are none."""
     targets = _targets(sample)
     if not targets:
         raise sample.no_label()
@@ -58,8 +59,8 @@ def targets_of(sample: Sample) -> list[str]:
 
 
 def _targets(sample: Sample) -> list[str]:
-    """One that is called a label, or all that can be predicted from others: those of two values
-    first, then the last of the table."""
+    """A column named like a label; otherwise all that can be predicted from others: first those
+    with two values, then the last of the table."""
     usable = sample.features()
     if len(usable) < 2:
         return []
@@ -70,7 +71,7 @@ def _targets(sample: Sample) -> list[str]:
 
 
 def _in_time(sample: Sample, label: str) -> bool:
-    """Whether the rows may be steps of a series of this column: numbers, and dates that rise."""
+    """Whether the rows may be steps of a series of this column: numbers with rising dates."""
     dates = [kind.name for kind in sample.kinds.values() if kind.kind is Kind.DATE]
     if sample.number_kind(label) is NumberKind.CLASSES and not _numbers(sample, label):
         return False
@@ -87,13 +88,13 @@ def _rising(sample: Sample, name: str) -> bool:
     return len({*values}) == len(values) and values in (sorted(values), sorted(values)[::-1])
 
 
-FEWEST = 10  # rows, so that all of them being different says something
+FEWEST = 10  # minimum rows for uniqueness to be meaningful
 
 
 def table_recipe(grid: Grid, kind: str, settings: Any, explicit: Collection[str] = ()) -> Recipe:
-    """kind: of the target; explicit: the keys of [model] that a person set. Identifiers are left
-    out, and dates read as features; classes are answered together with a linear model, and the
-    rarer of two from a probability that is fitted."""
+    """The recipe of a table. kind: of the target; explicit: the keys of [model] that the user set.
+    Identifiers are ignored, and dates are read as features. Classes are predicted together with a
+    linear model; of two classes, the rarer one from a fitted threshold."""
     model, why = dict[str, Any](), list[str]()
     named = {*settings.numeric, *settings.categorical, *settings.leave_out}
     left = [name for name in grid.columns if name not in named]
@@ -127,7 +128,7 @@ def table_recipe(grid: Grid, kind: str, settings: Any, explicit: Collection[str]
 
 
 def _gaps(grid: Grid, left_out: Sequence[str]) -> dict[str, int]:
-    """How many cells of a column are empty, where some are."""
+    """The number of empty cells of each column that has any."""
     gaps = {}
     for name in grid.columns:
         column = grid.column(name)
@@ -138,7 +139,7 @@ def _gaps(grid: Grid, left_out: Sequence[str]) -> dict[str, int]:
 
 
 def _alone(grid: Grid, name: str) -> bool:
-    """Whether no two rows have the same value, and none is a text of several words."""
+    """Whether all values differ, and none is a text of several words."""
     if not _whole(grid, name):
         return False
     column: Column = grid.column(name)

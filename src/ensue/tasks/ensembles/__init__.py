@@ -1,1 +1,1 @@
-"""Several models of one task that answer as one."""
+"""Ensembles of several models of one task."""

@@ -36,7 +36,7 @@ from ensue.tasks.task import AnswerShape
 
 @dataclass(frozen=True)
 class EnsemblePart:
-    """The same rows, one part for each model: models differ in what they take for a token."""
+    """The same rows, as one part for each model, because models differ in tokenisation."""
 
     parts: tuple[Any, ...]
 
@@ -69,7 +69,7 @@ class EnsembleFiles:
 
 
 class EnsembleDeals:
-    """Rows that other processes answer, as those of the task itself."""
+    """Rows that other processes answer, as for the task itself."""
 
     def __init__(self, deals: Deals) -> None:
         self._deals, self.names = deals, deals.names
@@ -82,21 +82,21 @@ class EnsembleDeals:
 
 
 def joined(questions: Sequence[Questions[Any]]) -> Questions[EnsemblePart]:
-    """The same rows as each model reads them."""
+    """The questions of all models combined: the same rows as each model reads them."""
     return Questions(
         EnsemblePart(tuple(question.part for question in questions)), questions[0].shown_inputs
     )
 
 
 class EnsembleReader(DatasetReader[EnsemblePart]):
-    """Reads the same rows for each model: models differ in what they take for a token."""
+    """Reads the same rows for each model, because models differ in tokenisation."""
 
     def __init__(self, model: EnsembleModel) -> None:
         super().__init__(model)
         self.readers: list[DatasetReader[Any]] = [one.reader for one in model.models]
 
     def _callbacks(self, on_bad_row: ProblemCallback | None) -> list[ProblemCallback | None]:
-        """Rejected rows are reported once."""
+        """The callbacks of each model's reader: rejected rows are reported once."""
         return [on_bad_row, *[None] * (len(self.readers) - 1)]
 
     def files(
@@ -142,7 +142,7 @@ class EnsembleReader(DatasetReader[EnsemblePart]):
 
 
 def _outputs(part: EnsemblePart, model: Any, of_model: Callable[[Any, Any], Outputs]) -> list[Any]:
-    """Of the networks of all models, each as often as its model counts."""
+    """The outputs of the networks of all models, repeated by the weight of their model."""
     outputs: list[Any] = []
     for count, each, rows in zip(model.counts, model.models, part.parts, strict=True):
         outputs += [*of_model(rows, each)] * count
@@ -157,15 +157,15 @@ def _outputs(part: EnsemblePart, model: Any, of_model: Callable[[Any, Any], Outp
 
 
 class EnsembleModel(Model[Any, Any, Any, Any]):
-    """Predicts, evaluates and is saved as any model; its answers are those of all networks of its
-    models together. counts: how often each model counts. What needs the insides of one network is
-    not offered."""
+    """An ensemble of models, which predicts, evaluates and is saved like a model. Its answers are
+    averages over all networks of its models. counts: the weight of each model. Methods that need a
+    single network are not available."""
 
     def __init__(self, models: Sequence[AnyModel], counts: Sequence[int]) -> None:
         first = models[0]
         if first.task.averages is None:
             raise cannot_be_averaged(first.task.name)
-        vars(self).update(vars(first))  # settings, roles and labels are the first one's
+        vars(self).update(vars(first))  # settings, roles and labels are those of the first model
         vars(self)["task"] = first.task
         self.models, self.counts = list(models), list(counts)
         self.networks = [network for model in models for network in model.networks]

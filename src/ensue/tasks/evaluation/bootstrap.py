@@ -1,4 +1,4 @@
-"""How far a score, or the difference of two, would move with another sample of rows."""
+"""Bootstrap intervals of scores and of differences of scores."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ WIDTHS: Mapping[str, tuple[int | None, ...]] = {
 }
 
 
-_BLOCK = 500_000  # numbers held at once, in a few arrays
+_BLOCK = 500_000  # numbers in memory at once
 DRAWS = 1000
-PAIRED_SEED = 1  # of comparisons, which belong to no model
+PAIRED_SEED = 1  # seed of comparisons, which belong to no model
 LEVEL = 0.95
-SHARES = ("accuracy", "exact", "macro_f1", "span_f1")  # scores from 0, all wrong, to 1, all right
+SHARES = ("accuracy", "exact", "macro_f1", "span_f1")  # scores from 0 (all wrong) to 1 (all right)
 
 
 class Interval(NamedTuple):
-    """A score, and where the middle `level` of its resamples lies."""
+    """A score, with the central interval of its resamples at `level`."""
 
     value: float
     low: float
@@ -68,8 +68,8 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RowSums:
-    """What each row adds to the sums that a score is a function of. statistic: that function, by
-    its name in STATISTICS; values (rows, …)."""
+    """Each row's contribution to the sums behind a score. statistic: the function from sums to the
+    score, by its name in STATISTICS; values (rows, …)."""
 
     statistic: str
     values: NDArray[Any]
@@ -97,9 +97,8 @@ def intervals(sums: Mapping[str, RowSums], seed: int) -> dict[str, Interval]:
 
 
 def _not_sure(share: Interval, rows: int) -> Interval:
-    """All rows right, or all wrong, are so however often they are drawn; yet others may not be. The
-    interval then ends at the share under which `rows` in a row happen once in 2/(1 − level) times:
-    s^rows = (1 − level)/2."""
+    """The interval if all rows are right, or all wrong: resampling would give no width. It ends at
+    the share s under which this happens with probability (1 − level)/2: s^rows = (1 − level)/2."""
     far = ((1 - LEVEL) / 2) ** (1 / rows)
     if share.low == share.high == 1:
         return share._replace(low=far)
@@ -116,9 +115,9 @@ def bootstrap(
 ) -> Interval:
     """The percentile interval of a score that is a function of sums over rows.
 
-    sums (rows, …): what each row adds, such as `row_counts`, `span_counts`, or (right, steps)
-    of a sentence; statistic takes sums (draws, …) to scores (draws,). Rows are drawn with
-    replacement, as many as there are; the same seed draws the same."""
+    sums (rows, …): contributions of each row, such as `row_counts`, `span_counts`, or (right,
+    steps) of a sentence. statistic maps sums (draws, …) to scores (draws,). Rows are drawn with
+    replacement, as many as there are; the same seed gives the same draws."""
     flat = _flat(sums)
 
     def score(drawn: NDArray[Any]) -> Any:
@@ -135,8 +134,8 @@ def paired_bootstrap(
     draws: int = DRAWS,
     level: float = LEVEL,
 ) -> Interval:
-    """The difference other − one of the scores of two models on the same rows, with its
-    percentile interval: each draw of rows scores both, so that what is hard for both cancels. An
+    """The difference other − one of the scores of two models on the same rows, with its percentile
+    interval: each draw of rows scores both models, so that rows hard for both cancel out. An
     interval without 0 is a difference beyond chance. With an infinite score there is no interval:
     its ends are NaN."""
     flat = [_flat(row_sums.values) for row_sums in (one, other)]
@@ -168,7 +167,7 @@ def _interval(
     draws: int,
     level: float,
 ) -> Interval:
-    """score: of sums (draws, columns of flat)."""
+    """The percentile interval of a score. score: maps sums (draws, columns of flat) to scores."""
     if draws < 1 or not 0 < level < 1:
         raise OptionError(f"expected draws ≥ 1 and 0 < level < 1, got {draws} and {level}")
     outside = (1 - level) / 2
@@ -176,16 +175,16 @@ def _interval(
     levels = [outside, 1 - outside]
     if np.isfinite(scores).all():
         low, high = np.quantile(scores, levels)
-    else:  # ∞ − ∞ is no number
+    else:  # ∞ − ∞ is NaN
         low, high = np.quantile(scores, levels, method="nearest")
     return Interval(float(score(flat.sum(0)[None])[0]), float(low), float(high))
 
 
 def _drawn(flat: NDArray[np.float64], seed: int, draws: int) -> Iterator[NDArray[np.float64]]:
-    """Sums (some draws, columns) over rows that are drawn with replacement."""
+    """Yields sums (some draws, columns) over rows drawn with replacement."""
     rows = len(flat)
     endless = np.isposinf(flat)
-    bounded = np.where(endless, 0.0, flat)  # a row that is not drawn adds nothing: 0·∞ is no number
+    bounded = np.where(endless, 0.0, flat)  # a row that is not drawn must add 0, but 0·∞ is NaN
     random = np.random.default_rng(seed)
     block = max(1, _BLOCK // rows)
     for first in range(0, draws, block):

@@ -16,7 +16,7 @@ BINS = 10
 
 
 class Bin(NamedTuple):
-    """Answers of like confidence: how many, what they claimed on average, how many were right."""
+    """A bin of answers with similar confidence: their number, mean confidence, and accuracy."""
 
     low: float
     high: float
@@ -45,7 +45,7 @@ def reliability(
 
 
 def reliability_lines(bins: Sequence[Bin]) -> list[str]:
-    """As a table for a terminal."""
+    """The bins as a table for a terminal."""
     lines = ["reliability      rows  confidence  accuracy"]
     for each in bins:
         numbers = f"{each.rows:10,}{each.confidence:12.4f}{each.accuracy:10.4f}"
@@ -54,8 +54,8 @@ def reliability_lines(bins: Sequence[Bin]) -> list[str]:
 
 
 class Coverage(NamedTuple):
-    """Intervals that claim to hold a share of the values: how many they do hold, how wide they
-    are on average."""
+    """The coverage of intervals: the claimed share of values, the actual share, and the mean
+    width."""
 
     claimed: float
     covered: float
@@ -65,7 +65,7 @@ class Coverage(NamedTuple):
 def coverage_of(
     values: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64], claimed: float
 ) -> Coverage:
-    """values, low, high: (rows,)."""
+    """The coverage of intervals. values, low, high: (rows,)."""
     inside = (low <= values) & (values <= high)
     return Coverage(claimed, float(inside.mean()), float((high - low).mean()))
 
@@ -82,11 +82,11 @@ def coverage_lines(coverages: Sequence[Coverage]) -> list[str]:
 
 
 WORST = 10
-RowDisplay = Callable[[int], tuple[str, str]]  # where an answer was given, and a look at it
+RowDisplay = Callable[[int], tuple[str, str]]  # the name of a row, and its text
 
 
 def class_rows(names: Sequence[str], counts: NDArray[Any]) -> list[ClassRow]:
-    """counts (3, classes): right, gold, predicted."""
+    """A row for each class. counts (3, classes): right, gold, predicted."""
     scores = metrics.class_scores(counts)
     rows = zip(names, scores.precision, scores.recall, scores.f1, scores.support, strict=True)
     return [ClassRow(n, float(p), float(r), float(f), int(s)) for n, p, r, f, s in rows]
@@ -116,8 +116,8 @@ def surest_mistaken_sets(
     names: Sequence[str],
     show_row: RowDisplay,
 ) -> list[Error]:
-    """Of several labels at once, (answers, labels) zeros and ones, the wrong sets with the surest
-    mistake in them: a label given, or left out, with the highest probability (answers, labels)."""
+    """For multi-label answers, (answers, labels) of zeros and ones: the wrong sets whose worst
+    mistake, a label predicted or missing, has the highest probability (answers, labels)."""
     sure = np.where(gold == guess, 0, np.where(guess == 1, probabilities, 1 - probabilities))
     surest = sure.max(1, initial=0)
     sets = []
@@ -138,8 +138,7 @@ def surest_mistaken_sets(
 def log_loss_of_known(
     gold: NDArray[np.int64], probabilities: NDArray[np.float64]
 ) -> dict[str, float]:
-    """The log loss where gold is one of the classes; a label that no answer can be has no
-    probability to take the logarithm of."""
+    """The log loss of rows whose gold label is a known class; other labels have no probability."""
     known = gold < probabilities.shape[1]
     return {"log loss": metrics.log_loss(gold[known], probabilities[known])} if known.any() else {}
 
@@ -147,8 +146,8 @@ def log_loss_of_known(
 def known_answers(
     gold: NDArray[np.int64], predicted: NDArray[np.int64], probabilities: NDArray[np.float64]
 ) -> ClassAnswers:
-    """Answers to rows whose gold is one of the classes that can be answered; of several labels at
-    once, all rows and the labels that can be."""
+    """The answers to rows whose gold label is a known class; for multi-label answers, all rows with
+    the known labels."""
     classes = probabilities.shape[1]
     if gold.ndim == 2:
         return ClassAnswers(gold[:, :classes], predicted[:, :classes], probabilities)

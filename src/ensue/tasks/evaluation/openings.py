@@ -1,5 +1,5 @@
-"""Counts of evaluations of a held-out part: for runs in test-openings.jsonl next to them, a line of
-a hash chain for each use; for models in memory, as long as the process lives."""
+"""Counts of evaluations of a held-out part: for runs in test-openings.jsonl next to them, as a hash
+chain with a line for each use; for models in memory, during the process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ensue.files.run_folder import RunFolder
 from ensue.tasks.evaluation.report import Evaluation, TimesOpened
 
 MOST_NAMED = 5  # lines
-IN_THIS_PROCESS: Counter[str] = Counter()  # evaluations of rows by their digest, by any model
+IN_THIS_PROCESS: Counter[str] = Counter()  # evaluations by any model, by digest of the rows
 
 
 class Openings:
@@ -34,7 +34,7 @@ class Openings:
         self._by_model: Counter[str] = Counter()
 
     def count(self, digest: str, evaluation: Evaluation) -> Evaluation:
-        """The same evaluation, with the number of times these rows have been evaluated."""
+        """The evaluation with the number of times these rows have been evaluated."""
         if digest in self._learned_from():
             return evaluation
         self._by_model[digest] += 1
@@ -50,7 +50,8 @@ class Openings:
     def _written_down(
         self, folder: RunFolder, digest: str, evaluation: Evaluation
     ) -> tuple[int, int] | None:
-        """Record the evaluation. If the folder is not writable, warn and still give the scores."""
+        """Records the evaluation. If the folder is not writable, warns and still returns the
+        scores."""
         log = logging.getLogger("ensue")
         try:
             opening = record_opening(folder, digest, evaluation, ())
@@ -76,8 +77,8 @@ class Opening:
 def record_opening(
     folder: RunFolder, test: str, evaluation: Evaluation, known: Collection[str]
 ) -> Opening:
-    """Add a line, and count what the file then has about this test part. test: its digest; known:
-    digests of the lines that this run wrote about it before, as far as it remembers."""
+    """Adds a line, and counts the lines on this test part. test: its digest; known: digests of
+    earlier lines of this run on it."""
     place = folder.path.resolve().parent / OPENINGS
     run = folder.path.resolve().name
     line = {
@@ -93,7 +94,7 @@ def record_opening(
 
 
 def _doubts(place: Path, lines: Lines, lost: Collection[str]) -> Iterator[str]:
-    """Problems of the file. They change no score, and all of them are reported."""
+    """The problems of the file. They affect no score; all are reported."""
     doubts = {
         "incomplete because the process was killed, and not counted": lines.torn,
         "not as written: changed, or lines before it are missing; the count may be too low": (

@@ -1,4 +1,4 @@
-"""What an evaluation found, as JSON and as a document."""
+"""Evaluations, as JSON and as documents."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ensue.tasks.declarations import NOT_SAVED, Unfit
 from ensue.tasks.evaluation.bootstrap import Interval, RowSums
 
 MOST_CLASSES, MOST_CONFUSED, MOST_PAIRS = 30, 12, 8
-ROOM = 18  # cells of a score's name
+ROOM = 18  # width of a score's name
 PREVIEW = 60  # characters of a text
 NOT_KEPT = ("sums", "baseline_sums", "names", "opened")  # as long as the data, or of this moment
 
@@ -43,13 +43,13 @@ class ClassRow(NamedTuple):
 
 
 class Error(NamedTuple):
-    """A wrong answer: where, what was there, and how sure the model was."""
+    """A wrong answer: its row, its text, the gold label, and the model's confidence."""
 
     place: str
     text: str
     gold: str
     predicted: str
-    probability: float  # of the wrong answer; of what came, where nothing was predicted
+    probability: float  # of the wrong answer, or of the actual text if nothing was predicted
 
 
 class TimesOpened(NamedTuple):
@@ -71,10 +71,9 @@ class TimesOpened(NamedTuple):
 
 @dataclass(frozen=True)
 class Evaluation(Printed):
-    """scores: with their bootstrap intervals, the first is the one that counts; others: single
-    numbers; baselines: the same score of models that a network must beat; confusion: gold in
-    rows, predicted in columns; unknown: how many rows have labels that no answer can be; notes:
-    how the scores were counted.
+    """scores: with their bootstrap intervals; the first is the main score; others: single numbers;
+    baselines: the main score of baselines; confusion: gold in rows, predicted in columns; unknown:
+    number of rows with labels that the model does not know; notes: on the computation of scores.
 
     sums: what each row adds to a score, by the score's name; names: where these rows come from.
     Two models are compared by them, row by row. baseline_sums: the same of baselines, by name,
@@ -111,7 +110,7 @@ class Evaluation(Printed):
 
     tables: ClassVar[Mapping[str, type[Any]]] = {"classes": ClassRow, "worst": Error}
 
-    mistakes: ClassVar[str] = "most confident mistakes"  # what the worst ones are called
+    mistakes: ClassVar[str] = "most confident mistakes"  # name of the worst answers
 
     @property
     def main(self) -> str:
@@ -145,12 +144,12 @@ class Evaluation(Printed):
         return cls(**values)
 
     def save(self, path: Path | str) -> None:
-        """One JSON file with what `as_json` has, sealed by a digest of itself."""
+        """Saves `as_json` as a JSON file, sealed by its own digest."""
         write_whole(Path(path), sealed(finite(self.as_json()), sort=False))
 
     @classmethod
     def read(cls, path: Path | str) -> Self:
-        """What `save` wrote."""
+        """Reads a file that `save` wrote."""
         place = Path(path)
         try:
             return cls.of_json(unsealed(place.read_bytes(), place.name))
@@ -160,7 +159,7 @@ class Evaluation(Printed):
             raise RunError(f"{place}: this is no evaluation that Ensue wrote: {why}") from None
 
     def of_rows(self, names: Sequence[str]) -> Self:
-        """With the names of the rows that its sums are of, where these are rows of the data."""
+        """The evaluation with the names of the rows of its sums, if these are rows of the data."""
         rows = {len(row_sums.values) for row_sums in self.sums.values()}
         return replace(self, names=tuple(names)) if rows == {len(names)} else self
 
@@ -168,7 +167,7 @@ class Evaluation(Printed):
         return replace(self, opened=opened)
 
     def opened_line(self) -> str:
-        """A warning about repeated evaluations; "" for the first one, or without counts."""
+        """A warning about repeated evaluations; "" for the first, or if not counted."""
         line = self.opened.line("These rows have been evaluated")
         return (
             f"{line} Choosing models by these scores makes them too good."
@@ -188,17 +187,18 @@ class Evaluation(Printed):
 
     def size_line(self) -> str:
         unit = f", {self.steps:,} steps" if self.steps != self.rows else ""
-        return f"{self.rows:,} rows{unit}"
+        return f"{self.rows:,} row{'s' * (self.rows != 1)}{unit}"
 
     def unknown_line(self) -> str:
-        """The number of rows with labels that training does not have; "" without such rows."""
+        """A line on the number of rows with unknown labels; "" if there are none."""
         if not self.unknown:
             return ""
         many = "1 row has" if self.unknown == 1 else f"{self.unknown:,} rows have"
         return f"{many} labels that the training part does not have: counted as mistakes"
 
     def beaten_line(self) -> str:
-        """Which baseline is as good, or better beyond the interval of the score; "" if none is."""
+        """A line on a baseline that is as good, or better beyond the interval of the score; "" if
+        there is none."""
         sign, main = (1 if self.higher_is_better else -1), self.scores[self.main]
         winner = max(self.baselines, key=lambda name: sign * self.baselines[name], default="")
         if not winner or sign * self.baselines[winner] < sign * main.value:
@@ -210,7 +210,7 @@ class Evaluation(Printed):
         )
 
     def _scores(self) -> Section:
-        """Each score with its interval; those that no interval was made for below them."""
+        """Each score with its interval, then those without an interval."""
         rows: list[list[Cell]] = []
         for name, (value, low, high) in self.scores.items():
             most = _scale(value, low, high)
@@ -221,7 +221,7 @@ class Evaluation(Printed):
         return Section(self.size_line(), [unknown, Table(rows, room=ROOM), *notes])
 
     def _baselines(self) -> list[Section]:
-        """The score that counts, of models that a network must beat."""
+        """The main score of the baselines."""
         if not self.baselines:
             return []
         most = _scale(self.scores[self.main].value, *self.baselines.values())
@@ -234,7 +234,7 @@ class Evaluation(Printed):
         return [Section(title, [Table(rows, room=ROOM), Paragraph(self.beaten_line())])]
 
     def can_be_drawn(self) -> bool:
-        """Whether the confusion is small enough for a screen."""
+        """Whether the confusion matrix fits on a screen."""
         return bool(self.confusion) and 1 < len(self.classes) <= MOST_CONFUSED
 
     def most_confused(self) -> list[tuple[int, str, str]]:
@@ -259,11 +259,11 @@ class Evaluation(Printed):
         return [Section(title, [Table(rows, left=0)])] if rows else []
 
     def wrong(self) -> list[Error]:
-        """The worst answers; none where nothing was predicted, and the worst are surprises."""
+        """The wrong answers; none if nothing was predicted and the worst answers are surprises."""
         return [error for error in self.worst if error.predicted]
 
     def _mistakes(self) -> list[Section]:
-        """The surest of them; where nothing was predicted, what was least expected."""
+        """The most confident mistakes; if nothing was predicted, the most surprising texts."""
         if wrong := self.wrong():
             rows = [
                 [e.place, f"{e.gold} → {e.predicted}", f"{e.probability:.2f}", e.text]
@@ -275,7 +275,7 @@ class Evaluation(Printed):
 
 
 def class_section(title: str, classes: Sequence[ClassRow], name: str, unit: str) -> Section:
-    """The most frequent ones."""
+    """A section on the most frequent classes."""
     rows: list[list[Cell]] = [
         [
             row.name,

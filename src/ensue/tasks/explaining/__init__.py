@@ -1,1 +1,2 @@
-"""Which parts of an input an answer rests on, and where the heads of a Transformer look."""
+"""Explanations: the parts of an input that an answer depends on, and the attention of
+Transformers."""

@@ -1,4 +1,4 @@
-"""What was found of an answer: how much of it each token counts for."""
+"""Attributions: the contribution of each token to an answer."""
 
 from __future__ import annotations
 
@@ -66,10 +66,10 @@ def share(probability: float | None) -> str:
 
 @dataclass(frozen=True)
 class Attribution:
-    """One answer. answer: a label, or a number; step: of a sequence, from 1 on, where each has an
-    answer; probability: None of a number. output: what is explained, `Attributions.measure`;
-    scores: what each token counts for. With a baseline of all tokens together, reference is its
-    output and error |Σ scores − (output − reference)|."""
+    """The attribution of one answer. answer: a label or a number; step: from 1, if each step has an
+    answer; probability: None for a number; output: the explained value, see `Attributions.measure`;
+    scores: contribution of each token. With a baseline for all tokens together, reference is its
+    output and error is |Σ scores − (output − reference)|."""
 
     answer: str
     step: int | None
@@ -82,7 +82,7 @@ class Attribution:
 
 @dataclass(frozen=True)
 class Phrase:
-    """The score of one feature of the linear model: words or letters as they are spelled."""
+    """The score of one feature of the linear model: words or letters."""
 
     text: str
     score: float
@@ -90,9 +90,9 @@ class Phrase:
 
 @dataclass(frozen=True)
 class LinearAttribution:
-    """The linear model's part in an answer: output = bias + Σ scores, exactly. bias: what does not
-    come from a token, including columns next to the text; tokens: as the linear model cuts them;
-    phrases: the features that count most."""
+    """The linear model's part in an answer: output = bias + Σ scores, exactly. bias: the part that
+    does not come from tokens, including columns next to the text; tokens: of the linear model;
+    phrases: the features with the greatest contributions."""
 
     answer: str
     step: int | None
@@ -105,11 +105,11 @@ class LinearAttribution:
 
 @dataclass(frozen=True)
 class Attributions(Drawn):
-    """tokens: of the input; of a pair both sides in turn, with `sides` the number of tokens of
-    each. inputs: names of several inputs: each is a side, and begins the names of its tokens.
-    method, baseline: how it was found; measure: what the scores are parts of; of: whose
-    output it is, all that answers or the networks alone; points: of the integral. linear: the
-    linear model's own part, where it answers too and `of` leaves it out.
+    """tokens: of the input; for a pair, of both sides, with the number of tokens of each in
+    `sides`. inputs: names of several inputs: each is a side, and its name the prefix of its tokens.
+    method, baseline: of the attribution; measure: the value of which scores are parts; of: the
+    explained model, the combined one or only the networks; points: of the integral. linear: the
+    linear model's part, if it contributes to answers and `of` excludes it.
 
     >>> found = Attribution("good", None, 0.8, 1.4, (0.1, 1.2))
     >>> own = Attributions(("a", "fine"), (2,), "occlusion", "", "log-odds", "all", (found,))
@@ -134,7 +134,7 @@ class Attributions(Drawn):
         return self
 
     def strongest(self, count: int = 10, answer: int = 0) -> list[tuple[str, float]]:
-        """The tokens that count most for an answer, or against it."""
+        """The tokens with the greatest scores for or against an answer."""
         pairs = zip(self.tokens, self.answers[answer].scores, strict=True)
         return sorted(pairs, key=lambda pair: -abs(pair[1]))[:count]
 
@@ -182,11 +182,11 @@ class LabelRows(NamedTuple):
 
 LONGEST_NAME = 16  # cells of a token
 MOST_BARS = 15
-BAR = 24  # cells of the longest bar
+BAR = 24  # width of the longest bar
 
 
 def attribution_text(attributions: Attributions, width: int, colour: bool) -> str:
-    """Blue, or +, speaks for an answer; orange, or −, against it."""
+    """Attributions as text: blue or + supports an answer; orange or − opposes it."""
     blocks = [_heading(attributions)]
     if attributions.answers[0].step is None:
         for answer in attributions.answers:
@@ -250,7 +250,8 @@ def _linear(attributions: Attributions, width: int, colour: bool) -> list[str]:
 
 
 class SidedTokens(Protocol):
-    """tokens of an input, how many each side has, and of several inputs their names."""
+    """The tokens of an input, the number of tokens of each side, and the names of several
+    inputs."""
 
     @property
     def tokens(self) -> tuple[str, ...]: ...
@@ -273,7 +274,7 @@ class LinearTokens:
 
 
 def drawn_names(sided: SidedTokens, longest: int) -> list[str]:
-    """The tokens, cut; the name of an input in front is whole."""
+    """The tokens, shortened; names of inputs before them stay complete."""
     begins = [f"{name}: " for name in sided.inputs] or [""] * len(sided.sides)
     prefixes = [begin for begin, n in zip(begins, sided.sides, strict=True) for _ in range(n)]
     return [
@@ -283,7 +284,8 @@ def drawn_names(sided: SidedTokens, longest: int) -> list[str]:
 
 
 def _tokens(sided: SidedTokens, scores: Sequence[float], width: int, colour: bool) -> str:
-    """The text in colours, if there are any, and a bar for each of the tokens that count most."""
+    """The text, in colour if possible, and a bar for each of the tokens with the greatest
+    scores."""
     most = max(map(abs, scores), default=0.0) or 1.0
     blocks, begin = [], 0
     if colour:
@@ -296,7 +298,7 @@ def _tokens(sided: SidedTokens, scores: Sequence[float], width: int, colour: boo
 
 
 def _coloured(tokens: Sequence[str], values: Sequence[float], width: int) -> str:
-    """Tokens one after another, in lines as wide as the terminal."""
+    """Tokens one after another, wrapped at the width of the terminal."""
     between = "" if all(len(token) == 1 for token in tokens) else " "
     lines, line, used = [], "", 2
     for token, value in zip(tokens, values, strict=True):
@@ -328,7 +330,7 @@ def _bars(names: Sequence[str], scores: Sequence[float], most: float) -> str:
 
 
 def _matrix(tokens: Sequence[str], rows: LabelRows, width: int, colour: bool) -> str:
-    """A row for each answer, at the step that has it; a column for each token."""
+    """A row for each answer with its step, a column for each token."""
     names = short_names(tokens, LONGEST_NAME)
     heads = [
         [f"{names[step - 1]}  {printable(label)} {text}".rstrip()]
@@ -339,10 +341,10 @@ def _matrix(tokens: Sequence[str], rows: LabelRows, width: int, colour: bool) ->
 
 
 WIDE = 900.0
-SIZE, HIGH, LINE = 16.0, 26.0, 50.0  # of a token: letters, box, distance of lines
+SIZE, HIGH, LINE = 16.0, 26.0, 50.0  # of a token: letters, box, line distance
 CELL = 26.0  # of the matrix
-STRONGEST, DEEPEST = 0.48, 0.9  # of a colour: words on the first must be read
-LEAST = 0.04  # share of the strongest score from which on a number is written
+STRONGEST, DEEPEST = 0.48, 0.9  # share of a colour: text on it must stay readable
+LEAST = 0.04  # minimum score with a printed number, relative to the strongest
 LONGEST_DRAWN = 28
 TITLES = {
     "occlusion": "Occlusion",
@@ -352,7 +354,7 @@ TITLES = {
 
 
 def attribution_picture(attributions: Attributions) -> str:
-    """The picture as SVG; scores are numbers below the tokens, and under the pointer."""
+    """The picture as SVG; scores are numbers below the tokens, and tooltips."""
     drawing = Drawing()
     drawing.words((MARGIN, 36), TITLES[attributions.method], 20, INK, "start", weight=600)
     top = 62.0
@@ -394,7 +396,7 @@ def wrapped(text: str, most: int = 116) -> list[str]:
 
 
 def _answers(drawing: Drawing, attributions: Attributions, top: float) -> tuple[float, float]:
-    """Where the rest begins, and how wide it is."""
+    """Draws the answers; returns where the rest begins, and the width."""
     if attributions.answers[0].step is not None:
         return _matrix_picture(drawing, attributions.tokens, LabelRows.of(attributions), top)
     wide = 0.0
@@ -446,8 +448,8 @@ def _title(drawing: Drawing, name: str, subtitle: str, top: float) -> float:
 def _text(
     drawing: Drawing, sided: SidedTokens, scores: Sequence[float], top: float
 ) -> tuple[float, float]:
-    """Tokens on their colours, line by line, a number below those that count; each side begins a
-    line of its own."""
+    """Draws tokens on their colours, line by line, with a number below important ones; each side
+    begins a new line."""
     most = max(map(abs, scores), default=0.0) or 1.0
     letters = all(len(token) == 1 for token in sided.tokens)
     ends = {sum(sided.sides[: k + 1]) for k in range(len(sided.sides))}
@@ -475,7 +477,7 @@ def _text(
 def _matrix_picture(
     drawing: Drawing, tokens: Sequence[str], rows: LabelRows, top: float
 ) -> tuple[float, float]:
-    """Answers below each other, tokens along the top; the cell of an answer's own step has a
+    """Draws answers below each other, tokens along the top; the cell at an answer's step has a
     frame."""
     names = short_names(tokens, LONGEST_DRAWN)
     labels = [cut(printable(label), LONGEST_DRAWN) for label in rows.labels]

@@ -36,12 +36,12 @@ from ensue.tasks.rows.part import Part, shortened
 
 LONGEST_TYPED = 14  # cells of a token
 TYPED_GAP = 3  # cells between two matrices
-NARROWEST = 8  # cells for the name of a head
+NARROWEST = 8  # width of the name of a head
 
 
 def heads_text(maps: HeadMaps, width: int, colour: bool) -> str:
-    """For each layer the mean of its heads, then head by head: a row for each token that looks, a
-    column for each that is looked at; the darker, the more."""
+    """For each layer the mean of its heads, then each head: a row for each query token, a column
+    for each key token; darker means more attention."""
     blocks = [f"answer: {printable(maps.answer)}"] if maps.answer else []
     blocks.append(f"of {maps.network}; each row sums up to 1")
     for head_map in maps.maps:
@@ -73,14 +73,14 @@ def _rows_of_matrices(head_map: HeadMap, width: int, colour: bool) -> list[str]:
 
 
 def _joined(cells: Sequence[str], wide: int, colour: bool) -> str:
-    """The name and its matrices in one line; what has colours is as wide as all its cells."""
+    """A name and its matrices on one line. wide: width in cells; colour codes do not count."""
     name, *rest = cells
     padded = [text if "\x1b" in text else text + " " * (wide - width_of(text)) for text in rest]
     return (name + (" " * TYPED_GAP).join(padded)).rstrip()
 
 
 LARGEST, SMALLEST = 24.0, 6.0  # cells
-MEAN, HEAD = 280.0, 120.0  # about how wide the matrix of the mean is, and that of a head
+MEAN, HEAD = 280.0, 120.0  # approximate width of the matrix of the mean, and of a head
 MOST_CELLS = 150_000
 GAP = 26.0
 LONGEST_NAME = 20
@@ -88,8 +88,8 @@ MOST_BESIDE = 4  # heads in a row
 
 
 def heads_picture(maps: HeadMaps) -> str:
-    """A row for each layer: the mean of its heads with the tokens at its sides, and each head by
-    itself; weights are numbers under the pointer."""
+    """A row for each layer: the mean of its heads with the tokens at its sides, then each head;
+    weights are tooltips."""
     cells = sum(
         len(head_map.keys) * len(head_map.queries) * (1 + len(head_map.heads))
         for head_map in maps.maps
@@ -117,7 +117,7 @@ def heads_picture(maps: HeadMaps) -> str:
 
 
 def _layer(drawing: Drawing, head_map: HeadMap, top: float) -> tuple[float, float]:
-    """Where the next layer begins, and how wide this one is."""
+    """Draws a layer; returns where the next one begins, and the width of this one."""
     keys, queries = (
         short_names(head_map.keys, LONGEST_NAME),
         short_names(head_map.queries, LONGEST_NAME),
@@ -146,7 +146,7 @@ def _layer(drawing: Drawing, head_map: HeadMap, top: float) -> tuple[float, floa
 def _weights(
     drawing: Drawing, head_map: HeadMap, title: str, weights: Weights, at: Point, cell: float
 ) -> None:
-    """What is masked, 0, stays empty."""
+    """Draws weights; masked ones, which are 0, stay empty."""
 
     def tip(row: int, column: int) -> str:
         return f"{title}: {printable(head_map.queries[row])} → {printable(head_map.keys[column])}"
@@ -165,8 +165,8 @@ Weights = tuple[tuple[float, ...], ...]  # (queries, keys)
 
 @dataclass(frozen=True)
 class HeadMap:
-    """One layer of attention. name: "encoder self-attention"; layer: from 1 on; queries, keys: the
-    tokens that look, and those that are looked at; heads: the weights of each; mean: of them."""
+    """One layer of attention. name: "encoder self-attention"; layer: from 1; queries, keys: tokens;
+    heads: the weights of each head; mean: of the heads."""
 
     name: str
     layer: int
@@ -178,8 +178,8 @@ class HeadMap:
 
 @dataclass(frozen=True)
 class HeadMaps(Drawn):
-    """All layers of a network, for one input. answer: what was said of it, "" for nothing; network:
-    whose weights these are."""
+    """All layers of a network, for one input. answer: the model's answer, or ""; network: a
+    description of the network."""
 
     answer: str
     network: str
@@ -200,8 +200,8 @@ class HeadMaps(Drawn):
 
 @dataclass(frozen=True)
 class Looking:
-    """Layers of attention of a network. title: what they are called; holds: whether the name of a
-    layer is one of theirs; queries, keys: tokens; call: which of the times that they ran."""
+    """A group of attention layers. title: their name; holds: whether a layer's name belongs to the
+    group; queries, keys: tokens; call: index of the call, if they ran several times."""
 
     title: str
     holds: Callable[[str], bool]
@@ -218,8 +218,8 @@ def head_maps(
     layer: int | None = None,
     described: str = "",
 ) -> HeadMaps:
-    """What the heads of the first network look at while `run` runs it. layer: that one alone;
-    described: the network in a few words, where the model is more than that."""
+    """The attention of the heads of the first network while `run` runs it. layer: only this one;
+    described: a description of the network, if the model is more than the network."""
     longest = max(len(look.keys) for look in looking)
     if longest > MOST_TOKENS:
         raise OptionError(
@@ -271,9 +271,9 @@ SIDES = ("first text", "second text")
 
 
 class EncoderHeads:
-    """Self-attention of every step to all of its row; of a pair for each of the two.
+    """Self-attention of every step to all steps of its row; for a pair, of each side.
 
-    run: a network over the only row of a part."""
+    run: runs a network over the only row of a part."""
 
     option = EXPLAINED
 
@@ -285,7 +285,7 @@ class EncoderHeads:
         self._run, self._question = run, question
 
     def explain(self, model: AnyModel, inputs: Any, options: RequestOptions = NOTHING) -> HeadMaps:
-        """options: layer."""
+        """The attention for an input. options: layer."""
         if model.inputs:
             raise OptionError("attention: expected a model of one input, got several")
         part = _cut(explained_row(model, self._question(inputs, options)), model)
@@ -306,7 +306,7 @@ class EncoderHeads:
 
 
 def _cut(part: Part, model: AnyModel) -> Part:
-    """As much of the row as the networks read."""
+    """The part of the row that the networks read."""
     how = model.text.max_length, model.text.cut
     second = None if part.second is None else shortened(part.second, *how)
     return replace(part, inputs=shortened(part.inputs, *how), second=second)

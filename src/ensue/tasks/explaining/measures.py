@@ -1,4 +1,4 @@
-"""What of an answer is explained, for each kind of target."""
+"""The explained value of an answer, for each kind of target."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from ensue.errors import OptionError, unknown
 
 Floats = NDArray[np.float64]
 Outputs = Sequence[Tensor]  # z of each member, (rows, width)
-THRESHOLD = 0.5  # probability from which a label counts as there
-LEAST = 1e-300  # a probability counts as no less, so that log-odds are numbers
+THRESHOLD = 0.5  # probability from which a label counts as present
+LEAST = 1e-300  # minimum probability, so that log-odds are finite
 
 
 def odds_of_scores(z: Tensor, label: int) -> Tensor:
-    """Of softmax(z)[label], z (…, labels) → (…): z_k − log Σ_{j≠k} exp z_j."""
+    """Log-odds of softmax(z)[label], z (…, labels) → (…): z_k − log Σ_{j≠k} exp z_j."""
     others = [k for k in range(z.shape[-1]) if k != label]
     return z[..., label] - z[..., others].logsumexp(-1)
 
 
 def odds_of(probabilities: Floats, label: int, several: bool = False) -> Floats:
-    """Of probabilities (…, labels) → (…); several: each label is there or not by itself."""
+    """Log-odds of probabilities (…, labels) → (…); several: labels are independent."""
     p = probabilities[..., label]
     rest = 1 - p if several else np.delete(probabilities, label, -1).sum(-1)
     return np.asarray(np.log(np.maximum(p, LEAST)) - np.log(np.maximum(rest, LEAST)))
 
 
 class ExplainedOutput(NamedTuple):
-    """An answer that is explained. number: of its label or output; step: from 0 on, None where the
-    whole row has one answer."""
+    """An explained answer. number: index of its label or output; step: from 0, None if the whole
+    row has one answer."""
 
     name: str
     number: int
@@ -41,27 +41,27 @@ class ExplainedOutput(NamedTuple):
 
 
 class Measure(Protocol):
-    """name: as explanations call it; of_linear: the same of what a linear model says of a part."""
+    """The explained value. name: in explanations; of_linear: the same value for a linear model."""
 
     name: str
     of_linear: str
 
     def explained(self, outputs: Outputs, label: str | None) -> list[ExplainedOutput]:
-        """The answer to a row, from the outputs z (1, width) of the members; or the label that is
-        named."""
+        """The explained answers for a row, from the outputs z (1, width) of the members; or the
+        named label."""
         ...
 
     def whole(self, outputs: Outputs, explained: Sequence[ExplainedOutput]) -> Floats:
-        """(rows, answers) of all members together."""
+        """(rows, answers): the measure of all members together."""
         ...
 
     def of_network(self, z: Tensor, explained: Sequence[ExplainedOutput]) -> Tensor:
-        """(rows, answers) of the outputs z (rows, width) of one."""
+        """(rows, answers): the measure of the outputs z (rows, width) of one network."""
         ...
 
 
 class ExpectedNumber:
-    """The expected number. expected: (rows, 1) of the outputs of all members, in units of the
+    """The expected number. expected: maps the outputs of all members to (rows, 1), in units of the
     data."""
 
     name = of_linear = "value"
@@ -82,8 +82,7 @@ class ExpectedNumber:
 
 
 def labels_there(p: Floats) -> list[int]:
-    """Of probabilities (labels,): those more probable than not, the most probable first; at least
-    one."""
+    """The labels with a probability above ½, most probable first; at least one. p: (labels,)."""
     order: list[int] = np.argsort(-p, kind="stable").tolist()
     return [k for k in order if p[k] > THRESHOLD] or order[:1]
 

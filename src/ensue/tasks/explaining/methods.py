@@ -1,7 +1,7 @@
-"""How much of an output each step of an input counts for.
+"""Methods of attribution: the contribution of each step of an input to an output.
 
-f maps sides, tensors x (time, rows, width) of the embedded steps of one input or of two, to
-outputs (rows, n). For each output f_k and each step t:
+f maps sides, tensors x (time, rows, width) of the embedded steps of one input or of two, to outputs
+(rows, n). For each output f_k and each step t:
 
     gradient × input       x_t · ∂f_k/∂x_t
     integrated gradients   (x_t − x̄_t) · ∫₀¹ ∂f_k/∂x_t (x̄ + a·(x − x̄)) da
@@ -28,7 +28,7 @@ from ensue.tasks.rows.part import Part
 if TYPE_CHECKING:
     from ensue.tasks.rows.inputs import Scale
 
-# A letter of no language: no vocabulary, no n-gram and no letter of training has it.
+# A character of no language, which occurs in no vocabulary and no n-gram.
 NEVER_SEEN = "\ue000"
 LEFT_OUT, UNKNOWN, PADDING, MEAN, ZERO = "left-out", "unknown", "padding", "mean", "zero"
 
@@ -36,9 +36,9 @@ Steps = NDArray[Any]
 
 
 class Baseline(NamedTuple):
-    """told: in words, of one step that is occluded and of all steps together; "" where it cannot
-    be. step: what stands in the place of a step, a token's number or a vector; None: nothing, or
-    zero once it is embedded."""
+    """A baseline. told: descriptions, for one occluded step and for all steps together; "" if not
+    possible. step: the replacement of a step, a token's index or a vector; None: the step is
+    removed, or its embedding is zero."""
 
     occluded: str
     together: str
@@ -80,7 +80,8 @@ OF_VECTORS = {
 
 
 def baseline_of(name: str, part: Part, way: str) -> Baseline:
-    """way: the field that says whether it is one for the method, "occluded" or "together"."""
+    """The baseline of this name. way: the field that tells whether the method supports it,
+    "occluded" or "together"."""
     every = OF_TOKENS if part.texts else OF_VECTORS
     known = [key for key, baseline in every.items() if getattr(baseline, way)]
     if name not in known:
@@ -97,14 +98,14 @@ def baseline_of(name: str, part: Part, way: str) -> Baseline:
 
 
 def sides_of(part: Part) -> list[Steps]:
-    """The steps of the only row: of a pair those of both sides."""
+    """The steps of the only row; for a pair, of both sides."""
     rows = [part.inputs] if part.second is None else [part.inputs, part.second]
     return [row.row(0) for row in rows]
 
 
 def occluded(part: Part, step: Any) -> Part:
-    """A row for each step, which is left out, or replaced where there is something for it; those of
-    the second side after those of the first."""
+    """A row for each step, in which the step is removed or replaced; steps of the second side come
+    after those of the first."""
     sides = sides_of(part)
     rows: list[list[Steps]] = []
     for k, side in enumerate(sides):
@@ -137,9 +138,9 @@ def with_rows(part: Part, rows: Sequence[Sequence[Steps]]) -> Part:
 Sides = tuple[Tensor, ...]
 Outputs = Callable[[Sides], Tensor]
 
-POINTS, MOST_POINTS = 32, 256  # of the integral: first, and at most
-ENOUGH = 1e-3  # error of the sum, relative to f(x) − f(x̄), at which no more points are taken
-AT_ONCE = 16_000  # steps of the points that are computed together
+POINTS, MOST_POINTS = 32, 256  # points of the integral: initial and maximum number
+ENOUGH = 1e-3  # sufficient error of the sum, relative to f(x) − f(x̄)
+AT_ONCE = 16_000  # maximum steps of points that are computed together
 
 
 class Shares(NamedTuple):
@@ -206,7 +207,7 @@ def _integral(f: Outputs, x: Sides, baseline: Sides, points: int) -> Tensor:
 
 
 def _nodes(points: int, at_once: int, like: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """Places in 0 … 1 and their weights, some at a time."""
+    """Yields nodes in [0, 1] and their weights, some at a time."""
     places, weights = np.polynomial.legendre.leggauss(points)
     both = torch.from_numpy(np.stack([(places + 1) / 2, weights / 2])).to(like)
     for first in range(0, points, at_once):
@@ -232,8 +233,8 @@ def _over_steps(products: Tensor) -> Tensor:
 def against_others(
     labels: int, classes: Sequence[int], several: bool = False
 ) -> NDArray[np.float64]:
-    """(labels, wanted): what takes the score of a label, less the mean of all others, from scores
-    (…, labels); of several labels the score alone."""
+    """(labels, wanted): a matrix that maps scores (…, labels) to a label's score minus the mean of
+    the others; for multi-label answers, to the score."""
     others = np.zeros((labels, len(classes)))
     if not several and labels > 1:
         others -= 1 / (labels - 1)

@@ -1,4 +1,4 @@
-"""The words of `explain` that several tasks have; importing this loads no torch."""
+"""The options of `explain` that several tasks share; importing this loads no torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Explanations of answers for sequences: the shared part, and the interface of each task."""
+"""Explanations of answers for sequences: the shared part, and the interface for each task."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from ensue.tasks.explaining.measures import ExplainedOutput
 
 Floats = NDArray[np.float64]
-MOST_STEPS = 1000  # that occlusion leaves out one by one
+MOST_STEPS = 1000  # maximum steps for occlusion
 
 
 class RowExplainer(ABC):
-    """One row of a fitted model, as its room explains it.
+    """One row of a fitted model, explained by its task.
 
-    measure: what of an answer is explained; occluded_by: the baseline of occlusion, if none is
-    named; explained: the answers."""
+    measure: the explained value; occluded_by: the default baseline of occlusion; explained: the
+    answers."""
 
     measure: str = "log-odds"
     linear_measure: str = "score against the mean of the other labels"
@@ -61,30 +61,30 @@ class RowExplainer(ABC):
 
     @abstractmethod
     def embedded(self, network: nn.Module, part: Part) -> Sides:
-        """The steps of the only row as a network sees them."""
+        """The embedded steps of the only row."""
 
     @abstractmethod
     def outputs(self, network: nn.Module, sides: Sides) -> Tensor:
         """(rows, answers): the measure of the explained answers, by one network."""
 
     def answerers(self) -> str:
-        """What contributes to the answer besides the networks; "" for nothing."""
+        """A description of the other parts of the combined model; "" if there are only networks."""
         return ""
 
     def linear(self) -> tuple[LinearAttribution, ...]:
-        """The part of the linear model, if it answers, too."""
+        """The part of the linear model, if it contributes to answers."""
         return ()
 
     @property
     def scale(self) -> Scale | None:
-        """Of vectors; None of words."""
+        """The scale of vectors; None for words."""
         scale: Scale | None = self.model.learned.inputs.scale
         return scale
 
     # ------------------------------------------------------------- what follows
     @property
     def tokens(self) -> tuple[str, ...]:
-        """Of vectors the numbers of their steps."""
+        """The tokens; for vectors the indices of their steps."""
         names = self.part.numbers.token_names
         labels: list[str] = []
         for side in sides_of(self.part):
@@ -100,7 +100,7 @@ class RowExplainer(ABC):
 
 
 def explained_row(model: AnyModel, inputs: Any) -> Part:
-    """The one input as a part; an error where it has no steps."""
+    """The only input as a part; raises an error if it has no steps."""
     model.must_be_fitted()
     part: Part = model.reader.questions([inputs])
     if not sum(len(side) for side in sides_of(part)):
@@ -121,12 +121,12 @@ class ExplainRows(ABC):
 
     @abstractmethod
     def explainer(self, model: Any, part: Part, options: RequestOptions) -> RowExplainer:
-        """For the only row of a part. options: label, step."""
+        """The explainer for the only row of a part. options: label, step."""
 
     def explain(
         self, model: AnyModel, inputs: Any, options: RequestOptions = NOTHING
     ) -> Attributions:
-        """options: method, baseline, and what else the room knows."""
+        """Explains an input. options: method, baseline, and others of the task."""
         part = explained_row(model, self._question(inputs, options))
         method = options.get("method", "occlusion")
         if method not in METHODS:
@@ -138,7 +138,7 @@ class ExplainRows(ABC):
 
 
 def _occlusion(row: RowExplainer, baseline: str) -> Attributions:
-    """How much the measure falls when a step is not there."""
+    """Attribution by occlusion: how much the measure falls without a step."""
     name = baseline or row.occluded_by
     chosen = baseline_of(name, row.part, "occluded")
     steps = len(row.tokens)
@@ -246,7 +246,7 @@ def _attributions(
 
 
 def _in_float64(row: RowExplainer) -> list[nn.Module]:
-    """Copies of the networks, on the CPU."""
+    """Runs the row with float64 copies of the networks on the CPU."""
     return [
         copy.deepcopy(network).to("cpu").double().eval().requires_grad_(False)
         for network in row.model.networks

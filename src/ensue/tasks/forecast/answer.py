@@ -21,7 +21,7 @@ MOST_CHARTS = 6
 
 @dataclass(frozen=True)
 class Expected:
-    """Of one target at one step: the expected value, and the bounds of its interval."""
+    """One target at one step: the expected value, and the bounds of its interval."""
 
     value: float
     low: float
@@ -30,14 +30,14 @@ class Expected:
 
 @dataclass(frozen=True)
 class ExpectedQuantiles(Expected):
-    """The same, with the requested quantiles by their level: "0.1"."""
+    """`Expected` with the requested quantiles by level: "0.1"."""
 
     quantiles: Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class ForecastStep(Answer):
-    """One step ahead: its time ("+1", "+2", … where the series has none) and each target.
+    """One step ahead: its time ("+1", "+2", … if the series has no times) and each target.
 
     >>> steps = [0.0, 1.0, 2.0, 3.0] * 12
     >>> model = Forecaster(model={"family": "linear", "horizon": 2, "look_back": 4})
@@ -60,8 +60,8 @@ class ForecastStep(Answer):
         return {}
 
     def as_row(self) -> dict[str, str | float]:
-        """The ids of a panel, time; of each target its value, under its own name, and …_low,
-        …_high and the quantiles."""
+        """The step as a row: the ids of a panel, the time, and for each target its value under its
+        name, …_low, …_high and the quantiles."""
         row: dict[str, str | float] = {**self._key(), "time": self.time}
         for name, value in self.expected.items():
             row |= {f"{name}{key}": number for key, number in _numbers(value).items()}
@@ -91,7 +91,7 @@ class PanelStep(ForecastStep):
 
 
 def _numbers(expected: Expected) -> dict[str, float]:
-    """By what is added to the name of the target."""
+    """The numbers of a target, by the suffix of their columns."""
     numbers = {"": expected.value, "_low": expected.low, "_high": expected.high}
     if isinstance(expected, ExpectedQuantiles):
         numbers |= {f"_q{level}": value for level, value in expected.quantiles.items()}
@@ -135,7 +135,8 @@ class SeriesForecast(Answers[ForecastStep]):
 
 
 def _chart(times: Sequence[str], before: Sequence[float], ahead: Sequence[Expected]) -> str:
-    """What was known as a line; what is expected begins at its end, inside of its interval."""
+    """The chart of a target: known values as a line, continued by expected values inside their
+    interval."""
     known = [Expected(before[-1], before[-1], before[-1])] if before else []
     path = [*known, *ahead]
     band = Band(*zip(*((step.value, step.low, step.high) for step in path), strict=True))
@@ -150,8 +151,8 @@ def answered(
     ids: Mapping[str, str],
     levels: Sequence[float] = (),
 ) -> list[ForecastStep]:
-    """bounds (horizon, targets, 3 and levels): value, low, high, and the quantiles; ids: of the
-    series, {} where there is but one."""
+    """The steps ahead as answers. bounds (horizon, targets, 3 and levels): value, low, high, and
+    the quantiles; ids: of the series, {} for a single one."""
     names = [f"{level:g}" for level in levels]
 
     def expected(numbers: Sequence[float]) -> Expected:

@@ -1,4 +1,5 @@
-"""What a network must beat: the last value, that of a season ago, a weighted sum of the window."""
+"""Baselines of forecasts: the last value, the value a season ago, and a weighted sum of the
+window."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ def solve(network: LinearForecast, windows: Windows, origins: Origins, ridge: fl
     inputs, both = centred[:look_back, :look_back], centred[:look_back, look_back:]
     penalty = ridge * inputs.diagonal().mean()
     penalised = inputs + torch.diag(torch.full((look_back,), float(penalty), dtype=torch.float64))
-    # a window whose inputs never change (the last value is taken off itself) has no weight
+    # inputs that never change (the last value minus itself) get no weight
     weight = torch.linalg.lstsq(penalised, both, driver="gelsd").solution.T
     means = sums / count
     network.weight.copy_(weight)
@@ -52,7 +53,7 @@ def solve(network: LinearForecast, windows: Windows, origins: Origins, ridge: fl
 
 
 def linear_settings(model: ForecastSettings) -> ForecastSettings:
-    """Those of the linear baseline of a model."""
+    """The settings of a model's linear baseline."""
     changed: dict[str, Any] = {"family": "linear", "transform": "none", "difference": 0}
     changed |= {"normalise": "last", "covariates": [], "known": [], "calendar": [], "static": []}
     return model.model_copy(update=changed)
@@ -60,8 +61,8 @@ def linear_settings(model: ForecastSettings) -> ForecastSettings:
 
 @dataclass(frozen=True)
 class Baselines:
-    """Learned from the training part. linear: the targets as they are, the last value taken off
-    each window; none where the network is that very model."""
+    """Baselines learned from the training part. linear: on unscaled targets, relative to the last
+    value of each window; None if the model itself is linear."""
 
     season: Annotated[int, Range(low=1, high=SEASON)]
     scale: Annotated[
@@ -94,8 +95,8 @@ class Baselines:
 
     @torch.no_grad()
     def forecasts(self, series: Series, origins: Origins) -> dict[str, Array]:
-        """By name, in the units of the data. The linear model needs a whole window before every
-        origin."""
+        """Forecasts by name, in the units of the data. The linear model needs a whole window before
+        every origin."""
         targets, horizon = self.scale.targets, self.settings.horizon
         starts = series.starts[origins - 1]
         by_name = {}

@@ -23,12 +23,12 @@ from ensue.tasks.forecast.series import ranges
 
 Array = NDArray[np.float64]
 
-FEW_BLOCKS = 5  # of validation windows; with fewer, forecasts from earlier origins count as well
+FEW_BLOCKS = 5  # minimum validation windows; with fewer, forecasts from earlier origins are added
 
 
 def calibrated(validation: SeriesPart, model: ForecastModel) -> LearnedSeries:
-    """By the validation steps, each from every origin before it; the last windows are not whole,
-    which only a model that reads nothing of the steps ahead can do without."""
+    """Calibrates on the validation steps, each forecast from all origins before it. The last
+    windows are incomplete, so a model that reads columns of the steps ahead cannot use them."""
     learned, settings = _with_share(validation, model), model.settings
     if settings.calibrated:
         learned = _with_intervals(validation, model, learned)
@@ -79,7 +79,7 @@ def _with_intervals(
 
 
 def _with_earlier(every: list[Array], learned: LearnedSeries) -> list[Array]:
-    """With the forecasts of the solved members from earlier origins."""
+    """Adds the forecasts of the solved members from earlier origins."""
     chosen, scale = learned.chosen, learned.scale
     assert chosen is not None
     unit = np.ones((1, scale.targets))

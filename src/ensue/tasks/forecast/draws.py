@@ -20,16 +20,16 @@ from ensue.tasks.forecast.series import Series
 
 Array = NDArray[np.float64]
 
-AXIS, BETWEEN = 56.0, 34.0  # room left of a panel for its numbers; between two columns
-ALONE, HIGH, ABOVE = 300.0, 130.0, 44.0  # height of a panel alone and of several; above each
+AXIS, BETWEEN = 56.0, 34.0  # space left of a panel for its numbers; between two columns
+ALONE, HIGH, ABOVE = 300.0, 130.0, 44.0  # heights: a single panel, one of several; above each
 BAND, DOTTED, DASHED = "#c3def1", "0.5 4", "5 4"
 MODEL, BASELINE = COLOURS[:2]
 
 
 @dataclass(frozen=True)
 class View:
-    """The data of one plot. before (steps, targets), NaN where a value is missing; point, low,
-    high, baseline (horizon, targets); actual too, if it is known. times: of all steps, as text;
+    """The data of one plot. before (steps, targets), NaN for missing values; point, low, high,
+    baseline (horizon, targets); actual (horizon, targets), if known. times: of all steps, as text;
     time: the name of their axis; targets: titles of the panels."""
 
     targets: Sequence[str]
@@ -88,7 +88,7 @@ def _panel(
         drawing.line([(x(step), y.start), (x(step), y.end)], RULE)
 
     def ahead(line: Array) -> list[tuple[float, float]]:
-        """A line that begins at the last step that is known."""
+        """A line that begins at the last known step."""
         points = list(enumerate([float(view.before[-1, k]), *line[:, k].tolist()], now))
         return [at for at in points if math.isfinite(at[1])]
 
@@ -109,7 +109,7 @@ def _panel(
 
 
 def _pieces(line: Array) -> list[list[tuple[float, float]]]:
-    """A line as it is drawn: it breaks where values are missing."""
+    """The pieces of a line, which breaks at missing values."""
     pieces: list[list[tuple[float, float]]] = [[]]
     for step, value in enumerate(line.tolist()):
         if math.isfinite(value):
@@ -120,7 +120,7 @@ def _pieces(line: Array) -> list[list[tuple[float, float]]]:
 
 
 def _ticks(times: Sequence[str], x: Axis) -> Iterator[tuple[float, str]]:
-    """As many times as fit next to each other, and on the page."""
+    """As many times as fit next to each other."""
     wide = max(text_width(time, 11) for time in times)
     every = max(1, math.ceil(len(times) * (wide + 24) / (x.end - x.start)))
     for step in range(0, len(times), every):
@@ -128,12 +128,12 @@ def _ticks(times: Sequence[str], x: Axis) -> Iterator[tuple[float, str]]:
             yield step, times[step]
 
 
-SHOWN_BEFORE = 3  # horizons, or seasons, of history in a picture
+SHOWN_BEFORE = 3  # history in a picture, in horizons or seasons
 MOST_PANELS = 60  # of one picture
 
 
 class ForecastDraws:
-    """Every target of every series, as SVG; asked: `series` names those of a panel to plot."""
+    """Every target of every series, as SVG; the option `series` selects series of a panel."""
 
     def answers(self, model: ForecastModel, part: SeriesPart, options: RequestOptions) -> str:
         return drawn_ahead(model, _chosen(part.series, options.get("series")))
@@ -143,7 +143,7 @@ class ForecastDraws:
 
 
 def _chosen(series: Series, names: str | list[str] | None) -> Series:
-    """The series of these ids, in the order of the names; all, if none is named."""
+    """The series with these names, in order; all if none is named."""
     if not names:
         return series
     known = {", ".join(key): k for k, key in enumerate(series.ids)}
@@ -155,7 +155,7 @@ def _chosen(series: Series, names: str | list[str] | None) -> Series:
 
 
 def end_of(model: ForecastModel, series: Series, now: int) -> Before:
-    """The end of one series, as much of it as a picture shows."""
+    """The end of one series that a picture shows."""
     first = _first_shown(model, now)
     times = series.times[first:now] or [str(step - now) for step in range(first, now)]
     columns = series.values[first:now].T.tolist()
@@ -168,12 +168,12 @@ def _first_shown(model: ForecastModel, now: int) -> int:
 
 
 def drawn_ahead(model: ForecastModel, series: Series, target: str = "") -> str:
-    """The steps after each series. target: all, if none is named."""
+    """The picture of the steps after each series. target: None for all."""
     return _drawn(model, series, next_window(model, series), target)
 
 
 def drawn_end(model: ForecastModel, series: Series, target: str = "") -> str:
-    """The last horizon of each series that is long enough, with the actual values."""
+    """The picture of the last horizon of each series that is long enough, with actual values."""
     lengths = series.lengths - model.settings.horizon
     history = model.learned.history(model.settings)
     long = np.flatnonzero(lengths >= history)

@@ -22,15 +22,15 @@ Array = NDArray[np.float64]
 
 
 class Units(NamedTuple):
-    """What errors are counted in, for each target: the spread of the training part, and the mean
-    error of its seasonal naive forecast. In a panel with a row for each series, or each window."""
+    """The units of errors for each target: the spread in the training part, and the mean error of
+    its seasonal naive forecast. For a panel, with a row for each series or window."""
 
     spread: Annotated[Array, Shape(Axis("scale.ids"), "settings.targets"), Range(above=0)]
     season: Annotated[Array, Shape(Axis("scale.ids"), "settings.targets"), Range(above=0)]
 
     def of_windows(self, rows: NDArray[np.int64]) -> Units:
-        """With a row for each window. rows: the series of each, −1 for one that training did not
-        have, which is counted in units that are typical."""
+        """The units of each window. rows: the series of each window, −1 for an unknown series,
+        which gets typical units."""
         parts = []
         for window in self:
             if window.ndim == 1:
@@ -52,9 +52,9 @@ def mean_of(values: Array, axis: int | tuple[int, ...] | None = None) -> Array:
 
 
 def errors(truth: Array, point: Array, units: Units) -> dict[str, float]:
-    """mae, rmse: in the units of the data; mape, smape in percent (mape only where no truth is 0);
-    mase: mae of each target over that of the seasonal naive forecast of its training part;
-    scaled: with every target divided by its spread in the training part."""
+    """mae, rmse: in the units of the data; mape, smape: in percent (mape only if no actual value is
+    0); mase: mae of each target relative to the seasonal naive forecast of its training part;
+    scaled: with each target divided by its spread in the training part."""
     off = point - truth
     scores = {"mae": float(mean_of(np.abs(off))), "rmse": math.sqrt(float(mean_of(off**2)))}
     size = np.abs(truth)
@@ -97,8 +97,8 @@ def by_step(truth: Array, point: Array, low: Array, high: Array, unit: Array) ->
 
 
 class SeriesRow(NamedTuple):
-    """One series of a panel: its id, how many windows, its error (scaled where there are several
-    targets), that of the best baseline, and the share of its numbers that intervals held."""
+    """One series of a panel: its id, number of windows, error (scaled if there are several
+    targets), error of the best baseline, and coverage of the intervals."""
 
     id: str
     windows: int
@@ -109,11 +109,11 @@ class SeriesRow(NamedTuple):
 
 # --- distributions -------------------------------------------------------------------------
 
-LEVELS = tuple(round(0.05 * k, 2) for k in range(1, 20))  # of the quantiles that CRPS is taken over
+LEVELS = tuple(round(0.05 * k, 2) for k in range(1, 20))  # levels of the quantiles of CRPS
 
 
 def levels_asked(settings: ForecastSettings) -> tuple[float, ...]:
-    """Quantiles that a model is calibrated for: those of CRPS, and those that were named."""
+    """Quantile levels that a model is calibrated for: those of CRPS, and those in the settings."""
     return tuple(dict.fromkeys([*LEVELS, *settings.quantiles]))
 
 
@@ -124,7 +124,7 @@ def pinball(truth: Array, predicted: Array, level: float) -> Array:
 
 
 class QuantileSums:
-    """Costs of quantiles, gathered from some windows after others."""
+    """Sums of the costs of quantiles, over groups of windows."""
 
     def __init__(self, levels: Sequence[float]) -> None:
         self.levels = tuple(levels)
@@ -161,23 +161,23 @@ class QuantileSums:
 
 
 class QuantileRow(NamedTuple):
-    """A quantile of the forecasts: its cost, and the share of the numbers that were not above."""
+    """A quantile of the forecasts: its cost, and the share of actual values not above it."""
 
     level: float
     cost: float
     share: float
 
 
-MOST_STEPS = 12  # of the table by step
-MOST_SERIES = 12  # of the table by series
+MOST_STEPS = 12  # rows of the table by step
+MOST_SERIES = 12  # rows of the table by series
 
 
 @dataclass(frozen=True)
 class Backtest:
-    """Forecasts from many origins, each without a look at what came: (horizon, windows, targets),
-    in the units of the data; NaN in truth where nothing is known. share: of the numbers that the
-    intervals promise to hold. owner: the series of each window; ids: of each series; known: of
-    each series its row in the units of training; scores, quantiles: of the whole distribution."""
+    """Forecasts from many origins, each made without later values: (horizon, windows, targets), in
+    the units of the data; NaN in truth if unknown. share: claimed coverage of the intervals. owner:
+    the series of each window; ids: of each series; known: the row of each series in the units of
+    training; scores, quantiles: of the whole distribution."""
 
     truth: Array
     point: Array
@@ -194,8 +194,8 @@ class Backtest:
 
 @dataclass(frozen=True)
 class ForecastEvaluation(Evaluation):
-    """A row is an origin of the backtest. share: what intervals promise; ahead: errors by step;
-    series: of each series of a panel; quantiles: of those that were asked for."""
+    """A row is an origin of the backtest. share: claimed coverage of the intervals; ahead: errors
+    by step; series: errors by series of a panel; quantiles: of the requested levels."""
 
     share: float = 0.9
     ahead: Sequence[Ahead] = ()
@@ -227,12 +227,12 @@ class ForecastEvaluation(Evaluation):
         return [*super().sections(), by_step, *self._series(), *self._quantiles()]
 
     def _steps_listed(self) -> list[Ahead]:
-        """Not more steps than a screen has room for."""
+        """The listed steps, as many as fit on a screen."""
         every = -(-len(self.ahead) // MOST_STEPS)
         return [row for row in self.ahead if row.step % every == 0 or row.step == 1]
 
     def _series(self) -> list[Section]:
-        """The worst series, next to the best baseline of each."""
+        """The table of the worst series, with the best baseline of each."""
         if not self.series:
             return []
         beaten = sum(row.mae < row.baseline for row in self.series)
@@ -258,8 +258,8 @@ def _percent(share: float) -> str:
 
 
 def evaluation_of(backtest: Backtest, units: Units, seed: int) -> ForecastEvaluation:
-    """The score of one target is its mean absolute error, that of several the mean absolute error
-    of their scaled numbers."""
+    """The evaluation of a backtest. The main score is the mean absolute error; for several targets,
+    of scaled numbers."""
     horizon, windows, targets = backtest.truth.shape
     if backtest.known is not None and backtest.owner is not None:
         units = units.of_windows(backtest.known[backtest.owner])
@@ -301,7 +301,7 @@ def evaluation_of(backtest: Backtest, units: Units, seed: int) -> ForecastEvalua
 
 
 def _by_series(backtest: Backtest, unit: Array) -> list[SeriesRow]:
-    """Of each series of a panel that has windows."""
+    """A row for each series of a panel that has windows."""
     if backtest.owner is None or len(backtest.ids) < 2:
         return []
     is_covered = mean_of(inside(backtest.truth, backtest.low, backtest.high), (0, 2))
@@ -336,13 +336,13 @@ def _by_series(backtest: Backtest, unit: Array) -> list[SeriesRow]:
 def _sums(
     off: Array, names: tuple[str, str], owner: NDArray[np.int64] | None = None
 ) -> dict[str, RowSums]:
-    """Of absolute and squared errors. Windows overlap: those of one horizon stand or fall
-    together, in a panel all of one series, and where there is only one such block, its steps are
-    drawn."""
+    """Sums of absolute and squared errors for the bootstrap. Windows overlap, so those of one
+    horizon are drawn together as a block; in a panel, those of one series. If there is only one
+    block, its steps are drawn."""
     horizon, windows, _ = off.shape
     known = np.isfinite(off)
     clean = np.where(known, off, 0.0)
-    count = known.mean(-1)  # (horizon, windows): 1 where all targets are there
+    count = known.mean(-1)  # (horizon, windows): 1 if all targets have values
     size = np.stack([np.abs(clean).mean(-1), (clean**2).mean(-1)], -1)  # (horizon, windows, 2)
     block = np.arange(windows) // horizon
     if owner is not None and owner[-1] > owner[0]:

@@ -39,13 +39,13 @@ MOST_SEGMENTS = 24
 
 
 class CorrectionForecast(ForecastNetwork):
-    """y_j = base_j + V·ReLU(A·h + p_j + v_c + K·[known_j, base_j − y_0]), h the last state of a
-    cell over the segments of the window of target c, y_0 its last value."""
+    """y_j = base_j + V·ReLU(A·h + p_j + v_c + K·[known_j, base_j − y_0]), where h is the last state
+    of a cell over the segments of the window of target c, and y_0 its last value."""
 
     def __init__(self, settings: ForecastSettings, static: int = 0) -> None:
         super().__init__(settings, static)
         hidden = settings.hidden_size
-        self.columns += self.outputs  # whether each value of a target was there
+        self.columns += self.outputs  # whether each value of a target was present
         self.segment = -(-settings.look_back // MOST_SEGMENTS)
         self.steps_used = settings.look_back // self.segment * self.segment  # the newest steps
         features = 2 + self.columns - 2 * self.outputs
@@ -62,7 +62,7 @@ class CorrectionForecast(ForecastNetwork):
         nn.init.zeros_(self.head.bias)
 
     def encode(self, batch: WindowBatch, normal: Normalisation) -> Tensor:
-        """normal: the last value of each window, which is taken off."""
+        """z of a window. normal: the last value of each window, which is subtracted."""
         base = normal.inward(batch.base)  # (horizon, batch, targets)
         return (base + self.correction(batch, normal, base))[..., None]
 
@@ -172,12 +172,12 @@ FAMILIES: dict[str, ForecastFamily] = {
     "segment": SegmentFamily(),
     "linear": LinearFamily(),
 }
-LONGEST = 3  # a window is at most this part of the training series
+LONGEST = 3  # a window is at most this fraction of the training series
 
 
 def search_of(settings: ForecastSettings, steps: int) -> dict[str, Searched]:
-    """What is searched of these settings. steps: of the shortest series to learn from. Families
-    that read the targets alone do without the calendar."""
+    """The search space of these settings. steps: of the shortest training series. Families that
+    read only the targets ignore the calendar."""
     read = [*settings.covariates, *settings.known, *settings.static]
     left_out = {*TARGETS_ONLY} if read else set()
     if settings.look_back % settings.segment:

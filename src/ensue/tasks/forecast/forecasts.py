@@ -29,7 +29,7 @@ DRAWN_AT_ONCE = 4_000_000  # numbers in memory
 
 
 def drawn_at_once(settings: ForecastSettings) -> int:
-    """Windows whose paths are drawn together."""
+    """Number of windows whose paths are drawn together."""
     return max(1, DRAWN_AT_ONCE // (settings.paths * settings.horizon * settings.outputs))
 
 
@@ -44,9 +44,9 @@ def rolled(
     seed: int,
     quantile_levels: Sequence[float] = (),
 ) -> Levels:
-    """The mean of the networks from these origins, and an interval of all of their paths. levels:
-    (steps, columns), those of the windows; owner: the series of each window; seed: of the paths of
-    every window; quantile_levels: levels of quantiles."""
+    """The mean forecast of the networks from these origins, with an interval from all their paths.
+    levels: (steps, columns), of the windows; owner: the series of each window; seed: of the paths
+    of every window; quantile_levels: levels of quantiles."""
     settings = windows.settings
     size = drawn_at_once(settings)
     back = np.arange(-settings.difference, 0)
@@ -75,13 +75,14 @@ def _targets(values: torch.Tensor, scale: ForecastScale) -> Array:
     return values[..., : scale.targets].double().cpu().numpy()
 
 
-MOST_AT_ONCE = 1024  # windows whose quantiles are in memory
+MOST_AT_ONCE = 1024  # maximum windows with quantiles in memory
 
 ForecastModel = Model[ForecastSettings, SeriesPart, LearnedSeries]
 
 
 def origins_of(part: SeriesPart, settings: ForecastSettings) -> Origins:
-    """Of the windows whose steps ahead are all of the part, with enough steps before them."""
+    """The origins of windows whose steps ahead all belong to the part, with enough steps before
+    them."""
     return _origins(part, settings.history, settings.horizon)
 
 
@@ -98,8 +99,8 @@ def level_forecasts(
     quantile_levels: Sequence[float] = (),
     learned: LearnedSeries | None = None,
 ) -> Levels:
-    """Of all members together, before calibration. quantile_levels: levels of quantiles;
-    learned: instead of the model's."""
+    """Forecasts of all members together, before calibration. quantile_levels: levels of quantiles;
+    learned: used instead of the model's."""
     learned = learned or model.learned
     scale = learned.scale.aligned(series, model.settings.history)
     windows = learned.windows(series, model.settings)
@@ -113,8 +114,8 @@ def level_forecasts(
 
 
 def interval_unit(model: ForecastModel, series: Series, origins: Origins) -> Array:
-    """What intervals are widened in, (windows, targets) in a panel: levels of series that are of
-    different size. 1 for a single series."""
+    """The unit in which intervals are widened: (windows, targets) in a panel, whose series differ
+    in scale; 1 for a single series."""
     scale = model.learned.scale.aligned(series, model.settings.history)
     if not scale.ids:
         return np.ones((1, scale.targets))
@@ -124,8 +125,8 @@ def interval_unit(model: ForecastModel, series: Series, origins: Origins) -> Arr
 def forecasts(
     model: ForecastModel, series: Series, origins: Origins, quantiles: bool = False
 ) -> Levels:
-    """In the units of the data, with calibrated intervals; (horizon, windows, targets) each.
-    quantiles: those that the model is calibrated for as well."""
+    """Forecasts in the units of the data, with calibrated intervals; (horizon, windows, targets)
+    each. quantiles: whether to include the calibrated quantiles."""
     levels = levels_asked(model.settings) if quantiles else ()
     point, low, high, every = level_forecasts(model, series, origins, levels)
     unit, learned = interval_unit(model, series, origins), model.learned
@@ -158,7 +159,7 @@ def backtest_origins(model: ForecastModel, part: SeriesPart) -> Origins:
 
 
 def backtest(model: ForecastModel, part: SeriesPart) -> Backtest:
-    """From every `stride`-th origin of a part that has enough steps before it."""
+    """A backtest from every `stride`-th origin of a part that has enough steps before it."""
     origins = backtest_origins(model, part)
     truth = truth_of(part.series, origins, model.settings)
     *bounds, sums = _forecast_all(model, part.series, origins, truth)
@@ -168,7 +169,7 @@ def backtest(model: ForecastModel, part: SeriesPart) -> Backtest:
 
 
 def backtest_of(model: ForecastModel, part: SeriesPart, bounds: Array) -> Backtest:
-    """Of forecasts from these origins. bounds (3, horizon, windows, targets): point, low, high."""
+    """The backtest of forecasts. bounds (3, horizon, windows, targets): point, low, high."""
     series, origins = part.series, backtest_origins(model, part)
     known = {key: k for k, key in enumerate(model.learned.scale.ids)}
     point, low, high = bounds
@@ -188,7 +189,7 @@ def backtest_of(model: ForecastModel, part: SeriesPart, bounds: Array) -> Backte
 def _forecast_all(
     model: ForecastModel, series: Series, origins: Origins, truth: Array
 ) -> tuple[Array, Array, Array, QuantileSums]:
-    """Some windows after others, for quantiles need much memory."""
+    """Forecasts of all windows, in groups, because quantiles need much memory."""
     batches, sums = [], QuantileSums(levels_asked(model.settings))
     size = min(drawn_at_once(model.settings), MOST_AT_ONCE)
     done = 0
@@ -202,7 +203,7 @@ def _forecast_all(
 
 
 def truth_of(series: Series, origins: Origins, settings: ForecastSettings) -> Array:
-    """The actual values after each origin, (horizon, windows, targets); NaN if not known."""
+    """The actual values after each origin, (horizon, windows, targets); NaN if unknown."""
     values = series.values[:, : len(settings.targets)]
     return np.asarray(values[origins[None] + np.arange(settings.horizon)[:, None]])
 
@@ -225,14 +226,14 @@ def baselines_of(model: ForecastModel, series: Series, origins: Origins) -> dict
 
 
 class NextWindow(NamedTuple):
-    """Series made long enough for one more window each, and the first step of that."""
+    """Series extended by one more window each, and the first step of that window."""
 
     series: Series
     origins: Origins
 
 
 def next_window(model: ForecastModel, series: Series) -> NextWindow:
-    """Steps at the end without targets are those ahead, as far as they are known."""
+    """The extended series. Steps at the end without targets count as known steps ahead."""
     settings = model.settings
     ahead = steps_ahead(series, len(settings.targets))
     lengths = series.lengths - ahead
@@ -251,7 +252,7 @@ def next_window(model: ForecastModel, series: Series) -> NextWindow:
 
 
 def steps_ahead(series: Series, targets: int) -> Steps:
-    """How many steps at the end of each series have no target."""
+    """The number of steps without targets at the end of each series."""
     observed = np.isfinite(series.values[:, :targets]).any(1)
     last = np.maximum.accumulate(np.where(observed, np.arange(len(series)), -1))
     ends = series.bounds[1:]
@@ -260,7 +261,7 @@ def steps_ahead(series: Series, targets: int) -> Steps:
 
 
 def enough(model: ForecastModel, series: Series, lengths: Steps) -> None:
-    """An error where a series has fewer steps than forecasts begin after."""
+    """Raises an error if a series has fewer steps than a forecast needs."""
     mixed = model.learned.mixture is not None
     history = model.settings.history if mixed else model.learned.history(model.settings)
     k = int(lengths.argmin())

@@ -1,8 +1,8 @@
-"""Intervals that hold what they promise, by the errors made on held-out steps (split conformal).
+"""Calibration of intervals on held-out steps (split conformal prediction).
 
-The score of a held-out number y is how far it lies outside of its interval,
-max(low − y, y − high), negative inside; intervals are widened by the quantile of these scores
-(narrowed, where it is negative). Where a network says one number, that is its interval.
+The score of a held-out number y is its distance outside of its interval, max(low − y, y − high),
+negative inside. Intervals are widened by the quantile of these scores (or narrowed, if it is
+negative). For a network that predicts one number, the interval is initially that number.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-ENOUGH = 20  # held-out errors of a step ahead; with fewer, all steps are taken together
+ENOUGH = 20  # minimum held-out errors of a step ahead; with fewer, all steps are pooled
 
 
 class Levels(NamedTuple):
-    """(horizon, windows, targets) each; where no paths can be drawn, the bounds are the point.
-    quantiles (levels, horizon, windows, targets): those that were asked for."""
+    """Forecasts before calibration, (horizon, windows, targets) each; if no paths can be drawn, the
+    bounds equal the point. quantiles (levels, horizon, windows, targets): of the requested
+    levels."""
 
     point: Array
     low: Array
@@ -34,12 +35,13 @@ class Levels(NamedTuple):
 
     @classmethod
     def joined(cls, every: Sequence[Levels]) -> Levels:
-        """Some windows after others."""
+        """Concatenates groups of windows."""
         return cls(*(np.concatenate(parts, -2) for parts in zip(*every, strict=True)))
 
 
 def widening(truth: Array, low: Array, high: Array, share: float) -> Array:
-    """(horizon, targets) of levels (horizon, windows, targets); NaN in truth is not counted."""
+    """The widening (horizon, targets) from levels (horizon, windows, targets); NaN in truth is
+    ignored."""
     scores = np.maximum(low - truth, truth - high)
     horizon, _, targets = scores.shape
     counts = np.isfinite(scores).sum(1)
@@ -54,7 +56,7 @@ def widening(truth: Array, low: Array, high: Array, share: float) -> Array:
 
 
 def _quantile(scores: Array, share: float) -> float:
-    """The smallest score that is not exceeded with this probability by the next one."""
+    """The smallest score that the next one does not exceed with this probability."""
     ranked = np.sort(scores[np.isfinite(scores)])
     if not len(ranked):
         return 0.0
@@ -62,8 +64,8 @@ def _quantile(scores: Array, share: float) -> float:
 
 
 def widened(low: Array, high: Array, every: Array) -> tuple[Array, Array]:
-    """every (horizon, windows or 1, targets); an interval that would turn inside out is its
-    middle."""
+    """Widens intervals by `every` (horizon, windows or 1, targets). An interval that would become
+    negative shrinks to its middle."""
     middle = (low + high) / 2
     return np.minimum(low - every, middle), np.maximum(high + every, middle)
 
@@ -72,8 +74,8 @@ def widened(low: Array, high: Array, every: Array) -> tuple[Array, Array]:
 
 
 def quantile_shifts(truth: Array, quantiles: Array, levels: Sequence[float]) -> Array:
-    """(levels, horizon, targets): what is added to each quantile (levels, horizon, windows,
-    targets), so that it holds its share of the truth; NaN in truth is not counted."""
+    """(levels, horizon, targets): shifts of the quantiles (levels, horizon, windows, targets) that
+    give them their nominal coverage; NaN in truth is ignored."""
     horizon, _, targets = truth.shape
     shifts = np.empty((len(levels), horizon, targets))
     for at, level in enumerate(levels):
@@ -88,7 +90,7 @@ def quantile_shifts(truth: Array, quantiles: Array, levels: Sequence[float]) -> 
 
 
 def _ranked(off: Array, level: float) -> float:
-    """The number that the next one is not above with this probability, on the safe side."""
+    """The number that the next one does not exceed with at least this probability."""
     ranked = np.sort(off[np.isfinite(off)])
     if not len(ranked):
         return 0.0

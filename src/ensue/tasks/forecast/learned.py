@@ -1,4 +1,4 @@
-"""What a forecaster learns from its training part, except the weights of its networks."""
+"""The learned part of a forecaster, except the weights of its networks."""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ from ensue.tasks.forecast.seasons import season_errors
 from ensue.tasks.forecast.series import Series
 from ensue.tasks.forecast.settings import MIXED, ForecastSettings
 
-MOST_NAMES = 50  # of one column; rarer ones are read as none
+MOST_NAMES = 50  # maximum names of one column; rarer ones are ignored
 
 
 @dataclass(frozen=True)
 class StaticColumn:
-    """Numbers, scaled by mean and spread of the training part; or names, each a number 0 or 1."""
+    """A static column: numbers, scaled by mean and spread of the training part; or names,
+    one-hot."""
 
     names: Annotated[tuple[str, ...], DISTINCT] = ()
     mean: float = 0.0
@@ -49,7 +50,7 @@ class StaticColumn:
         return len(self.names) or 1
 
     def numbers(self, values: Sequence[Any]) -> NDArray[np.float32]:
-        """(series, width); 0 where nothing is known."""
+        """(series, width); 0 for missing values."""
         if self.names:
             indicators = [[float(value == name) for name in self.names] for value in values]
             return np.array(indicators, np.float32).reshape(len(values), self.width)
@@ -60,7 +61,7 @@ class StaticColumn:
 
 @dataclass(frozen=True)
 class StaticCode:
-    """Of each static column of the settings."""
+    """The encodings of the static columns of the settings."""
 
     columns: Annotated[
         tuple[StaticColumn, ...], SavedAs("static"), Length("settings.static"), OMITTED
@@ -107,12 +108,12 @@ def _levels(record: Any) -> int:
 
 @dataclass(frozen=True)
 class LearnedSeries:
-    """scale, baselines, units: of the training part alone; widening (horizon, targets): what
-    calibration adds to the intervals of levels, 0 before it; static: how what is known of a series
-    becomes numbers; mixture: the solved members of a mixed forecast; chosen: how they came to be
-    chosen, until calibration; shifts (levels, horizon, targets): what calibration adds to
-    quantiles, None where nothing was calibrated; held (horizon, windows, targets): forecasts of the
-    validation part before anything has learned from it, not kept."""
+    """scale, baselines, units: of the training part only; widening (horizon, targets): added to the
+    intervals of levels by calibration, 0 before it; static: encoding of static columns; mixture:
+    the solved members of a mixed forecast; chosen: the choice of these members, until calibration;
+    shifts (levels, horizon, targets): added to quantiles by calibration, None without it; held
+    (horizon, windows, targets): forecasts of the validation part before anything learned from it;
+    not saved."""
 
     scale: Annotated[
         ForecastScale,
@@ -136,7 +137,8 @@ class LearnedSeries:
     def learn(
         cls, train: Series, settings: ForecastSettings, whole: Series | None = None
     ) -> LearnedSeries:
-        """whole: with the steps of the validation part, which mixed forecasts choose by."""
+        """Learns from the training part. whole: including the steps of the validation part, for the
+        choices of mixed forecasts."""
         check_length(train, settings)
         if settings.season >= int(train.lengths.max()):
             raise DataError(
@@ -160,12 +162,12 @@ class LearnedSeries:
 
     def history(self, settings: ForecastSettings) -> int:
         """Number of steps needed before the first forecast."""
-        spaced = 2 if settings.time else 1  # two steps tell how far steps are apart
+        spaced = 2 if settings.time else 1  # two steps are needed to determine the spacing
         look_back = settings.look_back if settings.family in MIXED else settings.history
         return max(look_back, self.baselines.season, spaced)
 
     def windows(self, series: Series, settings: ForecastSettings) -> Windows:
-        """Series as the networks see them."""
+        """The windows of series, as the networks see them."""
         scale = self.scale.aligned(series, settings.history)
         values = scale.inward(scale.levels(series, settings), series, settings.calendar)
         if self.static.width:
@@ -178,7 +180,7 @@ class LearnedSeries:
 
 
 def check_length(train: Series, settings: ForecastSettings) -> None:
-    """The training part has a window at least."""
+    """Raises an error unless the training part has at least one window."""
     needed, steps = settings.history + settings.horizon, int(train.lengths.max())
     mixed = settings.family in MIXED
     if steps < needed:

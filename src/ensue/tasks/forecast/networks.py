@@ -7,8 +7,8 @@
     linear     each step ahead is a weighted sum of the window, the same for all variables
                (NLinear, Zeng et al. 2023)
 
-Each is called with a batch for its cost, summed over (horizon, batch, outputs); `answer` gives z
-(horizon, batch, outputs, width), what the network says of each number; `paths` draws futures.
+Each is called with a batch for its cost, summed over (horizon, batch, outputs). `answer` returns
+the network's output z (horizon, batch, outputs, width) for each number; `paths` draws futures.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from ensue.tasks.blocks.distributions import Distribution, Gaussian, Mixture
 from ensue.tasks.blocks.recurrent_layers import layers_of
 from ensue.tasks.forecast.settings import ForecastSettings
 
-LEAST_SPREAD = 1e-5  # of a window that is normalised by its spread
+LEAST_SPREAD = 1e-5  # minimum spread of a normalised window
 
 
 NOTHING = torch.zeros(0, 0, 0)
 
 
 class WindowBatch(NamedTuple):
-    """past (look_back, batch, columns): outputs first, what is known ahead last; ahead (horizon,
-    batch, known); target (horizon, batch, outputs), NaN where it is missing; base: what a network
-    that corrects begins from, like target."""
+    """past (look_back, batch, columns): outputs first, columns known ahead last; ahead (horizon,
+    batch, known); target (horizon, batch, outputs), NaN for missing values; base: the forecast to
+    correct, with the shape of target."""
 
     past: Tensor
     ahead: Tensor
@@ -45,7 +45,7 @@ class WindowBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class PointError:
-    """Not a distribution but a number, and the cost of missing it: (z − y)² or |z − y|."""
+    """A point prediction instead of a distribution, with the cost (z − y)² or |z − y|."""
 
     name: str
 
@@ -55,7 +55,8 @@ class PointError:
 
 
 class Normalisation(NamedTuple):
-    """Of windows, (1, batch, outputs) each: y = centre + spread·(what a network sees)."""
+    """The normalisation of windows, (1, batch, outputs) each: y = centre + spread·(the network's
+    value)."""
 
     centre: Tensor
     spread: Tensor
@@ -68,7 +69,7 @@ class Normalisation(NamedTuple):
 
 
 def normalisation_of(y: Tensor, how: str) -> Normalisation:
-    """Of the look-back y (time, batch, outputs) alone."""
+    """The normalisation from the look-back y (time, batch, outputs) only."""
     one = torch.ones_like(y[:1])
     if how == "none":
         return Normalisation(torch.zeros_like(one), one)
@@ -81,8 +82,8 @@ def normalisation_of(y: Tensor, how: str) -> Normalisation:
 
 
 class ForecastNetwork(nn.Module):
-    """Base class of the forecasting networks. columns: numbers of a past step. static: number of
-    static values of a series, which are read with those known ahead."""
+    """Base class of the forecasting networks. columns: size of a past step. static: number of
+    static values of a series, which are read with the columns known ahead."""
 
     def __init__(self, settings: ForecastSettings, static: int = 0) -> None:
         super().__init__()
@@ -101,14 +102,14 @@ class ForecastNetwork(nn.Module):
 
     @abstractmethod
     def encode(self, batch: WindowBatch, normal: Normalisation) -> Tensor:
-        """z (horizon, batch, outputs, width) of a window as the network sees it. Only networks
-        that are rolled forward read the target, always of the steps before."""
+        """z (horizon, batch, outputs, width) of a normalised window. Only networks that are rolled
+        forward read the target, and only of earlier steps."""
 
     def normalisation(self, batch: WindowBatch) -> Normalisation:
         return normalisation_of(batch.past[..., : self.outputs], self.normalise)
 
     def inward(self, batch: WindowBatch, normal: Normalisation) -> Tensor:
-        """The past as the network sees it."""
+        """The normalised past."""
         y, rest = batch.past[..., : self.outputs], batch.past[..., self.outputs :]
         return torch.cat([normal.inward(y), rest], -1)
 
@@ -118,8 +119,8 @@ class ForecastNetwork(nn.Module):
         return self.costs(batch).sum(), {}
 
     def costs(self, batch: WindowBatch) -> Tensor:
-        """(horizon, batch, outputs), of the numbers as they came: −log p changes by log spread. A
-        number that is missing costs nothing."""
+        """The costs (horizon, batch, outputs) for unnormalised numbers: −log p changes by log
+        spread. A missing number has cost 0."""
         normal = self.normalisation(batch)
         known = torch.isfinite(batch.target)
         z, y = self.encode(batch, normal), normal.inward(batch.target).nan_to_num()[..., None]
@@ -131,17 +132,17 @@ class ForecastNetwork(nn.Module):
         return torch.where(known, cost, torch.zeros_like(cost))
 
     def means(self, z: Tensor) -> Tensor:
-        """(…, outputs) of z (…, outputs, width)."""
+        """The means (…, outputs) of z (…, outputs, width)."""
         return (z if self.says is None else self.says.mean(z)).squeeze(-1)
 
     def point(self, batch: WindowBatch) -> Tensor:
-        """The expected steps ahead, (horizon, batch, outputs); the target is not looked at."""
+        """The expected steps ahead, (horizon, batch, outputs); the target is not read."""
         normal = self.normalisation(batch)
         return normal.outward(self.means(self.encode(batch, normal)))
 
     def paths(self, batch: WindowBatch, count: int, generator: Generator) -> Tensor | None:
-        """(count, horizon, batch, outputs) drawn futures; None where the network says one number.
-        The steps of one draw are independent of each other, given the past."""
+        """Drawn futures (count, horizon, batch, outputs); None for a point prediction. The steps of
+        one draw are independent given the past."""
         if self.says is None:
             return None
         normal = self.normalisation(batch)
@@ -153,8 +154,8 @@ class ForecastNetwork(nn.Module):
 class RecurrentForecast(ForecastNetwork):
     """One step ahead at each step: z_{t+1} = V·h_t, h_t = cell(y_t, known_{t+1}; h_{t−1}).
 
-    Trained on the true steps before (teacher forcing); rolled forward on its own. A drawn path
-    continues from its own drawn values, so that its steps belong together."""
+    Trained on the true previous steps (teacher forcing), and rolled forward on its own forecasts. A
+    drawn path continues from its own drawn values, so its steps depend on each other."""
 
     def __init__(self, settings: ForecastSettings, static: int = 0) -> None:
         super().__init__(settings, static)
@@ -167,7 +168,7 @@ class RecurrentForecast(ForecastNetwork):
         return z.reshape(*z.shape[:-1], self.outputs, self.width)
 
     def begun(self, batch: WindowBatch, normal: Normalisation) -> Tensor:
-        """What the cell reads of the past, each step with what is known of the next one."""
+        """The cell's inputs of the past: each step with the known columns of the next one."""
         past = self.inward(batch, normal)
         known = past[..., self.columns - self.ahead :]
         following = torch.cat([known[1:], batch.ahead[:1]])
@@ -185,8 +186,8 @@ class RecurrentForecast(ForecastNetwork):
         return self.says.sample(z, generator).squeeze(-1)
 
     def rolled(self, batch: WindowBatch, count: int, generator: Generator | None) -> Tensor:
-        """(count, horizon, batch, outputs): futures that go on from draws, or from means where
-        there is no generator."""
+        """(count, horizon, batch, outputs): futures that continue from draws, or from means without
+        a generator."""
         normal = self.normalisation(batch)
         h, state = self.recurrent(self.begun(batch, normal))
         rows = h.shape[1]
@@ -231,7 +232,7 @@ class DirectForecast(ForecastNetwork):
 
 
 class SegmentForecast(ForecastNetwork):
-    """Each variable by itself, with the same weights: s_k = ReLU(P·segment_k), h = cell over s_k;
+    """Each variable separately, with the same weights: s_k = ReLU(P·segment_k), h = cell over s_k;
     segment j ahead is Q·cell([position_j, variable_c]; h)."""
 
     def __init__(self, settings: ForecastSettings, static: int = 0) -> None:
@@ -269,8 +270,8 @@ class SegmentForecast(ForecastNetwork):
 
 
 class LinearForecast(ForecastNetwork):
-    """y_j = Σ_k w_jk·x_k + b_j over the window x, each variable by itself with the same weights;
-    solved, not trained (`baselines.solve`). It says one number and no distribution."""
+    """y_j = Σ_k w_jk·x_k + b_j over the window x, each variable separately with the same weights.
+    It is solved, not trained (`baselines.solve`), and predicts a number without distribution."""
 
     def __init__(self, settings: ForecastSettings, static: int = 0) -> None:
         super().__init__(settings.model_copy(update={"output": "squared"}), static)

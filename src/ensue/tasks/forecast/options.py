@@ -1,4 +1,4 @@
-"""The words of forecasting on the command line."""
+"""The command-line options of forecasting."""
 
 from ensue.tasks.options import PREDICT, Option
 

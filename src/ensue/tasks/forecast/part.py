@@ -1,4 +1,4 @@
-"""`SeriesPart`: steps of series that belong together, and those before them that are read."""
+"""`SeriesPart`: the steps of series that form a part, and their history."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from ensue.training.processes import device_of_weights, moved
 
 @dataclass(frozen=True)
 class SeriesPart:
-    """series: all steps; begins: of each series the first step that belongs to the part; those
-    before it are history, which its forecasts read. time: the name of the column of the time;
-    notes: what reading has found that a user should know."""
+    """series: all steps; begins: the first step of each series that belongs to the part (earlier
+    ones are history, which forecasts read); time: the name of the time column; notes: remarks on
+    reading for the user."""
 
     series: Series
     begins: Steps
@@ -37,11 +37,11 @@ class SeriesPart:
 
     @classmethod
     def of(cls, series: Series, time: str = "", notes: tuple[str, ...] = ()) -> SeriesPart:
-        """All of its steps belong to the part."""
+        """A part with all steps of the series."""
         return cls(series, series.bounds[:-1].copy(), time, notes)
 
     def __len__(self) -> int:
-        """How many steps belong to it."""
+        """The number of steps that belong to the part."""
         return int((self.series.bounds[1:] - self.begins).sum())
 
     @property
@@ -50,13 +50,13 @@ class SeriesPart:
 
     @property
     def begin(self) -> int:
-        """Of one series."""
+        """The first step of the part, for a single series."""
         assert self.series.count == 1
         return int(self.begins[0])
 
     @property
     def names(self) -> Names:
-        """Where the steps come from that belong to it."""
+        """The names of the steps that belong to the part."""
         return self.series.names.take(self._steps)
 
     @property
@@ -64,25 +64,24 @@ class SeriesPart:
         return ranges(self.begins, self.series.bounds[1:])
 
     def until(self, step: int) -> SeriesPart:
-        """The steps of one series before this one, history counted."""
+        """The steps of a single series before this one, which counts history."""
         assert self.series.count == 1
         return self.between(np.array([self.begin]), np.array([step]))
 
     def since(self, step: int) -> SeriesPart:
-        """The steps of one series from this one on; all before it are history."""
+        """The steps of a single series from this one on; earlier ones are history."""
         assert self.series.count == 1
         return replace(self, begins=np.array([step], np.int64))
 
     def between(self, begins: Steps, ends: Steps) -> SeriesPart:
-        """Of each series the steps before `ends`, which belong to the part from `begins` on."""
+        """The steps of each series before `ends`; those from `begins` on belong to the part."""
         firsts = self.series.bounds[:-1]
         series = self.series.slices(firsts, ends)
         counts = np.minimum(begins, ends) - firsts
         return replace(self, series=series, begins=series.bounds[:-1] + counts)
 
     def take(self, rows: NDArray[np.int64]) -> SeriesPart:
-        """The steps of these numbers, which follow one another in each series; all before them
-        are history."""
+        """The steps with these indices, consecutive in each series; all before them are history."""
         steps = self._steps[rows]
         owner, bounds = self.series.owner[steps], self.series.bounds
         begins, ends = bounds[1:].copy(), bounds[1:].copy()
@@ -128,7 +127,7 @@ def joined(first: SeriesPart, second: SeriesPart) -> SeriesPart:
 
 
 def _refuse_overlap(first: SeriesPart, second: Series) -> None:
-    """Steps that come after others have later times."""
+    """Raises an error if later steps do not have later times."""
     one = first.series
     if not one.times or not second.times:
         return
@@ -160,8 +159,8 @@ def following(before: SeriesPart, part: SeriesPart) -> SeriesPart:
 
 
 def divided(whole: SeriesPart, settings: ForecastSettings) -> dict[str, SeriesPart]:
-    """train, validation and test, in the order of time, each with the steps before it as history.
-    Steps after the numbers that are given belong to none."""
+    """train, validation and test in the order of time, each with the steps before it as history.
+    Steps beyond the given numbers belong to no part."""
     firsts, lengths = whole.begins, whole.series.bounds[1:] - whole.begins
     if settings.split_in_shares:
         ends = [np.round(lengths * end).astype(np.int64) for end in accumulate(settings.split)]
@@ -183,15 +182,15 @@ def divided(whole: SeriesPart, settings: ForecastSettings) -> dict[str, SeriesPa
     }
 
 
-AT_ONCE, FEW = 128, 4  # windows that are scored together; of a trial evaluation
+AT_ONCE, FEW = 128, 4  # windows scored together; windows of a trial evaluation
 Origins = NDArray[np.int64]
 
 
 class Windows:
-    """values (steps, columns) as networks see them: outputs first, what is known ahead last; NaN
-    where a value is missing. A window is named by its origin, the first step that is forecast, and
-    lies in one series. starts: where the series of each step begins; ahead: how many columns are
-    known ahead, if there are more than the settings name."""
+    """Windows of series. values (steps, columns) for networks: outputs first, columns known ahead
+    last; NaN for missing values. A window is identified by its origin, the first forecast step, and
+    lies in one series. starts: where the series of each step begins; ahead: number of columns known
+    ahead, if more than in the settings."""
 
     def __init__(
         self,
@@ -209,7 +208,7 @@ class Windows:
         self._target = truth[:, : settings.outputs].unfold(0, settings.horizon, 1)
 
     def batch(self, origins: Sequence[int] | Origins) -> WindowBatch:
-        """Of windows whose steps ahead are all there."""
+        """A batch of windows with all their steps ahead."""
         at = torch.as_tensor(np.asarray(origins, np.int64))
         return WindowBatch(
             _time_first(self._past[at - self.settings.look_back]),
@@ -218,7 +217,7 @@ class Windows:
         )
 
     def observed(self, origins: Sequence[int] | Origins) -> NDArray[np.int64]:
-        """How many numbers of each window are there to be forecast."""
+        """The number of observed values to forecast in each window."""
         at = torch.as_tensor(np.asarray(origins, np.int64))
         return np.asarray(torch.isfinite(self._target[at]).sum((1, 2)).numpy())
 
@@ -233,7 +232,7 @@ def in_batches(origins: Origins, size: int = AT_ONCE) -> Iterator[Origins]:
 
 
 class WindowSource:
-    """The windows of the training part, in an order that follows from the seed and the epoch."""
+    """The windows of the training part, in an order determined by seed and epoch."""
 
     def __init__(self, windows: Windows, origins: Origins, names: Names, seed: int) -> None:
         self.windows, self.names, self.seed = windows, names, seed
@@ -263,9 +262,9 @@ class WindowSource:
 
 
 class WindowScores:
-    """A validation: the mean of each metric over the numbers of the windows, as the network sees
-    them; missing ones do not count. metrics: each a mean over numbers, so that the mean over
-    batches is that over all; watch: the name of the one that training stops by."""
+    """A validation: the mean of each metric over the observed numbers of the windows, in the
+    network's scale. metrics: means over numbers, so that they can be averaged over batches; watch:
+    the metric for early stopping."""
 
     def __init__(
         self,
@@ -297,7 +296,8 @@ class WindowScores:
 
     @torch.no_grad()
     def _answers(self, origins: Origins) -> NumberAnswers:
-        """Of the targets alone, not of covariates that a network forecasts for itself."""
+        """Answers for the targets only, not for covariates that a network forecasts for its own
+        use."""
         targets = len(self.windows.settings.targets)
         batch = moved(self.windows.batch(origins), device_of_weights(self.network))
         every = batch.target, self.network.point(batch), self.network.costs(batch)
@@ -309,6 +309,6 @@ class WindowScores:
 def each(
     function: Callable[[WindowBatch], Tensor], windows: Windows, origins: Origins
 ) -> NDArray[np.float64]:
-    """What a function gives for each window, (horizon, windows, outputs)."""
+    """The results of a function for each window, (horizon, windows, outputs)."""
     results = [function(windows.batch(some)).double().numpy() for some in in_batches(origins)]
     return np.concatenate(results, 1)

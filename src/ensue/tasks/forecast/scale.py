@@ -1,10 +1,10 @@
-"""What is done to the numbers of a series before a network sees them, and undone after it.
+"""The transform of a series' numbers before a network, and its inverse.
 
-    level_t = log y_t, log(1 + y_t) or y_t;   u_t = level_t − level_{t−lag};   z_t = (u_t − μ)/σ
+level_t = log y_t, log(1 + y_t) or y_t; u_t = level_t − level_{t−lag}; z_t = (u_t − μ)/σ
 
-μ and σ come from the training part alone; in a panel each series has its own. Levels and
-differences are those of the targets; other columns are scaled only, and the calendar's stay as
-they are. A missing value is NaN in all of it.
+μ and σ come from the training part alone; in a panel, each series has separate values. Only targets
+have levels and differences; other columns are only scaled, and calendar columns unchanged. Missing
+values stay NaN.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ def _phase(moment: Moment, name: str) -> float:
 Array = NDArray[np.float64]
 
 ROUNDING = 1e-12
-LOWEST = {"log": 0.0, "log1p": -1.0}  # a level is that of a greater number
+LOWEST = {"log": 0.0, "log1p": -1.0}  # minimum of numbers for levels
 
 
 @dataclass(frozen=True)
 class ForecastScale:
-    """mean, spread: of each column's z; unit: the spread of each target as it came, in which
-    scaled errors are counted. In a panel each has a row for every series, which `ids` names.
-    floor: what smaller targets are read as before a logarithm; None refuses them."""
+    """mean, spread: of each column's z; unit: the spread of each untransformed target, the unit of
+    scaled errors. In a panel, each has a row for every series in `ids`. floor: replaces smaller
+    targets before a logarithm; None: these are an error."""
 
     transform: Annotated[str, Derived("transform")]
     lag: Annotated[int, Derived("lag")]
@@ -81,7 +81,7 @@ class ForecastScale:
 
     @classmethod
     def plain(cls, series: Series, targets: int, panel: bool) -> ForecastScale:
-        """Of targets as they are."""
+        """The scale of untransformed targets."""
         mean, spread = _by_series(series, series.values[:, :targets], panel)
         return cls("none", 0, mean, spread, spread, series.ids if panel else ())
 
@@ -90,8 +90,8 @@ class ForecastScale:
         return int(self.unit.shape[-1])
 
     def aligned(self, series: Series, history: int) -> ForecastScale:
-        """With a row for each of these series. One that training did not have is scaled by its
-        first `history` steps, which all of its forecasts come after."""
+        """The scale with a row for each of these series. A series that training did not have is
+        scaled by its first `history` steps, which precede all its forecasts."""
         if not self.ids or self.ids == series.ids:
             return self
         known = {key: k for k, key in enumerate(self.ids)}
@@ -108,7 +108,7 @@ class ForecastScale:
         return replace(self, mean=mean, spread=spread, unit=unit, ids=series.ids)
 
     def levels(self, series: Series, settings: ForecastSettings) -> Array:
-        """(steps, columns), with the targets as levels."""
+        """(steps, columns), with targets converted to levels."""
         least = LOWEST.get(self.transform)
         if least is not None and self.floor is None:
             targets = series.values[:, : self.targets]
@@ -134,7 +134,7 @@ class ForecastScale:
         return np.asarray(np.log(y) if self.transform == "log" else np.log1p(y))
 
     def differences(self, levels: Array, series: Series) -> Array:
-        """Differenced levels; NaN without a step so far back."""
+        """Differenced levels; NaN if there is no step `lag` back."""
         levels_differenced = self._differenced(levels)
         if self.lag:
             levels_differenced[
@@ -179,7 +179,7 @@ class ForecastScale:
         return u
 
     def from_levels(self, levels: Array) -> Array:
-        """In the units of the data."""
+        """The inverse of `levels`: numbers in the units of the data."""
         if self.transform == "none":
             return levels
         return np.exp(levels) if self.transform == "log" else np.expm1(levels)
@@ -203,8 +203,8 @@ def refuse_constants(train: Series, settings: ForecastSettings) -> None:
 
 
 def _by_series(series: Series, values: Array, panel: bool, lag: int = 0) -> tuple[Array, Array]:
-    """Mean and spread of each column, in a panel with a row for each series; of a series that
-    never changes the spread is that of the others."""
+    """Mean and spread of each column; in a panel, with a row for each series. A constant series
+    gets the spread of the others."""
     if not panel:
         return _moments(values[lag:])
     typical = _moments(values)[1]
@@ -214,8 +214,8 @@ def _by_series(series: Series, values: Array, panel: bool, lag: int = 0) -> tupl
 
 
 def _moments(values: Array, typical: Array | None = None) -> tuple[Array, Array]:
-    """Mean and spread of each column; one that changes by rounding alone has spread 1, or what is
-    typical."""
+    """Mean and spread of each column; a column that is constant except for rounding gets spread 1,
+    or `typical`."""
     if np.isfinite(values).all() and len(values):
         mean, spread = values.mean(0), values.std(0)
     else:

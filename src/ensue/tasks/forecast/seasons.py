@@ -1,4 +1,4 @@
-"""Seasons: how long they are, and what repeats them."""
+"""Seasons: their lengths, and forecasts that repeat them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from ensue.tasks.forecast.series import Series, Steps
 
 Array = NDArray[np.float64]
 
-LEAST_PEAK, SURELY = 0.2, 4.0  # of an autocorrelation, itself and in errors of chance
-NEAR = 0.85  # of the highest peak: the first as high as this is the season, not a multiple of it
-ROUNDS, LONGEST = 3, 1000  # seasons that the series must hold; steps of a season
+LEAST_PEAK, SURELY = 0.2, 4.0  # minimum autocorrelation, absolute and in standard errors
+NEAR = 0.85  # share of the highest peak: the first such peak is the season, not a multiple of it
+ROUNDS, LONGEST = 3, 1000  # minimum seasons in the series; maximum steps of a season
 MOST_LOOKED_AT = 100  # series of a panel
 
 
@@ -34,7 +34,7 @@ def season_of(values: Array) -> int:
     correlation = np.fft.irfft(power, size, axis=0)[: most + 2].mean(1)
     correlation = (
         correlation / correlation[0]
-    )  # not by the steps of each lag: long lags are rarely sure
+    )  # not by the steps of each lag: long lags are unreliable
     lags = np.arange(2, min(most + 1, len(correlation) - 1))
     peaks = lags[
         (correlation[lags] > correlation[lags - 1]) & (correlation[lags] >= correlation[lags + 1])
@@ -46,8 +46,8 @@ def season_of(values: Array) -> int:
 
 
 def season_of_series(series: Series, targets: int) -> int:
-    """Season length in steps of one series, or of the longest series of a panel. A season of the
-    calendar also counts, if changes a season apart are correlated."""
+    """Season length in steps of one series, or of the longest series of a panel. A calendar season
+    also counts, if changes a season apart are correlated."""
     order = np.argsort(-series.lengths, kind="stable")[:MOST_LOOKED_AT]
     values = [
         _whole(series.values[series.bounds[k] : series.bounds[k + 1], :targets]) for k in order
@@ -64,7 +64,7 @@ def season_of_series(series: Series, targets: int) -> int:
 
 
 def _whole(values: Array) -> Array:
-    """With missing values on the line between their neighbours; to look at, not to learn from."""
+    """Values with missing ones interpolated linearly; only for detecting seasons."""
     whole = values.copy()
     steps = np.arange(len(values))
     for column in whole.T:
@@ -86,8 +86,8 @@ def _alike(values: Array, season: int) -> bool:
 
 
 def seasonally_filled(series: Series, targets: int, season: int) -> Array:
-    """The targets with the value of a season before in the place of a missing one, else the last
-    one that was there; before the first one, 0. No step looks at a later one."""
+    """The targets with each missing value replaced by the value a season before, else by the last
+    one, else by 0. No step reads a later one."""
     filled = series.values[:, :targets].copy()
     starts = series.starts
     for step, k in np.argwhere(~np.isfinite(filled)):
@@ -102,9 +102,9 @@ def seasonally_filled(series: Series, targets: int, season: int) -> Array:
 def repeated(
     values: Array, origins: Steps, horizon: int, season: int, starts: Steps | None = None
 ) -> Array:
-    """The steps ahead are those of the last season over again, (horizon, windows, targets); with
-    a season of 1, or where a series has not seen one yet, they are the last value. starts: where
-    the series of each window begins."""
+    """Forecasts that repeat the last season, (horizon, windows, targets); with a season of 1, or
+    before the first complete season, the last value. starts: where the series of each window
+    begins."""
     back = season - np.arange(horizon) % season
     at = origins[None, :] - back[:, None]
     if starts is not None:

@@ -1,4 +1,4 @@
-"""Series: steps in the order of time, one series after another, and what columns give away."""
+"""Series: steps in the order of time, one series after another."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Series:
 
     @property
     def count(self) -> int:
-        """How many series."""
+        """The number of series."""
         return len(self.ids)
 
     @property
@@ -99,7 +99,7 @@ class Series:
         at = ranges(bounds[:-1], bounds[1:] - many)
         values[at] = self.values
         rows[at] = np.arange(len(self))
-        for k in range(self.count):  # a step ahead is named by the last that is known
+        for k in range(self.count):  # a step ahead has the name of the last known step
             rows[bounds[k + 1] - many[k] : bounds[k + 1]] = max(self.bounds[k + 1] - 1, 0)
         times, moments = list[str](), list[Moment]()
         for k in range(self.count if self.times else 0):
@@ -140,7 +140,7 @@ F = TypeVar("F", np.float32, np.float64)
 
 
 def carried_forward(values: NDArray[F], starts: Steps | None = None) -> NDArray[F]:
-    """Each missing value replaced by the last one before it, 0 without any; the same array if
+    """Replaces each missing value by the last one before it, or 0; returns the same array if
     nothing is missing. starts: where the series of each step begins."""
     known = np.isfinite(values)
     if known.all():
@@ -159,11 +159,11 @@ def series_of_axis(
     static: Sequence[tuple[Any, ...]],
     spelling: Spelling,
 ) -> Series:
-    """values, names: of each row of a table; static: of each series."""
+    """The series of a time axis. values, names: of each row of a table; static: of each series."""
     rows, present = axis.rows, axis.rows >= 0
     table = np.full((len(rows), values.shape[1]), np.nan)
     table[present] = values[rows[present]]
-    # an inserted step is named by the row after it, which always is one
+    # an inserted step has the name of the row after it, which always exists
     following = np.minimum.accumulate(np.where(present, np.arange(len(rows)), len(rows))[::-1])[
         ::-1
     ]

@@ -12,16 +12,16 @@ from ensue.settings import OFF, Draws, Expected, Size, Width
 from ensue.tasks.blocks.layer_settings import CellName, CellSettings
 
 CALENDAR = ("month", "weekday", "hour", "yearday")
-TARGETS_ONLY = ("segment", "linear")  # families that read the targets alone
-ROUNDING = 1e-9  # of shares that make 1
-MIXED = ("mixed",)  # families that need no whole window, and find their transformation themselves
-ROLLED = ("recurrent",)  # families that go on from their own forecasts
+TARGETS_ONLY = ("segment", "linear")  # families that read only the targets
+ROUNDING = 1e-9  # tolerance of shares that sum to 1
+MIXED = ("mixed",)  # families that need no whole window, and choose their transform
+ROLLED = ("recurrent",)  # families that continue from their own forecasts
 
 
 class ForecastSettings(CellSettings):
-    """Columns by name, what is done to them before a network sees them, and the network.
+    """Columns by name, their transforms, and the network.
 
-    A window is `look_back` steps that are read, and the `horizon` steps after them.
+    A window consists of `look_back` steps that are read, and the `horizon` steps after them.
 
     >>> ForecastSettings(horizon=12).interval
     0.9
@@ -182,23 +182,23 @@ class ForecastSettings(CellSettings):
 
     @property
     def time_columns(self) -> list[str]:
-        """Of the time: none, one, or its parts."""
+        """The columns of the time: none, one, or its parts."""
         return [name.strip() for name in self.time.split(",") if name.strip()]
 
     @property
     def columns(self) -> list[str]:
-        """Of numbers, in the order in which a step holds them."""
+        """The columns of numbers, in the order of a step."""
         return [*self.targets, *self.covariates, *self.known]
 
     @property
     def ahead(self) -> int:
-        """How many numbers of a step are known ahead."""
+        """The number of columns known ahead."""
         return len(self.known) + 2 * len(self.calendar)
 
     @property
     def outputs(self) -> int:
-        """How many numbers of a step are forecast: a network that is rolled forward forecasts the
-        covariates too, for it reads them at its next step."""
+        """The number of forecast columns. A network that is rolled forward also forecasts the
+        covariates, because it reads them at its next step."""
         return len(self.targets) + (len(self.covariates) if self.family in ROLLED else 0)
 
     @property
@@ -208,7 +208,7 @@ class ForecastSettings(CellSettings):
 
     @property
     def says(self) -> str:
-        """What the output is."""
+        """The output distribution or point cost."""
         if self.output != "auto":
             return self.output
         return "absolute" if self.family in MIXED else "gaussian"

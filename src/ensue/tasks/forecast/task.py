@@ -57,15 +57,15 @@ from ensue.tasks.search.ranges import Space
 from ensue.tasks.splits import HashSplit
 from ensue.tasks.task import AnswerShape, Recipe, Task
 
-# Those that are means over numbers: their mean over batches of windows is that over all windows.
+# Metrics that are means over numbers, so that they can be averaged over batches of windows.
 METRICS = (*(metric for metric in NUMBER_METRICS if metric.name in ("cost", "mae")), ERROR)
 
 CHOOSING = "choosing seasonal, ridge and smoothing models by forecasts from earlier origins"
 
 
 class SeriesFiles:
-    """The parts of a run's series. A part with files of its own is all of their steps; the others
-    are cut from the training files, in the order of time."""
+    """The parts of a run's series. A part with separate files has all their steps; others are split
+    off the training files, in the order of time."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class SeriesFiles:
         return self.read(self._data.train)
 
     def read(self, paths: Sequence[str], *, ahead: bool = False) -> SeriesPart:
-        """ahead: files of the steps to come, without targets."""
+        """Reads series. ahead: files of future steps, without targets."""
         self.rejected = 0
         return part_of_files(
             paths,
@@ -100,7 +100,7 @@ class SeriesFiles:
             self._on_bad_row(problem)
 
     def part(self, name: str, like: SeriesPart | None = None) -> SeriesPart:
-        """like: the training part, which is the history of a validation part."""
+        """Reads a part. like: the training part, which is the history of a validation part."""
         if name == "train":
             cut = self._whole if self._data.validation else self._divided(name)
             return cut
@@ -160,7 +160,7 @@ class SeriesReader(DatasetReader[SeriesPart]):
     def question_files(
         self, files: QuestionFiles, options: RequestOptions = NOTHING
     ) -> Iterator[Questions[SeriesPart]]:
-        """The series that the files continue; without files, those of the run."""
+        """Questions: the series that the files contain; without files, those of the run."""
         settings, future, data = self.model.settings, options.get("future"), files.data
         series = SeriesFiles(data, settings, files.origin, files.on_bad_row)
         part = series.read(files.paths or [*data.train, *data.validation, *data.test])
@@ -175,7 +175,7 @@ class SeriesReader(DatasetReader[SeriesPart]):
 
 
 class RefitsBothParts:
-    """The networks learn again from the steps of both parts."""
+    """Networks are trained again on the steps of both parts."""
 
     def part(
         self, train: SeriesPart, validation: SeriesPart, model: ForecastModel
@@ -184,7 +184,7 @@ class RefitsBothParts:
 
 
 class TimeSplit(HashSplit):
-    """By time: the first steps of each series train, the last ones test."""
+    """A split by time: the first steps of each series for training, the last ones for testing."""
 
     def line(self, data: DataSettings, settings: ForecastSettings) -> str:
         if data.validation:
@@ -206,7 +206,7 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
 
     name = "forecast"
     compared_on = ("data", "model.targets", "model.horizon", "model.split")
-    ranked_by = "mae"  # the cost of a distribution is not that of an error
+    ranked_by = "mae"  # the cost of a distribution is no error metric
     settings = ForecastSettings
     learned_class = LearnedSeries
     train_defaults: ClassVar[Mapping[str, Any]] = {"epochs": 100, "patience": 10}
@@ -287,8 +287,7 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
     def answers(
         self, part: SeriesPart, model: ForecastModel, options: RequestOptions = NOTHING
     ) -> SeriesForecast:
-        """The steps after the part. Steps at its end without targets are those ahead, as far as
-        they are known."""
+        """The steps after the part. Steps at its end without targets count as known steps ahead."""
         averages = self.averages
         return averages.answers(averages.outputs(part, model), part, model, options)
 
@@ -317,7 +316,7 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
 
 
 def _check_validation(validation: SeriesPart, settings: ForecastSettings) -> None:
-    """It has a horizon at least, told before models are chosen by the steps before it."""
+    """Raises an error unless it has at least a horizon, before models are chosen."""
     bounds = validation.series.bounds
     # steps that can only be read
     missing = np.maximum(0, settings.history - (validation.begins - bounds[:-1]))
@@ -338,10 +337,10 @@ TASK = Forecast()
 class Forecaster(Model[ForecastSettings, SeriesPart, LearnedSeries, ForecastStep]):
     """The next steps of one or many variables, with intervals.
 
-    A series is given as columns by name or as a list of rows, in the order of time; what is known
-    of the steps ahead as `predict(columns, future=columns)`. Whatever is learned, scales and
-    seasons included, comes from the training part; the validation part, the steps right after it,
-    says when to stop, and how wide intervals must be.
+    A series is passed as columns by name or as a list of rows, in the order of time; columns known
+    ahead as `predict(columns, future=columns)`. Everything, including scales and seasons, is
+    learned from the training part. The validation part, the steps right after it, determines early
+    stopping and the width of intervals.
 
     >>> series = {"sales": [0.0, 1.0, 2.0, 3.0] * 12}
     >>> model = Forecaster(model={"family": "linear", "horizon": 2, "look_back": 4})
@@ -372,9 +371,9 @@ class Forecaster(Model[ForecastSettings, SeriesPart, LearnedSeries, ForecastStep
         held_out: bool = False,
         theme: str = "auto",
     ) -> str:
-        """The forecast of every target as SVG, or of one: after the end of the series, or with
-        `held_out` of its last horizon, with the actual values. file: where it is written, too;
-        .svg, .png or .pdf. theme: of the file, light, dark or auto, which follows its reader."""
+        """The forecast of every target, or of one, as SVG: of the steps after the series, or with
+        `held_out` of its last horizon with actual values. file: also writes it as .svg, .png or
+        .pdf; theme: of the file: light, dark or auto, which follows its reader."""
         self.must_be_fitted()
         drawn = drawn_end if held_out else drawn_ahead
         svg = drawn(self, part_of_table(table, self.settings).series, target)

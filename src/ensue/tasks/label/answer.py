@@ -1,4 +1,4 @@
-"""What a labeller answers."""
+"""The answers of a labeller."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ensue.tasks.answers import Answer, Columns, tabbed
 
 @dataclass(frozen=True)
 class Labelled(Answer):
-    """One label a step, with its probability; spans where the labels are span tags.
+    """One label per step, with its probability; and spans, if the labels are span tags.
 
     >>> Labelled(("3", "May"), ("DAY", "MONTH"), (0.9, 0.8), spans=None).as_line("3 May")
     '3/DAY May/MONTH'
@@ -42,7 +42,7 @@ class Labelled(Answer):
 
     @classmethod
     def as_columns(cls, answers: Sequence[Self]) -> Columns:
-        """Each label has the same colour in all of them."""
+        """The column of several answers; a label has the same colour in all of them."""
         known = sorted({span.type for answer in answers for span in answer._marked_spans()})
         return {"labels": [answer._marked(known) for answer in answers]}
 
@@ -50,13 +50,13 @@ class Labelled(Answer):
         return bool(self.tokens)
 
     def _marked_spans(self) -> Sequence[Span]:
-        """The spans; where labels are none, each step is one."""
+        """The spans; if labels are not span tags, each step is one."""
         if self.spans is not None:
             return self.spans
         return [Span(k, k + 1, label) for k, label in enumerate(self.labels) if label != OUTSIDE]
 
     def _marked(self, known: Sequence[str]) -> Words:
-        """Each span on the colour of its label, with the label next to it."""
+        """The text with each span on the colour of its label, followed by the label."""
         words, at = self.tokens or ("·",) * len(self.labels), 0
         pieces: list[Piece] = []
         for begin, end, kind in self._marked_spans():

@@ -25,8 +25,8 @@ from ensue.tasks.evaluation.report import ClassRow, Evaluation, class_section
 
 @dataclass(frozen=True)
 class LabelEvaluation(Evaluation):
-    """types: the spans of each type, where the labels are span tags; a span is right if its start,
-    its end and its type are."""
+    """types: the scores of each span type, if the labels are span tags. A span is right if its
+    start, end and type are right."""
 
     types: Sequence[ClassRow] = ()
 
@@ -38,10 +38,10 @@ class LabelEvaluation(Evaluation):
 
 
 class StepOutputs(NamedTuple):
-    """What an evaluation is made of. names: the labels of training, then those of gold alone;
-    gold, predicted: a label number for each step; probabilities (steps, labels of training);
-    baselines: the labels that others give; unknown (steps,): words that training had not; shown:
-    where a step comes from, and a look at it."""
+    """The input of an evaluation. names: the labels of training, then those only in gold; gold,
+    predicted: a label index for each step; probabilities (steps, labels of training); baselines:
+    labels predicted by baselines; unknown (steps,): words that training did not have; shown: the
+    name of a step, and its text."""
 
     names: Sequence[str]
     gold: Ragged
@@ -54,7 +54,7 @@ class StepOutputs(NamedTuple):
 
     @property
     def known(self) -> int:
-        """How many labels an answer can be."""
+        """The number of labels that can be predicted."""
         return int(self.probabilities.shape[1])
 
     @property
@@ -68,14 +68,14 @@ class StepOutputs(NamedTuple):
         return np.asarray(np.diff(total[self.gold.starts]), np.int64)
 
     def span_types(self) -> list[ClassRow]:
-        """The spans of each type; none where the labels are no span tags."""
+        """The scores of each span type; none if the labels are not span tags."""
         if not self.spans:
             return []
         both = (tags_of_rows(self.names, labels) for labels in (self.gold, self.predicted))
         return [ClassRow(name, *score) for name, score in span_scores(*both)[1].items()]
 
     def span_counts(self, labels: Ragged) -> NDArray[np.int64]:
-        """(rows, 3): spans right, in the gold, in these labels."""
+        """(rows, 3): counts of spans: right, gold, predicted by these labels."""
         return span_counts(tags_of_rows(self.names, self.gold), tags_of_rows(self.names, labels))
 
 
@@ -84,7 +84,7 @@ def tags_of_rows(names: Sequence[str], labels: Ragged) -> list[list[str]]:
 
 
 def evaluate_steps(outputs: StepOutputs) -> LabelEvaluation:
-    """span_f1 counts first where the labels are span tags, accuracy elsewhere."""
+    """The evaluation. The main score is span_f1 if the labels are span tags, else accuracy."""
     names, gold, predicted = outputs.names, outputs.gold, outputs.predicted
     totals = metrics.class_counts(gold.values, predicted.values, len(names))
     sums = _sums(outputs, predicted)
@@ -127,7 +127,7 @@ def _others(outputs: StepOutputs, totals: NDArray[np.int64]) -> dict[str, float]
 
 
 def _compared(outputs: StepOutputs, labels: Ragged) -> float:
-    """The first score, of a baseline's labels."""
+    """The main score of a baseline's labels."""
     if outputs.spans:
         return float(metrics.span_f1(outputs.span_counts(labels).sum(0)))
     return metrics.accuracy(outputs.gold.values, labels.values)

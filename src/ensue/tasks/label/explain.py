@@ -1,4 +1,4 @@
-"""What the labels of a sequence rest on."""
+"""Explanations of the labels of a sequence."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 class LabelExplainer(RowExplainer):
-    """The answered label of each step, or of the one that is named; another label, if one is. A
-    step that is left out would have no label: it is replaced."""
+    """Explains the predicted label of each step, or of a named step or label. For occlusion, a step
+    is replaced, because a removed step would have no label."""
 
     def __init__(
         self, model: LabellerModel, part: Part, label: str | None, step: int | None
@@ -70,8 +70,8 @@ class LabelExplainer(RowExplainer):
         return "" if mixture is None else f"network and linear chain, {mixture}"
 
     def linear(self) -> tuple[LinearAttribution, ...]:
-        """The scores of each step's own label: Σ_o w_o of the words o = −2 … 2 steps away. What
-        stands before and after the row is the bias; how labels follow each other is left out."""
+        """The scores of each step's label: Σ_o w_o of the words o = −2 … 2 steps away. The bias
+        comes from the ends of the row; transitions between labels are left out."""
         answering = answering_of(self.part, self.model)
         if answering.linear is None or answering.mixture is None:
             return ()
@@ -97,7 +97,7 @@ class LabelExplainer(RowExplainer):
 
 
 def _odds(p: Tensor, label: int) -> Tensor:
-    """log-odds (rows,) of probabilities (rows, labels)."""
+    """Log-odds (rows,) of probabilities (rows, labels)."""
     others = [k for k in range(p.shape[-1]) if k != label]
     return p[:, label].clamp(min=LEAST).log() - p[:, others].sum(-1).clamp(min=LEAST).log()
 
@@ -113,5 +113,5 @@ class ExplainLabels(ExplainRows):
 
 
 def run_network(network: nn.Module, part: Part, model: LabellerModel) -> object:
-    """A network over the rows of a part."""
+    """Runs a network over the rows of a part."""
     return answering_of(part, model, [network]).predicted(columns_of(part, model))

@@ -1,5 +1,5 @@
-"""A labeller for export: words or vectors in, the scores of each step's labels out. The best labels
-and their probabilities are found after it, from the chain that the scores are part of."""
+"""The exported form of a labeller: from words or vectors to the scores of each step's labels. A
+later step computes the best labels and their probabilities from the chain of these scores."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ DISTINCT, LETTERS, ENTRIES = "distinct", "letters", "entries"
 
 
 class StepScores(nn.Module):
-    """(members, time, batch, labels): what each label of a step adds to the score of its chain, by
-    each network and the linear chain, as the mixture weighs them."""
+    """(members, time, batch, labels): the contribution of each label of a step to the score of its
+    chain, by each network and the linear chain, weighted by the mixture."""
 
     def __init__(
         self,
@@ -132,15 +132,15 @@ def _word_steps(
 
 
 def _sorted_tokens(vocabulary: Vocabulary) -> NDArray[np.int64]:
-    """The numbers of a vocabulary's tokens in the order of the alphabet, in which they pack into a
-    third of the bytes; the special ones stay first."""
+    """The indices of a vocabulary's tokens in alphabetical order, which compress to a third of the
+    bytes; special tokens stay first."""
     special, tokens = len(SPECIALS), vocabulary.tokens
     order = sorted(range(special, len(tokens)), key=lambda number: tokens[number])
     return np.array([*range(special), *order], np.int64)
 
 
 def _in_order(linear: LinearChain) -> NDArray[np.int64]:
-    """The rows of weights, with those of each offset's features as these are sorted."""
+    """The rows of weights, in the sorted order of each offset's features."""
     places, begin = list[NDArray[np.int64]](), 0
     for offset in OFFSETS:
         tokens = _sorted_tokens(linear.features.known[KIND_OF[offset]])
@@ -151,7 +151,7 @@ def _in_order(linear: LinearChain) -> NDArray[np.int64]:
 
 
 def _chain_steps(linear: LinearChain) -> ReadSteps:
-    """The rows of weights that a step sums over, one more than their numbers; 0 is none."""
+    """The rows of weights that a step sums over, as index + 1; 0 means none."""
     features = linear.features
     step: Step = {
         "step": "chain features",
@@ -170,8 +170,9 @@ def _chain_steps(linear: LinearChain) -> ReadSteps:
 
 
 def _chain_step(model: AnyModel, linear: LinearChain | None) -> Step:
-    """first, follow and last of each member's chain; `outside` is taken from the score of O when
-    labels are chosen. marginals: whether probabilities are those of the chain, or of each step."""
+    """The step with first, follow and last of each member's chain. `outside` is subtracted from the
+    score of O when labels are chosen. marginals: whether probabilities come from the chain, or from
+    each step."""
     names, mixture = list(model.learned.labels.tokens), model.learned.mixture
     mixed = linear is not None and mixture is not None
     chains = [
@@ -204,6 +205,6 @@ def _links(
 
 
 def other_digits() -> str:
-    """Digits that are not decimal ones (², ①): other languages do not count them."""
+    """Digits that are not decimal (², ①), which other languages do not count as digits."""
     signs = map(chr, range(0x20000))
     return "".join(sign for sign in signs if sign.isdigit() and not sign.isdecimal())

@@ -1,4 +1,4 @@
-"""What a labeller learns from its training part, except the weights of its networks."""
+"""The learned part of a labeller, except the weights of its networks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from ensue.tasks.transfer.letter_context import NAME as CONTEXT
 from ensue.tasks.transfer.letter_context import LetterContext
 from ensue.tasks.transfer.pretrained import Beginning
 
-RARE = 2  # a letter, an affix or a shape seen less often is unknown
+RARE = 2  # letters, affixes or shapes with fewer occurrences are unknown
 NARROWEST = 4  # width of the vector of an affix or a shape
 
 
@@ -49,7 +49,7 @@ class WordParts:
 
     @classmethod
     def learn(cls, counts: Mapping[str, int], settings: LabellerSettings) -> WordParts:
-        """counts: how often each word occurs, as it is written."""
+        """Learns the vocabularies. counts: of each word in its original spelling."""
         longest = settings.affixes
         parts: dict[str, tuple[bool, Callable[[str], Iterable[str]]]] = {
             "letters": (settings.character_size > 0, list),
@@ -73,7 +73,7 @@ class WordParts:
         affixes: int,
         spelling: Ragged | None = None,
     ) -> SurfaceTable:
-        """What is known of each surface, with padding before the first. spelling: as of
+        """The features of each surface, with padding before the first. spelling: see
         SurfaceTable."""
         known = self.known
         return surface_table(
@@ -88,7 +88,7 @@ class WordParts:
         )
 
     def features(self, settings: LabellerSettings) -> list[Feature]:
-        """One for each kind of part, with fresh weights."""
+        """The features of a network, one for each kind of part, with fresh weights."""
         known, listed = self.known, list[Feature]()
         width = max(NARROWEST, settings.embedding_size // 4)
         if "letters" in known:
@@ -102,15 +102,15 @@ class WordParts:
         return listed
 
 
-MOST_STEPS = 400_000  # that the linear chain learns from; of more, every second row, or third, …
+MOST_STEPS = 400_000  # for the linear chain; of more, every 2nd row, 3rd, …
 
 
 @dataclass(frozen=True)
 class LearnedLabels:
-    """parts: features of words, empty in a model of vectors; majority: the most frequent label of
-    each word, a baseline; linear, mixture: the linear chain of a model of text, and its mixture
-    with the network, if both answer; context: the character language model whose states are read
-    next to the words."""
+    """parts: features of words, empty for vectors; majority: the most frequent label of each word,
+    a baseline; linear, mixture: the linear chain of a model of text, and its mixture with the
+    network, if both contribute; context: the character language model whose states are read next to
+    the words."""
 
     inputs: Annotated[LearnedInputs, NEXT_TO]
     labels: Labels
@@ -169,7 +169,7 @@ class LearnedLabels:
         return self.inputs.tokenisers
 
     def columns(self, part: Part, text: TextSettings, model: LabellerSettings) -> Columns:
-        """A part as the networks see it."""
+        """A part, encoded for the networks."""
         targets = None if part.labels is None else step_targets(part, self.labels.tokens)
         words = self.inputs.words
         if words is None:
@@ -183,13 +183,13 @@ class LearnedLabels:
         return Columns(surfaces=surfaces, table=table, targets=targets)
 
     def words(self, part: Part, text: TextSettings) -> Ragged:
-        """The vocabulary's number of every step; for vectors one number for all."""
+        """The vocabulary's index of every step; for vectors one index for all."""
         if self.inputs.words is None:
             return same_word(part.inputs)
         return word_numbers(part, self.inputs.words, text)
 
     def features(self, model: LabellerSettings) -> list[Feature]:
-        """Of a step, with fresh weights."""
+        """The features of a step, with fresh weights."""
         listed = [self.inputs.feature(model, model.once_dropout), *self.parts.features(model)]
         return listed if self.context is None else [*listed, self.context.feature()]
 
@@ -214,7 +214,7 @@ def _linear(train: Part, targets: Ragged, labels: int) -> LinearChain:
 
 
 def step_targets(part: Part, labels: Sequence[str]) -> Ragged:
-    """The number of each step's label; a row with another number of them is an error."""
+    """The index of each step's label; raises an error if a row has another number of labels."""
     assert part.labels is not None
     wrong = np.flatnonzero(part.inputs.lengths != part.labels.lengths)
     if len(wrong):
@@ -227,7 +227,7 @@ def step_targets(part: Part, labels: Sequence[str]) -> Ragged:
 
 
 def folding(text: TextSettings) -> Callable[[str], str]:
-    """The spelling of a word in the vocabulary: case and numbers folded as in the settings."""
+    """The spelling of a word in the vocabulary: case and numbers normalised by the settings."""
     tokeniser = Tokeniser("spaces", lower=text.lower, numbers=text.numbers)
 
     def fold(word: str) -> str:
@@ -238,11 +238,11 @@ def folding(text: TextSettings) -> Callable[[str], str]:
 
 
 def word_numbers(part: Part, words: Vocabulary, text: TextSettings) -> Ragged:
-    """The vocabulary's number of every token."""
+    """The vocabulary's index of every token."""
     fold, known = folding(text), words.numbers
     return vocabulary_rows(part, {word: known[fold(word)] for word in part.numbers.tokens})
 
 
 def same_word(steps: Ragged) -> Ragged:
-    """A single number for all steps, which have no words."""
+    """A single index for all steps, which have no words."""
     return Ragged(np.zeros(len(steps.values), np.int64), steps.starts)

@@ -1,4 +1,4 @@
-"""The linear chain: a conditional random field of the usual features, without a network.
+"""The linear chain: a conditional random field with the usual features, without a network.
 
     score(l) = first[l_1] + Σ_t e_t[l_t] + Σ_t follow[l_{t−1}, l_t] + last[l_T],
     e_t = Σ_o Σ_f w_o[f], over the words o = −2 … 2 steps from t and the features f of each.
@@ -27,13 +27,13 @@ from ensue.tasks.declarations import NEXT_TO, Keys, SavedAs, Shape, Words
 from ensue.tasks.rows.surfaces import part_counts, shape_of
 from ensue.training.optimiser import LBFGS
 
-OFFSETS = (0, -1, 1, -2, 2)  # of the words that a step sees
-ENDS = ("before", "after")  # what stands for the words before and after a row
+OFFSETS = (0, -1, 1, -2, 2)  # offsets of the words that a step sees
+ENDS = ("before", "after")  # symbols for the positions before and after a row
 Features = Callable[[str], Iterator[str]]
 
 
 def own_features(word: str) -> Iterator[str]:
-    """Of the step's own word."""
+    """The features of the step's own word."""
     yield "always"
     yield f"word {word}"
     lower = word.lower()
@@ -47,7 +47,7 @@ def own_features(word: str) -> Iterator[str]:
 
 
 def near_features(word: str) -> Iterator[str]:
-    """Of the word before and the one after."""
+    """The features of the previous and the next word."""
     lower = word.lower()
     yield f"lower {lower}"
     yield f"ends {lower[-3:]}"
@@ -56,13 +56,13 @@ def near_features(word: str) -> Iterator[str]:
 
 
 def far_features(word: str) -> Iterator[str]:
-    """Of the words two steps away."""
+    """The features of the words two steps away."""
     yield f"lower {word.lower()}"
     yield f"shape {shape_of(word)}"
 
 
 def _casing(word: str) -> Iterator[str]:
-    """What scripts without capitals do not have gives no feature."""
+    """The case of a word as features; none for scripts without capitals."""
     if word.isupper():
         yield "capitals"
     if word.istitle():
@@ -87,7 +87,7 @@ class ChainFeatures:
 
     @classmethod
     def learn(cls, surfaces: Mapping[str, int]) -> ChainFeatures:
-        """surfaces: the words, with how often each occurs."""
+        """Learns the vocabularies. surfaces: the words, with their counts."""
         return cls(
             {
                 name: Vocabulary.build(part_counts(surfaces, features))
@@ -131,14 +131,15 @@ def _numbers(known: Vocabulary, features: Features, surfaces: Sequence[str]) -> 
 # first (batch, labels); pair(t) (batch, before, after); last (labels,). Everything is
 # in log space, for all rows at once; a row without steps has the one empty chain, of score 0.
 
-# The score of what cannot be. Finite, so that a chain without any way is no −inf − (−inf);
-# its exponential is 0 all the same.
+# The score of impossible transitions. It is finite, so that a chain without a path does not give
+# −inf − (−inf); its exponential is still 0.
 IMPOSSIBLE = -1e4
 
 
 @dataclass(frozen=True)
 class Chain:
-    """time: steps of the longest row; lengths (batch,) on the device of the scores."""
+    """A distribution over label sequences. time: steps of the longest row; lengths (batch,) on the
+    device of the scores."""
 
     first: Tensor
     pair: Callable[[int], Tensor]
@@ -160,8 +161,8 @@ class Chain:
         return (t < self.lengths)[:, None]
 
     def _ahead(self) -> list[Tensor]:
-        """α_t (batch, labels): log sum of all beginnings that are at a label at t; as it was
-        after a row's end."""
+        """α_t (batch, labels): log sum over all beginnings with this label at t; unchanged after a
+        row's end."""
         alphas = [self.first]
         for t in range(1, self.time):
             new = torch.logsumexp(alphas[-1][:, :, None] + self.pair(t), 1)
@@ -184,9 +185,8 @@ class Chain:
         return torch.where(real, logs, 0).to(self.first.dtype)
 
     def _double(self) -> Chain:
-        """The same chain in float64. Sums grow with the steps, and what is left of them at a step
-        is their small difference: in float32, whose steps are 6e-5 at 1,000, it would be wrong by
-        as much."""
+        """The same chain in float64. Sums grow with the steps, and marginals are their small
+        differences; float32, with a resolution of 6e-5 at 1,000, is too inaccurate."""
         return Chain(
             self.first.double(),
             lambda t: self.pair(t).double(),
@@ -223,9 +223,9 @@ class Chain:
 
 
 class PackedRows:
-    """The steps of rows by their time: steps[t] are those at time t of the rows that are that
-    long, in falling order of length. first, last: the ends of rows; before, after: all pairs of
-    neighbours. Rows without steps add nothing."""
+    """The steps of rows by time: steps[t] are those at time t, of all rows that are long enough, in
+    falling order of length. first, last: the ends of rows; before, after: all pairs of neighbours.
+    Empty rows contribute nothing."""
 
     def __init__(self, rows: Ragged) -> None:
         self.count = len(rows.values)
@@ -242,8 +242,8 @@ class PackedRows:
 
 
 class Expectations(NamedTuple):
-    """log_partition: over all rows together; labels (steps, labels): p(l_t); first, last
-    (labels,) and follow (before, after): how often each is expected."""
+    """log_partition: summed over rows; labels (steps, labels): p(l_t); first, last (labels,) and
+    follow (before, after): expected counts."""
 
     log_partition: Tensor
     labels: Tensor
@@ -308,21 +308,21 @@ class LinearChain:
     last: Annotated[NDArray[np.float32], Shape("labels")]
 
     def of_words(self, words: Sequence[str]) -> ChainOfWords:
-        """For texts of these words."""
+        """The chain for texts of these words."""
         bags = [_bag(table) for table in self.features.tables(words)]
         return ChainOfWords(self, _word_scores(bags, torch.from_numpy(self.weights)))
 
 
 @dataclass(frozen=True)
 class ChainOfWords:
-    """scores: for each of OFFSETS what a word that far away adds to the score of each label,
-    (words and the two ends of a row, labels)."""
+    """scores: for each of OFFSETS, the contribution of a word at this offset to the score of each
+    label, (words and the two ends of a row, labels)."""
 
     linear: LinearChain
     scores: Sequence[Tensor]
 
     def chain(self, steps: Ragged) -> Chain:
-        """Of these rows. steps: the numbers of their words."""
+        """The chain of rows. steps: the indices of their words."""
         words = len(self.scores[0]) - len(ENDS)
         total = sum(
             score[at] for score, at in zip(self.scores, _neighbours(steps, words), strict=True)
@@ -354,7 +354,7 @@ class DistinctWords:
         return scores
 
     def gradient(self, slopes: Tensor) -> Tensor:
-        """Of the weights, from those of the emissions (steps, labels)."""
+        """The gradient of the weights, from that of the emissions (steps, labels)."""
         slopes_of_features = slopes.new_zeros(self.rows, slopes.shape[1])
         for bag, at in zip(self.bags, self.at, strict=True):
             by_word = slopes.new_zeros(len(bag.starts), slopes.shape[1]).index_add_(0, at, slopes)
@@ -363,8 +363,8 @@ class DistinctWords:
 
 
 class Bag(NamedTuple):
-    """The features of all words, one after another; starts: where each word's begin; words: whose
-    each is."""
+    """The features of all words, one after another; starts: where those of each word begin; words:
+    the word of each feature."""
 
     features: Tensor
     starts: Tensor
@@ -378,13 +378,13 @@ def _bag(table: Ragged) -> Bag:
 
 
 def _word_scores(bags: Sequence[Bag], weights: Tensor) -> list[Tensor]:
-    """(words, labels) for each of OFFSETS: the weights of each word's features together."""
+    """(words, labels) for each of OFFSETS: the summed weights of each word's features."""
     return [embedding_bag(bag.features, weights, bag.starts, mode="sum") for bag in bags]
 
 
 def _neighbours(steps: Ragged, words: int) -> list[Tensor]:
-    """(steps,) for each of OFFSETS: the word so far away; `words` before a row, `words + 1` after
-    its end."""
+    """(steps,) for each of OFFSETS: the word at this offset; `words` before a row, `words + 1`
+    after its end."""
     values = steps.values.astype(np.int64)
     begin = np.repeat(steps.starts[:-1], steps.lengths)
     end = np.repeat(steps.starts[1:], steps.lengths)
@@ -406,7 +406,8 @@ def fit_linear_chain(
     strength: float = STRENGTH,
     iterations: int = ITERATIONS,
 ) -> LinearChain:
-    """words: by number; steps: the words of each row; targets: the label of each step."""
+    """Fits the chain. words: by index; steps: the words of each row; targets: the label of each
+    step."""
     counts = np.bincount(steps.values, minlength=len(words)).tolist()
     features = ChainFeatures.learn({w: n for w, n in zip(words, counts, strict=True) if n})
     cost = ChainCost(DistinctWords(features, words, steps), steps, targets, labels, strength)
@@ -460,7 +461,7 @@ class ChainCost:
 
 
 def gold_counts(rows: PackedRows, labels_of_rows: Tensor, labels: int) -> list[Tensor]:
-    """Counts of each label in first place, after each other label, and in last place."""
+    """Counts of each label at the start, after each other label, and at the end."""
     first = torch.bincount(labels_of_rows[rows.first], minlength=labels).double()
     last = torch.bincount(labels_of_rows[rows.last], minlength=labels).double()
     pairs = labels_of_rows[rows.before] * labels + labels_of_rows[rows.after]

@@ -1,11 +1,11 @@
-"""A network and the linear chain answer together: how much each counts, and where a span begins.
+"""The mixture of a network and the linear chain, and the bias of O.
 
-    score(l) = network·score_network(l) + linear·score_linear(l)
+score(l) = network·score_network(l) + linear·score_linear(l)
 
-is a chain again, so that the best labels and the marginals are exact. Both weights are fitted to
-the likelihood of the validation part. Of span tags, what maximises the likelihood finds too few
-spans; `outside` is taken from the score of O when labels are chosen, as much as makes the span F1
-of the validation part the highest. The probabilities stay those of the chain.
+is a chain again, so the best labels and the marginals are exact. Both weights maximise the
+likelihood of the validation part. For span tags, maximum likelihood finds too few spans. So
+`outside` is subtracted from the score of O when labels are chosen; it maximises the span F1 of the
+validation part. Probabilities are still those of the chain.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from ensue.tasks.label.linear_chain import Chain
 from ensue.tasks.label.outputs import score_of
 from ensue.training.optimiser import LBFGS
 
-DOUBT = 2.0  # what (log 2·network)² + (log 2·linear)² count for
+DOUBT = 2.0  # weight of (log 2·network)² + (log 2·linear)²
 ITERATIONS = 20
-TRIED = tuple(0.25 * k for k in range(-2, 13))  # what may be taken from the score of O
-TOLD = 0.004  # span F1 that a step of 1 away from 0 must be worth
+TRIED = tuple(0.25 * k for k in range(-2, 13))  # candidates to subtract from the score of O
+TOLD = 0.004  # gain of span F1 required for each 1 away from 0
 
 
 class ChainMixture(NamedTuple):
-    """linear is 0 where the network answers alone."""
+    """The weights of both; linear is 0 if only the network answers."""
 
     network: Weight
     linear: Weight
@@ -58,7 +58,7 @@ def joined(one: Chain, other: Chain, a: float | Tensor, b: float | Tensor) -> Ch
 
 
 def without(chain: Chain, label: int, less: float) -> Chain:
-    """The same chain with that much less for each step at a label."""
+    """The chain with the score of one label lowered at each step."""
     change = chain.first.new_zeros(chain.first.shape[1])
     change[label] = -less
     return Chain(
@@ -80,16 +80,16 @@ class ScoredChains(NamedTuple):
 
 
 def fitted_weights(batches: Sequence[ScoredChains]) -> ChainMixture:
-    """Both weights a, b > 0 with the highest likelihood of the gold labels, with the penalty
-    2·(log 2a)² + 2·(log 2b)², so that few rows move them little. For several networks the mean
-    cost counts."""
+    """Both weights a, b > 0 with the highest likelihood of the gold labels, with the penalty 2·(log
+    2a)² + 2·(log 2b)², so that few rows change them only little. Several networks are fitted by
+    their mean cost."""
     from_equal = torch.zeros(2, dtype=torch.float64, requires_grad=True)
     search = LBFGS([from_equal], max_iter=ITERATIONS, line_search_fn="strong_wolfe")
 
     def cost() -> Tensor:
         total = DOUBT * from_equal.detach().square().sum()
         slope = 2 * DOUBT * from_equal.detach()
-        for batch in batches:  # one at a time, so that only its graph is held
+        for batch in batches:  # one at a time, so that only one graph is in memory
             grad = from_equal.detach().clone().requires_grad_()
             a, b = 0.5 * grad.exp()
             costs = [_cost(joined(one, batch.linear, a, b), batch) for one in batch.networks]
@@ -110,8 +110,8 @@ def _cost(chain: Chain, batch: ScoredChains) -> Tensor:
 
 
 def best_outside(f1: Callable[[float], float], tried: Iterable[float] = TRIED) -> float:
-    """What is taken from the score of O for the highest span F1. A single peak is as often chance:
-    each value counts with its neighbours, and what is far from 0 must be worth it."""
+    """The value to subtract from the score of O for the highest span F1. A single peak may be
+    chance, so each value is averaged with its neighbours, and values far from 0 must gain more."""
     values = list(tried)
     scores = np.array([f1(value) for value in values])
     padded = np.concatenate([scores[:1], scores, scores[-1:]])

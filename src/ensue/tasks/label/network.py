@@ -55,7 +55,7 @@ def greedy(step: Step, begin: Tensor, state: State, steps: int) -> tuple[Tensor,
 
 
 def beam(step: Step, begin: Tensor, state: State, steps: int, width: int) -> tuple[Tensor, Tensor]:
-    """The best of the `width` beginnings kept at each step: labels (steps, rows), scores (rows,).
+    """Beam search with `width` beginnings: labels (steps, rows), scores (rows,).
 
     At full width (labels to the power of steps) it is exhaustive."""
     if width < 1:
@@ -78,7 +78,7 @@ def beam(step: Step, begin: Tensor, state: State, steps: int, width: int) -> tup
 
 
 def _trace(steps: list[tuple[Tensor, Tensor]], rows: int, device: torch.device) -> Tensor:
-    """The labels (steps, rows) of the best end, from each step's parents and labels."""
+    """The labels (steps, rows) of the best hypothesis, traced by each step's parents and labels."""
     at = torch.zeros(rows, 1, dtype=torch.int64, device=device)
     path = []
     for parent, label in reversed(steps):
@@ -90,8 +90,8 @@ def _trace(steps: list[tuple[Tensor, Tensor]], rows: int, device: torch.device) 
 def best_first(
     step: Step, begin: Tensor, state: State, steps: int, limit: int = 20_000
 ) -> tuple[Tensor, Tensor]:
-    """Exact: always lengthens the best beginning there is, so that the first to reach the end
-    is the best of all (a probability is at most 1). Row by row; gives up after `limit` steps."""
+    """Exact search: always extends the best beginning, so the first to reach the end is the best of
+    all (a probability is at most 1). Row by row; raises an error after `limit` steps."""
     sequences = [
         _best_row(step, begin[row : row + 1], tuple(s[row : row + 1] for s in state), steps, limit)
         for row in range(len(begin))
@@ -105,7 +105,7 @@ def best_first(
 def _best_row(
     step: Step, begin: Tensor, state: State, steps: int, limit: int
 ) -> tuple[list[int], float]:
-    order = count()  # of equal scores the one found first
+    order = count()  # order among equals: first found
     waiting: list[tuple[float, int, list[int], State]] = [(0.0, next(order), [], state)]
     for _ in range(limit):
         cost, _, path, state = heappop(waiting)
@@ -128,11 +128,11 @@ def _best_row(
 # and which labels are best together is a search.
 
 STARTS = ("zero", "learned")
-WIDEST_LABEL = 32  # numbers of a label's vector
+WIDEST_LABEL = 32  # width of a label's vector
 
 
 class LayerJoint(nn.Module):
-    """u_t = tanh(V·y_t + A·e(l_{t−1}) + b): knows one label before, so that search is exact."""
+    """u_t = tanh(V·y_t + A·e(l_{t−1}) + b): depends on one previous label, so search is exact."""
 
     first_order = True
 
@@ -151,7 +151,7 @@ class LayerJoint(nn.Module):
 
 
 class CellJoint(nn.Module):
-    """u_t, state = cell([y_t; e(l_{t−1})], state): knows all labels before."""
+    """u_t, state = cell([y_t; e(l_{t−1})], state): depends on all previous labels."""
 
     first_order = False
 
@@ -174,9 +174,9 @@ class CellJoint(nn.Module):
 class PreviousLabel(LabelOutput):
     """log p(l_t | l_{t−1}, …, x) = log_softmax(W·u_t + d), u_t the joint of y_t and e(l_{t−1}).
 
-    cell: None joins them by a layer, a name by a cell of that name. start: e(l_0) is "zero" or
-    "learned". Probabilities: with the layer p(l_t | x), all labels before summed over; with a
-    cell p(l_t | x, the labels given before t)."""
+    cell: the cell that joins them; None for a layer. start: e(l_0) is "zero" or "learned".
+    Probabilities: with the layer p(l_t | x), summed over all previous labels; with a cell p(l_t |
+    x, the predicted labels before t)."""
 
     searches = ("exact", "beam", "greedy")
 
@@ -196,7 +196,7 @@ class PreviousLabel(LabelOutput):
         super().__init__()
         if start not in STARTS:
             raise unknown("start", start, STARTS)
-        self.labels = labels  # and the number of "no label before"
+        self.labels = labels  # and the index for "no previous label"
         self.table = nn.Embedding(
             labels + 1, label_width, padding_idx=labels if start == "zero" else None
         )
@@ -225,7 +225,8 @@ class PreviousLabel(LabelOutput):
 
     @classmethod
     def offer(cls, table: Mapping[str, Any]) -> Offer:
-        """Exact search after a cell tries sequence after sequence, and gives up on long ones."""
+        """The searches. With a cell, exact search tries single sequences, and gives up on long
+        ones."""
         cell = table.get("previous_cell", "")
         if not cell:
             return super().offer(table)
@@ -237,7 +238,7 @@ class PreviousLabel(LabelOutput):
 
     # ------------------------------------------------------------- all steps at once
     def logits(self, y: Tensor, lengths: Tensor, labels: Tensor) -> Tensor:
-        """(time, batch, labels): the scores of each step after the given labels before it."""
+        """(time, batch, labels): the scores of each step given the previous labels."""
         before = torch.cat([torch.full_like(labels[:1], self.labels), labels[:-1]])
         state = self.joint.begin(y.new_empty(y.shape[1], 0))
         u, _ = self.joint(y, self.table(before), state, lengths)
@@ -245,7 +246,8 @@ class PreviousLabel(LabelOutput):
         return self._limited(self.scores(u), before, ends)
 
     def _limited(self, logits: Tensor, before: Tensor, ends: Tensor) -> Tensor:
-        """With what is illegal after `before` (…), or where `ends` (…) at the end, impossible."""
+        """Logits with illegal labels made impossible: those not allowed after `before` (…), or at
+        the end if `ends` (…)."""
         if not self.constraint.constrained:
             return logits
         links = torch.cat([self.constraint.follow, self.constraint.first[None]])
@@ -274,13 +276,13 @@ class PreviousLabel(LabelOutput):
         return best_first(step, begin, state, len(y))[0]
 
     def begin(self, y: Tensor) -> tuple[Tensor, State]:
-        """The labels before the first step, and the state: row, step, and that of the joint."""
+        """The labels before the first step, and the state: row, step, and the joint's state."""
         rows = torch.arange(y.shape[1], device=y.device)
         joint = self.joint.begin(y.new_empty(y.shape[1], 0))
         return torch.full_like(rows, self.labels), (rows, torch.zeros_like(rows), *joint)
 
     def step(self, y: Tensor, lengths: Tensor) -> Step:
-        """One step over these sequences; a row that has ended gives its label 0 for nothing."""
+        """The step function for these sequences; a row that has ended gets label 0 at no cost."""
         ends = lengths.to(y.device)
         nothing = y.new_full((self.labels,), IMPOSSIBLE)
         nothing[0] = 0
@@ -298,7 +300,7 @@ class PreviousLabel(LabelOutput):
         return self._links(y, lengths) if self.joint.first_order else None
 
     def _links(self, y: Tensor, lengths: Tensor) -> Chain:
-        """The joint by a layer as a chain: pair_t[a, b] = log p(l_t = b | l_{t−1} = a, x)."""
+        """The output with a layer as a chain: pair_t[a, b] = log p(l_t = b | l_{t−1} = a, x)."""
         ends = lengths.to(y.device)
 
         def after(t: int, before: Tensor) -> Tensor:
@@ -321,16 +323,16 @@ LABEL_OUTPUTS: dict[str, type[LabelOutput]] = {
 
 
 class BestLabels(NamedTuple):
-    """labels (time, batch), 0 at padding; probabilities (time, batch, labels), zero there."""
+    """labels (time, batch) and probabilities (time, batch, labels), both 0 at padding."""
 
     labels: Tensor
     probabilities: Tensor
 
 
 class LabellerNetwork(nn.Module):
-    """y = dropout(encode(embed(batch))); the output gives the labels a distribution.
+    """y = dropout(encode(embed(batch))); the output defines a distribution over labels.
 
-    norm_weight: how much the norm-preserving regulariser of the encoder counts."""
+    norm_weight: weight of the encoder's norm-preserving regulariser."""
 
     def __init__(
         self,
@@ -350,7 +352,7 @@ class LabellerNetwork(nn.Module):
     def forward(
         self, batch: SequenceBatch, carried: Mapping[str, Tensor]
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """The cost of the batch, summed over its real steps; nothing is carried on."""
+        """The cost of the batch, summed over its real steps; no state is carried."""
         x = self.embed(batch.inputs)
         y, _ = self.encoder(x, batch.lengths)
         cost = self._cost(y, batch)
@@ -367,21 +369,20 @@ class LabellerNetwork(nn.Module):
 
     @torch.no_grad()
     def chain(self, batch: SequenceBatch) -> Chain | None:
-        """The distribution over label sequences as a chain; None where the output has none."""
+        """The distribution over label sequences as a chain; None if the output has none."""
         y, _ = self.encoder(self.embed(batch.inputs), batch.lengths)
         return self.output.chain(y, batch.lengths)
 
     def probabilities_of(self, x: Tensor, lengths: Tensor, labels: Tensor) -> Tensor:
-        """How probable each label is at each step (time, batch, labels), where the steps are x
-        (time, batch, width) once they are embedded. labels (time, batch): those that were found
-        best."""
+        """The probability of each label at each step (time, batch, labels), for embedded steps x
+        (time, batch, width). labels (time, batch): the best ones."""
         y, _ = self.encoder(x, lengths)
         return self.output.probabilities(y, lengths, labels)
 
     @torch.no_grad()
     def label(self, batch: SequenceBatch, search: str = "exact", width: int = 8) -> BestLabels:
-        """The best labels by this search ("exact", "beam" of `width`, "greedy"), and how probable
-        each label is at each step."""
+        """The best labels by this search ("exact", "beam" with `width`, "greedy"), and the
+        probability of each label at each step."""
         y, _ = self.encoder(self.embed(batch.inputs), batch.lengths)
         labels = self.output.label(y, batch.lengths, search, width)
         return BestLabels(labels, self.output.probabilities(y, batch.lengths, labels))

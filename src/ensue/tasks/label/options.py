@@ -1,4 +1,4 @@
-"""The words of labelling on the command line."""
+"""The command-line options of labelling."""
 
 from ensue.tasks.explaining.options import ATTRIBUTION_OPTIONS, LABEL
 from ensue.tasks.options import EXPLAIN, Option

@@ -1,4 +1,4 @@
-"""Outputs of a labeller: what all of them share, and the one that takes each step by itself."""
+"""Outputs of a labeller: the interface, the stepwise output and the CRF."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 class Offer(NamedTuple):
-    """searches: those that an output with these settings has, the usual one first; by: the
-    settings that it follows from, for a message."""
+    """searches: supported by an output with these settings, default first; by: the settings that
+    determine this, for a message."""
 
     searches: tuple[str, ...]
     by: str
@@ -37,16 +37,16 @@ class LabelOutput(nn.Module, ABC):
     @classmethod
     @abstractmethod
     def of(cls, settings: LabellerSettings, width: int, labels: Vocabulary) -> Self:
-        """With fresh weights, for steps of that width."""
+        """An output with fresh weights, for steps of this width."""
 
     @classmethod
     def offer(cls, table: Mapping[str, Any]) -> Offer:
-        """table: settings by name."""
+        """The searches that an output supports. table: settings by name."""
         return Offer(cls.searches, f"model.output = {table['output']}")
 
     @abstractmethod
     def chain(self, y: Tensor, lengths: Tensor) -> Chain | None:
-        """The distribution as a chain; None where a label depends on more than the one before."""
+        """The distribution as a chain; None if a label depends on more than the previous one."""
 
     @abstractmethod
     def cost(self, y: Tensor, lengths: Tensor, targets: Tensor) -> Tensor:
@@ -58,12 +58,13 @@ class LabelOutput(nn.Module, ABC):
 
     @abstractmethod
     def probabilities(self, y: Tensor, lengths: Tensor, labels: Tensor) -> Tensor:
-        """(time, batch, labels), zero at padding. labels: those that were found best."""
+        """The probability of each label (time, batch, labels), zero at padding. labels: the best
+        ones."""
 
 
 class Constraint(nn.Module):
-    """Scores to be added for labels in first place, after each other label, and in last place: 0 if
-    legal, else IMPOSSIBLE; all are legal by default."""
+    """Scores to add for labels at the start, after each other label, and at the end: 0 if legal,
+    else IMPOSSIBLE. By default all are legal."""
 
     first: Tensor
     follow: Tensor
@@ -80,7 +81,7 @@ class Constraint(nn.Module):
             self.register_buffer(name, scores, persistent=False)
 
     def check(self, targets: Tensor, lengths: Tensor) -> None:
-        """Refuses targets (time, batch) that the constraint makes impossible."""
+        """Raises an error for targets (time, batch) that the constraint makes impossible."""
         if not self.constrained or not len(targets):
             return
         real = step_mask(lengths.to(targets.device), len(targets))
@@ -98,10 +99,9 @@ class Constraint(nn.Module):
 
 
 class Stepwise(LabelOutput):
-    """log p(l_t | x) = log_softmax(V·y_t + b), each step for itself.
+    """log p(l_t | x) = log_softmax(V·y_t + b), each step separately.
 
-    legal: the labels together must be a legal sequence; then the best legal one is found
-    exactly."""
+    legal: labels must form a legal sequence; the best one is then found exactly."""
 
     searches = ("exact",)
 
@@ -147,8 +147,8 @@ class Stepwise(LabelOutput):
 
 
 def chain(emissions: Tensor, links: Constraint, lengths: Tensor) -> Chain:
-    """Scores (time, batch, labels) of each step, with those of what stands first, after which,
-    and last."""
+    """The chain of scores (time, batch, labels) of each step, and scores of starts, transitions and
+    ends."""
     begin = emissions[0] if len(emissions) else emissions.new_zeros(emissions.shape[1:])
     return Chain(
         begin + links.first,
@@ -160,7 +160,7 @@ def chain(emissions: Tensor, links: Constraint, lengths: Tensor) -> Chain:
 
 
 def step_costs(head: CategoricalHead, logits: Tensor, lengths: Tensor, targets: Tensor) -> Tensor:
-    """(batch,): the costs of each row's real steps together."""
+    """(batch,): the summed costs of each row's real steps."""
     costs = head.cost(logits.flatten(0, 1), targets.flatten()).view(targets.shape)
     return at_real_steps(costs, lengths).sum(0)
 
@@ -177,12 +177,12 @@ def check_search(search: str, known: Iterable[str]) -> None:
 
 
 def legal_scheme(settings: LabellerSettings, labels: Vocabulary) -> str | None:
-    """The scheme of the labels, where the settings hold to it and there is one."""
+    """The span scheme of the labels, if they have one and the settings enforce it."""
     return scheme_of(labels.tokens) if settings.legal_only else None
 
 
 def legal_of(settings: LabellerSettings, labels: Vocabulary) -> Legal | None:
-    """What that scheme allows."""
+    """The transitions that the scheme allows."""
     scheme = legal_scheme(settings, labels)
     return None if scheme is None else legal(labels.tokens, scheme)
 
@@ -196,9 +196,9 @@ def class_weights_of(settings: LabellerSettings, labels: Vocabulary) -> Tensor |
 class CRF(LabelOutput):
     """score(l) = first[l_1] + Σ_t e_t[l_t] + Σ_t follow[l_{t−1}, l_t] + last[l_T], e_t = V·y_t + b
 
-    p(l | x) = exp score(l) / Σ_l' exp score(l'). The best labels are found exactly (Viterbi),
-    and the probabilities are the marginals p(l_t | x). legal: transitions that are not are
-    impossible, in training too."""
+    p(l | x) = exp score(l) / Σ_l' exp score(l'). The best labels are found exactly (Viterbi), and
+    the probabilities are the marginals p(l_t | x). legal: other transitions are impossible, in
+    training too."""
 
     searches = ("exact",)
 

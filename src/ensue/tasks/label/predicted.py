@@ -1,5 +1,4 @@
-"""The networks of a labeller and its linear chain together: labels, probabilities, what each counts
-for."""
+"""The combined model of a labeller, networks and linear chain: labels, probabilities, weights."""
 
 from __future__ import annotations
 
@@ -39,13 +38,13 @@ if TYPE_CHECKING:
     LabellerModel = Model[LabellerSettings, Part, LearnedLabels]
 
 Floats = NDArray[np.float64]
-AT_ONCE = 2000  # tokens that are answered together: the letters of all their words take memory
+AT_ONCE = 2000  # tokens that are answered together; letters of words need memory
 
 
 @dataclass(frozen=True)
 class Answering:
-    """Those who answer. linear: the linear chain over the words of a part, with mixture, where it
-    does too; names: of the labels."""
+    """The parts of the combined model. linear, mixture: the linear chain over the words of a part
+    and its weight, if it contributes; names: of the labels."""
 
     networks: Sequence[nn.Module]
     settings: LabellerSettings
@@ -77,8 +76,8 @@ class Answering:
     def _of_batch(
         self, batch: SequenceBatch, linear: Chain | None
     ) -> tuple[NDArray[np.int64], Floats]:
-        """Labels (time, batch) and probabilities (time, batch, labels): of one network its best
-        labels together, by its search; of several the best label of each step by their mean."""
+        """Labels (time, batch) and probabilities (time, batch, labels). For one network, the best
+        label sequence by its search; for several, the best label of each step by the mean."""
         outputs = [self._of_network(network, batch, linear) for network in self.networks]
         mean = np.asarray(sum(p.double().cpu().numpy() for _, p in outputs) / len(outputs))
         return (outputs[0][0].cpu().numpy() if len(outputs) == 1 else mean.argmax(-1)), mean
@@ -97,7 +96,7 @@ class Answering:
         return best, at_real_steps(both.log_marginals().exp(), both.lengths)
 
     def _ready(self, chain: Chain) -> Chain:
-        """As labels are chosen: with less for O, where these are spans."""
+        """The chain for choosing labels: with a lower score of O for spans."""
         assert self.mixture is not None
         if not self.mixture.outside:
             return chain
@@ -105,13 +104,14 @@ class Answering:
 
     @torch.no_grad()
     def cost(self, columns: Columns) -> float:
-        """−log p of a step, the network alone."""
+        """−log p per step, of the network alone."""
         total = sum(float(self.networks[0](batch, {})[0]) for _, batch in self._batches(columns))
         return total / max(1, int(columns.lengths.sum()))
 
     @torch.no_grad()
     def alone(self, columns: Columns) -> dict[str, Ragged]:
-        """The labels of each of those who answer together, and of the linear chain anyway."""
+        """The labels of each part of the combined model alone, and of the linear chain in any
+        case."""
         if self.linear is None or columns.surfaces is None:
             return {}
         starts = np.concatenate([[0], np.cumsum(columns.lengths)])
@@ -128,8 +128,8 @@ class Answering:
     # ------------------------------------------------------------- fitted
     @torch.no_grad()
     def fitted(self, columns: Columns) -> ChainMixture | None:
-        """What makes the labels of these columns the most likely, and their spans the best found;
-        None where the output of the networks is no chain."""
+        """The mixture with the highest likelihood of the labels of these columns and the highest
+        span F1; None if the output of the networks is not a chain."""
         batches = []
         for rows, batch in self._batches(columns):
             chains = [network.chain(batch) for network in self.networks]  # type: ignore[operator]
@@ -157,21 +157,22 @@ class Answering:
         return best_outside(f1)
 
     def _tags(self, labels: Tensor, chain: Chain) -> list[list[str]]:
-        """The tags of each row, of labels (time, batch)."""
+        """The tags of each row, from labels (time, batch)."""
         flat = labels.T[torch.arange(chain.time) < chain.lengths[:, None]].numpy()
         starts = np.concatenate([[0], np.cumsum(chain.lengths.numpy())])
         return tags_of_rows(self.names, Ragged(flat, starts))
 
 
 def columns_of(part: Part, model: LabellerModel) -> Columns:
-    """A part as the networks see it."""
+    """A part, encoded for the networks."""
     return model.learned.columns(part, model.text, model.settings)
 
 
 def answering_of(
     part: Part, model: LabellerModel, networks: Sequence[nn.Module] | None = None
 ) -> Answering:
-    """The networks of a model, or one alone, with its linear chain over the words of a part."""
+    """The networks of a model, or the given ones, with its linear chain over the words of a
+    part."""
     learned, linear = model.learned, None
     if learned.linear is not None and part.texts:
         linear = learned.linear.of_words(part.numbers.token_names)
@@ -197,7 +198,7 @@ def on_cpu(chain: Chain) -> Chain:
 def _put(
     values: NDArray[Any], starts: NDArray[np.int64], rows: NDArray[np.int64], padded: NDArray[Any]
 ) -> None:
-    """Puts padded rows (time, batch, …) at their places among the steps of all rows."""
+    """Writes padded rows (time, batch, …) to their positions among the steps of all rows."""
     lengths = starts[rows + 1] - starts[rows]
     at = np.arange(lengths.sum()) + np.repeat(starts[rows] - np.cumsum(lengths) + lengths, lengths)
     values[at] = padded.swapaxes(0, 1)[np.arange(len(padded)) < lengths[:, None]]

@@ -15,7 +15,7 @@ AUTO, SEARCHES = "auto", ("exact", "beam", "greedy")
 
 
 class LabellerSettings(LabelSettings):
-    """Its encoder, what it sees of a word, and the output that gives labels.
+    """The encoder, the features of words, and the output that assigns labels.
 
     >>> LabellerSettings(output='crf').affixes
     4
@@ -74,9 +74,9 @@ class LabellerSettings(LabelSettings):
     @field_validator("search")
     @classmethod
     def _search_of_the_output(cls, search: str, info: ValidationInfo) -> str:
-        """One that the output has; auto is the usual one of it."""
+        """Checks that the output supports the search; auto is its default."""
         table = info.data
-        if not {"output", "previous_cell"} <= table.keys():  # one of these is a problem already
+        if not {"output", "previous_cell"} <= table.keys():  # one of these is already a problem
             return search
         offer = LABEL_OUTPUTS[table["output"]].offer(table)
         if search == AUTO:

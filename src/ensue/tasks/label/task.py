@@ -59,8 +59,8 @@ NOBODY: Mapping[str, Ragged] = {}
 
 
 class StepAverages(Averages):
-    """Outputs are probabilities (steps, labels); the label of a step is the one of the highest
-    mean, whatever its neighbours are."""
+    """Outputs are probabilities (steps, labels). The label of a step has the highest mean
+    probability, independent of its neighbours."""
 
     def outputs(self, part: Part, model: LabellerModel) -> list[Floats]:
         columns = columns_of(replace(part, labels=None), model)
@@ -68,7 +68,7 @@ class StepAverages(Averages):
         return [network.predicted(columns)[1] for network in every]
 
     def model_scores(self, validation: Part, model: LabellerModel) -> dict[str, float]:
-        """With the linear chain, which learned from the training part alone."""
+        """Scores including the linear chain, which learned only from the training part."""
         columns = columns_of(validation, model)
         predicted, probabilities = answering_of(validation, model).predicted(columns)
         return step_scores(predicted, probabilities, columns, model)
@@ -96,7 +96,7 @@ def _mean(outputs: Outputs, part: Part) -> tuple[Ragged, Floats]:
 def step_scores(
     predicted: Ragged, probabilities: Floats, columns: Columns, model: LabellerModel
 ) -> dict[str, float]:
-    """What validation reports; the cost is that of single steps."""
+    """The validation metrics; the cost is per step."""
     assert isinstance(columns.targets, Ragged)
     cost = log_loss(columns.targets.values, probabilities)
     answers = StepAnswers(columns.targets, predicted, model.learned.labels.tokens, cost)
@@ -128,7 +128,7 @@ def evaluated(
     others: Mapping[str, Ragged] = NOBODY,
 ) -> Evaluation:
     """others: labels by name to compare with, in addition to those of the baselines."""
-    from ensue.tasks.label.learned import step_targets  # of which much is made that has no answer
+    from ensue.tasks.label.learned import step_targets  # not needed for answers
 
     learned = model.learned
     names = with_unknown(part, learned.labels)
@@ -150,7 +150,7 @@ def evaluated(
 
 
 def _step_texts(part: Part) -> Callable[[int], tuple[str, str]]:
-    """The place of a step, and the words around it."""
+    """A function from a step to its name, and the words around it."""
     names, starts = part.numbers.token_names, part.inputs.starts
 
     def step_text(at: int) -> tuple[str, str]:
@@ -166,8 +166,8 @@ def _step_texts(part: Part) -> Callable[[int], tuple[str, str]]:
 
 
 class StepContent(Content):
-    """Tokens or vectors with a label each; texts and labels that are written in one are cut at
-    their spaces."""
+    """Tokens or vectors with a label each. Texts and labels written as one string are split at
+    spaces."""
 
     by_step = True
 
@@ -196,7 +196,7 @@ def step_labels(value: Any, separator: str, steps: int) -> list[str]:
 # Chosen on samples of 1,000, 3,400 and 12,500 sentences, by parts that were not trained on
 # (docs/evidence/defaults.md).
 
-SEARCH = {"search", "beam"}  # if one of these is set, only the network answers, by that search
+SEARCH = {"search", "beam"}  # if one of these is set, only the network answers, with this search
 NOT_OF_CRF = {*SEARCH, "class_weights", "smoothing"}  # if one of these is set, there is no CRF
 
 
@@ -222,7 +222,7 @@ RATE, DROPOUT, WORD_DROPOUT = 0.003, 0.5, 0.05
 
 
 def label_recipe(train: Part, settings: LabellerSettings, explicit: frozenset[str]) -> Recipe:
-    """explicit: the keys of [model] that a person gave."""
+    """The recipe of a training part. explicit: the keys of [model] that the user gave."""
     model, training, why = dict[str, Any](), dict[str, Any](), list[str]()
     if train.texts and settings.encoder == "recurrent":
         size = next(size_row for size_row in SIZES if len(train) <= size_row.rows)
@@ -255,7 +255,7 @@ def label_recipe(train: Part, settings: LabellerSettings, explicit: frozenset[st
     if train.texts and not explicit & SEARCH:
         model["linear_share"] = "fitted"
         if "linear_share" not in explicit:
-            mixed = settings.search == "exact"  # a beam has no chain to be mixed
+            mixed = settings.search == "exact"  # beam search has no chain to mix
             beside = "mixed" if mixed else "compared"
             why.append(f"{beside} with a linear chain of word features")
     many = f"{len(train):,} row{'s' * (len(train) != 1)} to learn from"
@@ -271,13 +271,12 @@ def _tags_of_rows(train: Part) -> list[list[str]]:
 
 # Inputs of a labeller in addition to word vectors: the layers of a base have no weights for them.
 WORDS_ALONE = {"character_size": 0, "affixes": 0, "shapes": False}
-LETTERS = "characters"  # the level of a base that reads letters
+LETTERS = "characters"  # level of a base that reads letters
 
 
 class LabelTransfers(RowTransfers):
-    """The layers of a base of words read only words; the letters of words are left to the linear
-    chain that is mixed with the network. The states of a base of letters are read next to all other
-    inputs of a labeller of words."""
+    """Transfers to labellers. The layers of a base of words read only words; letters are left to
+    the linear chain. The states of a base of letters are read next to all other inputs of words."""
 
     def adapted(self, pretrained: Pretrained, model: AnyModel) -> Pretrained:
         pretrained = super().adapted(pretrained, model)
@@ -316,7 +315,7 @@ class LabelTransfers(RowTransfers):
     def first(
         self, pretrained: Pretrained, model: AnyModel, network: nn.Module
     ) -> dict[str, Tensor]:
-        """Of a base of letters, their vectors too."""
+        """The lowest layers; for a base of letters, including their vectors."""
         letters = pretrained.context
         if letters is None:
             return super().first(pretrained, model, network)
@@ -338,8 +337,8 @@ class LabelReader(RowReader[Part]):
     classes = True
 
     def tokenisers(self, rows: Rows) -> Tokenisers:
-        """A text is cut into words with their original spelling: their letters and shapes are
-        features. Only the vocabulary of words folds case and numbers."""
+        """Tokenisers that keep the original spelling of words, because letters and shapes are
+        features. Only the vocabulary of words normalises case and numbers."""
         text = text_of(self.model)
         if text.level == "subwords" or text.max_length is not None:
             raise OptionError(
@@ -474,7 +473,7 @@ class Labeller(Model[LabellerSettings, Part, LearnedLabels, Labelled]):
 
 
 def _legal(columns: Columns, model: LabellerModel) -> Columns:
-    """The rows whose gold labels the model can answer with: all, unless only legal ones can be."""
+    """The rows whose gold labels can be predicted: all, unless only legal sequences can."""
     assert isinstance(columns.targets, Ragged)
     scheme = legal_scheme(model.settings, model.learned.labels)
     if scheme is None:

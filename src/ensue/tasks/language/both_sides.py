@@ -1,4 +1,4 @@
-"""Language models with cells from the left and from the right, for the word between."""
+"""Language models with cells from both sides, for the word between them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ensue.training.processes import device_of_weights, moved
 
 
 class Around(NamedTuple):
-    """Of each token: log p and rank by both sides, log p and rank by the left one alone."""
+    """For each token: log p and rank by both sides, and by the left side alone."""
 
     logs: NDArray[np.float64]
     ranks: NDArray[np.float64]
@@ -41,12 +41,11 @@ class Around(NamedTuple):
 class BothSidesLanguage(RecurrentLanguage):
     """p(w_t | all other words) = softmax(W·J·[l_{t−1}; r_{t+1}] + b): neither side has seen w_t.
 
-        l_t = cells(e(w_1) … e(w_t)),  r_t = cells'(e(w_n) … e(w_t))
+    l_t = cells(e(w_1) … e(w_t)), r_t = cells'(e(w_n) … e(w_t))
 
-    The left side is a language model by itself, p(w_{t+1} | w_1 … w_t) = softmax(W·l_t + b'): it
-    scores and writes texts as any other, and is what both sides are compared with. The cost is
-    the sum of the two. In a stream, the right side begins with the tokens `ahead` of the piece
-    that a batch holds."""
+    The left side is itself a language model, p(w_{t+1} | w_1 … w_t) = softmax(W·l_t + b'). It
+    scores and generates texts, and is the comparison for both sides. The cost is the sum of the
+    two. In a stream, the right side begins with the tokens `ahead` of the piece in a batch."""
 
     encoder_weights: ClassVar[Mapping[str, str]] = {
         "recurrent.": "recurrent.",
@@ -93,7 +92,7 @@ class BothSidesLanguage(RecurrentLanguage):
         return ahead + between, carried
 
     def _joined(self, y: Tensor, batch: StreamBatch) -> Tensor:
-        """States before each target with those after it, (time, batch, width)."""
+        """The joined states before and after each target, (time, batch, width)."""
         after = batch.targets[1:]
         if batch.ahead is not None:
             after = torch.cat([after, batch.ahead])
@@ -109,8 +108,8 @@ class BothSidesLanguage(RecurrentLanguage):
         return joined
 
     def sides(self, batch: StreamBatch, carried: Carried) -> tuple[Tensor, Tensor, Carried]:
-        """log p (time, batch, words) of the targets' places: by both sides, and by the left one
-        alone; what is carried on."""
+        """log p (time, batch, words) at the targets: by both sides, and by the left side alone; and
+        the carried state."""
         y, carried = self.states(batch.tokens, carried)
         both = self.filler.log_probabilities(self._joined(y, batch))
         return both, self.output.log_probabilities(self.between(y)), carried
@@ -120,11 +119,11 @@ class BothSidesLanguage(RecurrentLanguage):
 def fillers(
     networks: Sequence[BothSidesLanguage], before: Tensor, after: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """log p (words,) of the word between tokens before (n,) and after (m,), the mean over the
-    networks: by both sides, and by the left one alone."""
+    """log p (words,) of the word between tokens before (n,) and after (m,), averaged over the
+    networks: by both sides, and by the left side alone."""
     device = device_of_weights(networks[0])
     left, right = (side[:, None].to(device) for side in (before, after))
-    hidden = torch.full_like(left[:1], END_NUMBER)  # stands where the word does, and is not seen
+    hidden = torch.full_like(left[:1], END_NUMBER)  # placeholder for the word, which is not read
     batch = StreamBatch(left, torch.cat([left[1:], hidden]), ahead=right)
     sides = [network.sides(batch, {})[:2] for network in networks]
     both, alone = (_mean([pair[side][-1, 0] for pair in sides]) for side in range(2))
@@ -133,7 +132,7 @@ def fillers(
 
 @torch.no_grad()
 def around(networks: Sequence[BothSidesLanguage], stream: Tokens) -> Around:
-    """Every token of a stream but the first, the mean over the networks."""
+    """`Around` for every token of a stream except the first, averaged over the networks."""
 
     def sides(k: int, batch: StreamBatch, carried: Carried) -> tuple[list[Tensor], Carried]:
         both, alone, carried = networks[k].sides(batch, carried)
@@ -144,7 +143,7 @@ def around(networks: Sequence[BothSidesLanguage], stream: Tokens) -> Around:
 
 @torch.no_grad()
 def ranks_before(networks: Sequence[LanguageNetwork], stream: Tokens) -> NDArray[np.float64]:
-    """The rank of every token of a stream but the first, given those before it alone."""
+    """The rank of every token of a stream except the first, given only earlier tokens."""
 
     def before(k: int, batch: StreamBatch, carried: Carried) -> tuple[list[Tensor], Carried]:
         y, carried = networks[k].run(batch.tokens, carried)
@@ -160,8 +159,8 @@ def _over(
     look: Callable[[int, StreamBatch, Carried], tuple[list[Tensor], Carried]],
     ahead: int = 0,
 ) -> NDArray[np.float64]:
-    """log p and rank of every token but the first, the mean over the networks, by each of the
-    log p (time, batch, words) that look finds with a network."""
+    """log p and rank of every token except the first, averaged over the networks. look: returns one
+    or more log p (time, batch, words) of a network."""
     columns = 1 if len(stream) < COLUMNS * STEPS else COLUMNS
     carried: list[Carried] = [{} for _ in networks]
     parts: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
@@ -182,12 +181,12 @@ def _over(
 
 
 def _mean(logs: Sequence[Tensor]) -> Tensor:
-    """log of the mean probability."""
+    """The log of the mean probability."""
     return torch.logsumexp(torch.stack(list(logs)), 0) - math.log(len(logs))
 
 
 def _scored(logs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """log p of targets (time, batch), and the rank of each, from 1 on; of words that are equally
-    probable the target is the last."""
+    """log p of targets (time, batch), and their ranks from 1; among equally probable words the
+    target is last."""
     scores = logs.gather(-1, targets[..., None])
     return scores[..., 0], (logs >= scores).sum(-1)

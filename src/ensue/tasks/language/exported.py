@@ -1,5 +1,5 @@
-"""A language model for export: words and the state before them in, log p of what follows each and
-the state after them out. Fed one word at a time, it streams."""
+"""The exported form of a language model: from words and the state before them to log p of the next
+words and the state after them. With one word at a time, it streams."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from ensue.tasks.exported import (
 from ensue.tasks.language.learned import NEVER
 from ensue.tasks.language.networks import LanguageNetwork
 
-PAST = "past"  # the axis of what grows
+PAST = "past"  # name of a growing axis
 
 
 class NextWords(nn.Module):
-    """p is the mean of the members'. names: of what each member carries."""
+    """p is the mean over the members. names: of the states of each member."""
 
     def __init__(self, members: Sequence[nn.Module], names: Sequence[Sequence[str]]) -> None:
         super().__init__()
@@ -89,6 +89,6 @@ def exported(model: AnyModel) -> Exported:
 
 
 def _axes(part: Tensor, other: Tensor) -> tuple[str | int, ...]:
-    """Of a state of one row, by that of two; an axis of no size grows."""
+    """The axes of a state, from states of one and of two rows; an axis of size 0 grows."""
     sizes = zip(part.shape, other.shape, strict=True)
     return tuple(BATCH if a != b else a or PAST for a, b in sizes)

@@ -34,8 +34,8 @@ from ensue.tasks.task import Family, Solved
 class WindowLanguage(LanguageNetwork):
     """p(w_{t+1}) = softmax(W·tanh(H·[e(w_t); …; e(w_{t−n+1})] + d) + b): n words are seen.
 
-    Before a text begins, the window holds the word number `before`. one_hot: e is the unit vector
-    of the word, so that H is a table for each place of the window."""
+    At the start of a text, the window is filled with the word `before`. one_hot: e is the unit
+    vector of the word, so H is a table for each position of the window."""
 
     def __init__(
         self,
@@ -112,12 +112,12 @@ class WindowLanguage(LanguageNetwork):
 class ConvolutionLanguage(LanguageNetwork):
     """y = convolutions(E(w_1 … w_t)), causal; p(w_{t+1}) = softmax(W·y_t + b).
 
-    A layer carries the last inputs that its filters still reach, (size − 1)·distance of them: a
-    step costs as much as any other, however long the text, and pieces of any size give what the
-    whole gives. Words further back than `convolutions.field` are not seen.
+    A layer carries the last inputs within reach of its filters, (size − 1)·distance of them. So
+    every step has the same cost, and pieces of any size give the same result as the whole. Words
+    further back than `convolutions.field` are not seen.
 
-    tied: W is the embedding. Where the embedding is narrower or wider than the layers, linear
-    maps stand between."""
+    tied: W is the embedding. Linear maps connect an embedding whose width differs from the
+    layers."""
 
     encoder = "convolution"
     encoder_weights: ClassVar[Mapping[str, str]] = {
@@ -190,16 +190,15 @@ class ConvolutionLanguage(LanguageNetwork):
 class TransformerLanguage(LanguageNetwork):
     """y = blocks(√width·E(w_1 … w_t) + positions); p(w_{t+1}) = softmax(W·y_t + b).
 
-    Each block looks at the last `context` tokens, the present one included, and carries the keys
-    and values of all but the first of them. Positions are counted modulo `context` from the token
-    that nothing was carried to: no two tokens that a block sees stand at the same one, and a text
-    of any length stays among positions that were trained. So stepping and pieces of any size give
-    what the whole gives; a text no longer than the context is seen as by a Transformer without
-    such a window.
+    Each block attends to the last `context` tokens, including the current one, and carries the keys
+    and values of all of them except the first. Positions are modulo `context`, counted from the
+    first token of a stream. So no two tokens seen by a block have the same position, and texts of
+    any length use trained positions. Steps and pieces of any size give the same result as the
+    whole. A text no longer than the context is processed as by a Transformer without such a window.
 
-    tied: W is the embedding. Where the embedding is narrower or wider than the blocks, linear maps
-    stand between. The input that dropout is applied to is the sum of embeddings and positions,
-    the layers are the sublayers of the blocks."""
+    tied: W is the embedding. Linear maps connect an embedding whose width differs from the blocks.
+    Input dropout applies to the sum of embeddings and positions, layer dropout to the sublayers of
+    blocks."""
 
     encoder = "transformer"
     encoder_weights: ClassVar[Mapping[str, str]] = {"blocks.": "blocks.", "enter.": "enter."}
@@ -260,7 +259,7 @@ class TransformerLanguage(LanguageNetwork):
 
     def run(self, tokens: Tensor, carried: Carried) -> tuple[Tensor, Carried]:
         """y (time, batch, width). carried: for each block, keys and values (batch, before,
-        2·width); position (batch,), the same in all rows, of the token to come."""
+        2·width); and the position of the next token (batch,), the same in all rows."""
         before = carried or self.begin(tokens.shape[1])
         position = before["position"]
         if position.shape[0] != tokens.shape[1]:
@@ -283,8 +282,8 @@ class TransformerLanguage(LanguageNetwork):
 
 
 class FromTheRight:
-    """p(text) = Π p(token | tokens after it), the border before the text included: the same text
-    has as many factors as from the left. `step` goes to the left."""
+    """p(text) = Π p(token | tokens after it), including the border before the text, so a text has
+    as many factors as from the left. `step` goes to the left."""
 
     def __init__(self, network: LanguageNetwork) -> None:
         self.network = network
@@ -313,7 +312,7 @@ class FromTheRight:
 
 class NextToken(Protocol):
     """The interface of n-grams and networks: a text begins with `begin` and the token `first`, and
-    continues by `step`."""
+    continues with `step`."""
 
     @property
     def first(self) -> int:
@@ -329,7 +328,7 @@ class NextToken(Protocol):
         ...
 
     def reorder(self, state: Any, order: Tensor, /) -> Any:
-        """The rows of a state in this order: what a search needs between its steps."""
+        """The rows of a state in this order; for searches."""
         ...
 
     def score(self, rows: Ragged) -> Ragged:
@@ -338,7 +337,7 @@ class NextToken(Protocol):
 
 
 class Ensemble:
-    """p = the mean of the members' p; a state is the tuple of theirs."""
+    """p is the mean of the members' p; a state is the tuple of their states."""
 
     def __init__(self, members: Sequence[NextToken]) -> None:
         self.members = members
@@ -366,22 +365,22 @@ class Ensemble:
 
 
 AnyLanguageModel = Model[LanguageSettings, Part, LearnedLanguage]
-BASELINE = NgramDesign(3, "kneser-ney")  # what networks are compared with
+BASELINE = NgramDesign(3, "kneser-ney")  # the baseline of networks
 
 
 class LanguageFamily(Family[LanguageSettings]):
-    """A kind of model that predicts the next token. looks_ahead: in training it also reads the
+    """A family of models that predict the next token. looks_ahead: in training they also read the
     tokens after a piece of the text."""
 
     looks_ahead: bool = False
 
     @abstractmethod
     def ngrams(self, settings: LanguageSettings) -> NgramDesign:
-        """The n-grams that are counted in the training part."""
+        """The n-grams to count in the training part."""
 
     @abstractmethod
     def members(self, model: AnyLanguageModel) -> Sequence[NextToken]:
-        """What a fitted model answers with."""
+        """The members of a fitted model."""
 
     @abstractmethod
     def baselines(self, rows: Ragged, model: AnyLanguageModel) -> dict[str, float]:
@@ -409,7 +408,7 @@ class NgramFamily(LanguageFamily):
         return f"{settings.order}-grams, {settings.ngram_smoothing}"
 
     def solve(self, train: Part, validation: Part, model: AnyLanguageModel) -> Solved:
-        """The n-grams that were learned are the model."""
+        """Returns no networks: the learned n-grams are the model."""
         perplexity = model.learned.ngrams.perplexity(model.learned.rows(validation))
         return Solved([], "counted", {"perplexity": perplexity})
 
@@ -449,7 +448,8 @@ FAMILIES: dict[str, LanguageFamily] = {
 }
 
 TRAINED = ("recurrent", "window", "transformer", "convolution")
-# Which word stands between others is another question than what comes next: no family of both.
+# Predicting a word between others is another task than predicting the next one, so these families
+# are not mixed.
 RANGES: Space = {
     "model.family": Searched(Choice((*TRAINED, "ngram"))),
     "model.order": Searched(Choice((3, 4, 5, 6), ordered=True), {"model.family": ("ngram",)}),
@@ -459,6 +459,6 @@ RANGES: Space = {
 
 
 def ensemble_of(model: AnyLanguageModel) -> Ensemble:
-    """All members of a fitted model as one."""
+    """All members of a fitted model as one ensemble."""
     model.must_be_fitted()
     return Ensemble(FAMILIES[model.settings.family].members(model))

@@ -1,4 +1,4 @@
-"""Fill in blanks, from the words on both sides."""
+"""Filling in blanks, from the words on both sides."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ensue.tasks.language.streams import Tokens
 
 BLANK = re.compile(r"_{2,}")
 WORD_LEVELS = ("words", "pieces", "spaces")
-TOP = 5  # fillers among which the true word counts as found
+TOP = 5  # number of fillers among which the true word counts as found
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Filling:
             _ranked(alone, count, words.tokens),
             (*gap.before, words.tokens[best], *gap.after),
             len(gap.before),
-            _bits(sides.logs[:-1]),  # nothing stands after the end: no two sides speak of it
+            _bits(sides.logs[:-1]),  # the end has no words after it
             _bits(sides.logs_left[:-1]),
         )
 
@@ -84,8 +84,8 @@ def both_sided(model: AnyLanguageModel) -> list[BothSidesLanguage]:
 
 
 def filling_scores(networks: Sequence[LanguageNetwork], stream: Tokens) -> Mapping[str, float]:
-    """Evaluation of filling in the words of a text, except its ends: from the words before alone,
-    and for networks that read from both sides, from both."""
+    """Evaluation of filling in each word of a text, except its ends: from the words before it and,
+    for networks that read from both sides, from both."""
     words = stream[1:] != END_NUMBER
     if not words.any():
         return {}
@@ -107,7 +107,7 @@ def _bits(logs: NDArray[np.float64]) -> tuple[float, ...]:
 
 
 def _fillers(logs: Tensor) -> Tensor:
-    """Without padding, unknown words, starts and ends: their share goes to the others."""
+    """Excludes padding, unknown words, starts and ends; the others share their probability."""
     scores = logs.clone()
     scores[[*NEVER, END_NUMBER]] = -torch.inf
     return scores.log_softmax(0)

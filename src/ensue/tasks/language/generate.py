@@ -1,4 +1,4 @@
-"""What a language model writes: texts that go on from a prompt, and the words to choose from."""
+"""Text generation: texts that continue a prompt, and suggestions for the next word."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from ensue.tasks.language.learned import NEVER
 
 Step = Callable[[Tensor, Any], tuple[Tensor, Any]]
 Reorder = Callable[[Any, Tensor], Any]
-WIDTH = 32  # words that are gone on with at a time
+WIDTH = 32  # number of words that are extended at a time
 LONGEST = 24  # tokens of a word
-WORTH_TELLING = 0.01  # of the probability of the first word
+WORTH_TELLING = 0.01  # relative to the probability of the first word
 
 
 @dataclass(frozen=True)
 class Letters:
-    """For every token: what it adds to a word, whether a word may begin with it, and whether one
-    may go on with it. What cannot go on ends the word before it."""
+    """For every token: its letters, whether a word may begin with it, and whether it may continue a
+    word. A token that cannot continue a word ends the word before it."""
 
     texts: Sequence[str]
     begins: Tensor
@@ -37,7 +37,8 @@ class Letters:
 
 @dataclass(frozen=True)
 class WordSpelling:
-    """mark: how a token at the beginning of a word begins; "" if white space separates words."""
+    """The spelling of words in tokens. mark: prefix of a token at the beginning of a word; "" if
+    white space separates words."""
 
     mark: str
 
@@ -56,7 +57,7 @@ SPELLINGS = {"characters": WordSpelling(""), "subwords": WordSpelling(WORD)}
 
 
 def spelling_of(tokeniser: str) -> WordSpelling | None:
-    """None where a token is a word."""
+    """The spelling of words; None if each token is a word."""
     return SPELLINGS.get(tokeniser)
 
 
@@ -69,8 +70,9 @@ def spelt_words(
     partial: str,
     count: int,
 ) -> list[tuple[str, float]]:
-    """The most probable words that begin with `partial`, and log p of each: that its tokens come,
-    and that the word is over then. step: log p (batch, tokens) of what follows tokens (batch,)."""
+    """The most probable words that begin with `partial`, and log p of each (of its tokens, and of
+    the word's end after them). step: maps tokens (batch,) to log p (batch, tokens) of the next
+    ones."""
     ended: dict[str, float] = {}
     texts, scores = [""], torch.zeros(1, dtype=torch.float64)
     allowed = letters.begins
@@ -101,7 +103,7 @@ def spelt_words(
 def _fitting(
     total: Tensor, texts: Sequence[str], added: Sequence[str], partial: str
 ) -> list[tuple[int, int, float]]:
-    """(row, token, log p) of the most probable that agree with what is typed so far."""
+    """(row, token, log p) of the most probable continuations that agree with the typed text."""
     fitting: list[tuple[int, int, float]] = []
     order = total.flatten().argsort(descending=True).tolist()
     for at in order:
@@ -119,11 +121,11 @@ LINE_END = "\n"
 
 
 class Writer:
-    """A model that has read a prompt. Padding, unknown words and starts are never written: their
-    share goes to the others."""
+    """A model that has read a prompt. Padding, unknown words and starts are never generated; the
+    other tokens share their probability."""
 
     def __init__(self, model: AnyLanguageModel, prompt: str, *, whole: bool = True) -> None:
-        """whole: the prompt ends with a whole word; else its last one is only begun."""
+        """whole: the prompt ends with a complete word; else its last word is incomplete."""
         if model.settings.direction == "backward":
             raise OptionError(
                 "a backward language model reads from the right and cannot continue a "
@@ -146,7 +148,7 @@ class Writer:
 
     @property
     def prompt(self) -> str:
-        """As the model has read it, without a word that is only begun."""
+        """The prompt as the model has read it, without an incomplete word."""
         return self._tokeniser.text_of(self._read)
 
     def _step(self, tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
@@ -161,11 +163,11 @@ class Writer:
         return self._step(begun, state)
 
     def after(self) -> tuple[Tensor, Any]:
-        """log p (1, tokens) of what comes after the prompt, and the state there."""
+        """log p (1, tokens) of the token after the prompt, and the state."""
         return self._step(self._last, self._state)
 
     def suggestions(self, count: int) -> list[Suggestion]:
-        """The most probable words to come; those that go on from a word begun, if one is."""
+        """The most probable next words, or the completions of an incomplete word."""
         if self._spelling:
             words = spelt_words(
                 self._step,
@@ -190,7 +192,7 @@ class Writer:
         return [Suggestion(self._words.tokens[k], p) for k, p in pairs if p > 0]
 
     def texts(self, choice: Choice, count: int = 1) -> list[str]:
-        """`count` texts that go on from the prompt, each up to its end."""
+        """`count` texts that continue the prompt, each up to its end."""
         if choice.width > 1:
             hypotheses = beam(
                 self._step,
@@ -214,7 +216,7 @@ class Writer:
         return [self._text(hypothesis.tokens) for hypothesis in hypotheses]
 
     def pieces(self, choice: Choice) -> Iterator[str]:
-        """One text, as it is made: put together, the pieces are the text without its prompt."""
+        """One text, piece by piece as it is generated, without its prompt."""
         if choice.width > 1:
             raise OptionError("stream: a beam knows its text at the end only; expected width 1")
         numbers = stream(
@@ -241,7 +243,7 @@ class Writer:
             prompt = text
 
     def _text(self, numbers: Sequence[int]) -> str:
-        """A line for each end but one after which nothing came."""
+        """The text with a line break for each end token, except at the end."""
         lines: list[list[str]] = [[*self._read]]
         for number in numbers[:-1] if numbers and numbers[-1] == END_NUMBER else numbers:
             if number == END_NUMBER:
@@ -252,7 +254,7 @@ class Writer:
 
 
 class Writing:
-    """The ability of language models to go on from a prompt."""
+    """The ability of language models to continue a prompt."""
 
     def writer(self, model: AnyLanguageModel, prompt: str, *, whole: bool = True) -> Writer:
         return Writer(model, prompt, whole=whole)

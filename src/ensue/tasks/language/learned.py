@@ -1,4 +1,4 @@
-"""What a language model learns from its training part, except the weights of its networks."""
+"""The learned part of a language model, except the weights of its networks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NEVER = tuple(TEXT_SPECIALS.index(token) for token in (PAD, UNKNOWN, START))  # 
 
 
 class NgramDesign(NamedTuple):
-    """Of how many tokens n-grams are, how they are smoothed, and what add-k adds to each count."""
+    """The order of n-grams, their smoothing, and the constant of add-k."""
 
     order: int
     smoothing: str
@@ -29,7 +29,8 @@ class NgramDesign(NamedTuple):
 
 
 def vocabulary_of(train: Part, text: TextSettings) -> Vocabulary:
-    """The words of a training part that has some, by falling frequency after the specials."""
+    """The vocabulary of a training part, by falling frequency after the specials; raises an error
+    if there are no words."""
     counts = counts_of(train.inputs, train.numbers.tokens)
     least = min(text.min_count, max(counts.values()))
     counts[END] = len(train)
@@ -60,7 +61,7 @@ class LearnedLanguage:
         design: NgramDesign,
         base: Pretrained | None = None,
     ) -> LearnedLanguage:
-        """base: whose words come first, at their numbers."""
+        """base: its words come first and keep their indices."""
         if not train.texts or not len(train.inputs.values):
             raise DataError("the training part: expected text, got none")
         words = vocabulary_of(train, text)
@@ -81,5 +82,5 @@ class LearnedLanguage:
         return self.tokenisers.input
 
     def rows(self, part: Part) -> Ragged:
-        """A part in the numbers of the vocabulary."""
+        """A part in the indices of the vocabulary."""
         return vocabulary_rows(part, self.words.numbers)

@@ -37,10 +37,10 @@ from ensue.training.processes import device_of_weights, moved
 
 @dataclass(frozen=True)
 class DropoutRates:
-    """word: of a word of the vocabulary, zero at all its places in a batch; input: of
-    embeddings; layers: of the outputs of layers; recurrent: of the states of cells; attention: of
-    its weights; output: of the inputs of the scores; carried: of the whole state of a column, which
-    then starts fresh. Networks do not use all of them."""
+    """Rates of dropout. word: of a word, at all its positions in a batch; input: of embeddings;
+    layers: of the outputs of layers; recurrent: of the states of cells; attention: of attention
+    weights; output: of the inputs of the scores; carried: of the whole state of a column, which
+    then starts fresh. Networks use only some of them."""
 
     word: float = 0.0
     input: float = 0.0
@@ -62,15 +62,15 @@ NO_DROPOUT = DropoutRates()
 
 
 class LanguageNetwork(nn.Module, ABC):
-    """What training, scoring and decoding see of any of them: p(w_{t+1}) is read off y_t, which
-    `run` finds."""
+    """The interface for training, scoring and decoding: `run` computes y_t, from which p(w_{t+1})
+    follows."""
 
     output: WordOutput
-    encoder: ClassVar[str | None] = None  # the kind in ENCODERS that computes y as it does
-    # how the names of its weights begin, and how they do in that encoder
+    encoder: ClassVar[str | None] = None  # the kind in ENCODERS that computes the same y
+    # prefixes of its weights, with their prefixes in that encoder
     encoder_weights: ClassVar[Mapping[str, str]] = {}
-    two_ways: ClassVar[bool] = False  # that encoder reads from the right too
-    first = END_NUMBER  # all texts are read as one: before a text is the end of another
+    two_ways: ClassVar[bool] = False  # whether that encoder also reads from the right
+    first = END_NUMBER  # all texts are read as one: the end of another precedes a text
 
     @classmethod
     @abstractmethod
@@ -80,18 +80,18 @@ class LanguageNetwork(nn.Module, ABC):
     @staticmethod
     @abstractmethod
     def describe(settings: LanguageSettings) -> str:
-        """In a few words: "2 × LSTM of 200"."""
+        """A short description: "2 × LSTM of 200"."""
 
     @abstractmethod
     def run(self, tokens: Tensor, carried: Carried) -> tuple[Tensor, Carried]:
-        """y (time, batch, width) of tokens (time, batch), and what is carried on."""
+        """y (time, batch, width) for tokens (time, batch), and the carried state."""
 
     @abstractmethod
     def begin(self, batch: int) -> Carried:
-        """What is carried before the first token."""
+        """The carried state before the first token."""
 
     def forward(self, batch: StreamBatch, carried: Carried) -> tuple[Tensor, Carried]:
-        """The cost of the targets that are real, summed."""
+        """The summed cost of the real targets."""
         y, carried = self.run(batch.tokens, carried)
         return self.output.cost(y, batch.targets, batch.real), carried
 
@@ -103,18 +103,18 @@ class LanguageNetwork(nn.Module, ABC):
 
     @torch.no_grad()
     def step(self, tokens: Tensor, carried: Carried) -> tuple[Tensor, Carried]:
-        """log p (batch, words) of what follows tokens (batch,), both on the CPU, where a search
-        is; what is carried stays with the weights."""
+        """log p (batch, words) of what follows tokens (batch,), both on the CPU, for searches; the
+        carried state stays on the device of the weights."""
         y, carried = self.run(tokens[None].to(device_of_weights(self)), carried)
         return self.output.log_probabilities(y[0]).cpu(), carried
 
     def reorder(self, carried: Carried, order: Tensor) -> Carried:
-        """What is carried, with the rows of the batch in this order."""
+        """The carried state with the rows of the batch in this order."""
         return {name: part.index_select(0, order.to(part.device)) for name, part in carried.items()}
 
     def score(self, rows: Ragged) -> Ragged:
-        """log p of every token of rows, and of the end after each row; the rows are read as one
-        text, in their order."""
+        """log p of every token of rows, and of the end after each row; rows are read in order as
+        one text."""
         values = self.score_stream(stream_of(rows, END_NUMBER), scored_columns(rows))
         return Ragged(values, rows.starts + np.arange(len(rows) + 1))
 

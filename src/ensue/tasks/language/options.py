@@ -1,4 +1,4 @@
-"""The words of language models on the command line."""
+"""The command-line options of language models."""
 
 from ensue.tasks.explaining.options import EXPLAINED
 from ensue.tasks.options import Option

@@ -1,4 +1,4 @@
-"""Cells that predict the next token, from all that they have read."""
+"""Recurrent language models."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from ensue.tasks.language.streams import Carried
 class RecurrentLanguage(LanguageNetwork):
     """y_t = cells(e(w_1) … e(w_t)); p(w_{t+1}) = softmax(W·y_t + b).
 
-    layers: the cells, whose input is as wide as the embedding. tied: W is the embedding; where the
-    cells are wider or narrower, a linear map without bias stands between. Input and output lose
-    the same features at all steps of a batch."""
+    layers: the cells; their input has the width of the embedding. tied: W is the embedding, after a
+    linear map without bias if the width of the cells differs. Dropout of input and output is the
+    same at all steps of a batch."""
 
     encoder = "recurrent"
     encoder_weights: ClassVar[Mapping[str, str]] = {"recurrent.": "recurrent."}
@@ -69,23 +69,23 @@ class RecurrentLanguage(LanguageNetwork):
         return f"{settings.layers} × {settings.cell} of {settings.hidden_size}{way}"
 
     def run(self, tokens: Tensor, carried: Carried) -> tuple[Tensor, Carried]:
-        """carried: the parts of each layer's state, by layer and part."""
+        """y and the carried state: the parts of each layer's state, by layer and part."""
         y, carried = self.states(tokens, carried)
         return self.between(y), carried
 
     def states(self, tokens: Tensor, carried: Carried) -> tuple[Tensor, Carried]:
-        """y of the cells (time, batch, hidden), and what is carried on."""
+        """y of the cells (time, batch, hidden), and the carried state."""
         y, state = self.recurrent(self.entering(tokens), self._state(self._partly_reset(carried)))
         return over_time(y, self.rates.output * self.training), _flat(state)
 
     def entering(self, tokens: Tensor) -> Tensor:
-        """The vectors of tokens as cells read them."""
+        """The vectors of tokens, as input of the cells."""
         x = embedded(tokens, self.table, self.rates.word * self.training)
         return over_time(x, self.rates.input * self.training)
 
     def _partly_reset(self, carried: Carried) -> Carried:
-        """What columns remember; in training some forget it all. A network that never begins but
-        at its first update may go astray where it is to begin with a text of its own."""
+        """The carried state; in training some columns are reset. A network that starts fresh only
+        at its first update may perform badly at the beginning of separate texts."""
         if not (self.training and self.rates.carried and carried):
             return carried
         some = next(iter(carried.values()))
@@ -105,7 +105,7 @@ class RecurrentLanguage(LanguageNetwork):
 
 
 def language_layers(settings: LanguageSettings) -> Recurrent:
-    """The cells of a language model, whose input is as wide as the embedding."""
+    """The cells of a language model; their input has the width of the embedding."""
     return layers_of(settings, settings.embedding_size, weight_dropout=settings.dropout_weights)
 
 

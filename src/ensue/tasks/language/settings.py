@@ -12,7 +12,7 @@ from ensue.tasks.blocks.layer_settings import DROPOUT, LayerSettings, whole_head
 
 
 class LanguageSettings(LayerSettings):
-    """A family, and what its models are made of; keys of one have no effect on the others.
+    """The family, and the parts of its models; keys of one family do not affect the others.
 
     >>> LanguageSettings(family='ngram').order
     5

@@ -1,4 +1,5 @@
-"""How a language model reads its vocabulary and scores it: as a whole, or in clusters of words."""
+"""Embeddings and output softmax of a language model: over the whole vocabulary, or in clusters of
+words."""
 
 from __future__ import annotations
 
@@ -30,14 +31,14 @@ from ensue.tasks.blocks.softmax_output import Output
 # pay for it; and since rare words have little to learn from, their vectors are narrower by a factor
 # of 4 from cluster to cluster (Grave et al. 2017; tied with the embedding: Baevski & Auli 2019).
 
-NARROWER = 4  # times, from a cluster to the next
-LEAST = 8  # numbers that a vector has at least
+NARROWER = 4  # factor of the width from a cluster to the next
+LEAST = 8  # minimum width of a vector
 
-Start = Callable[[Tensor], object]  # fills a matrix with its first values
+Start = Callable[[Tensor], object]  # fills a matrix with initial values
 
 
 def cluster_bounds(words: int, cuts: Sequence[int]) -> list[tuple[int, int]]:
-    """The first word of each cluster and the one after its last; the head is the first.
+    """The first word of each cluster and the word after its last; the head is the first cluster.
 
     >>> cluster_bounds(100, (10, 40))
     [(0, 10), (10, 40), (40, 100)]
@@ -52,7 +53,7 @@ def cluster_bounds(words: int, cuts: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def cluster_width(width: int, cluster: int) -> int:
-    """Of the vectors of a cluster, where those of the head have this width."""
+    """The width of the vectors of a cluster, if those of the head have this width."""
     narrow: int = width // NARROWER**cluster
     return max(min(LEAST, width), narrow)
 
@@ -70,7 +71,7 @@ class ClusteredTable(nn.Module):
             narrow = cluster_width(width, k)
             self.rows.append(nn.Parameter(torch.empty(high - low, narrow)))
             start(self.rows[k])
-            if k:  # so that the vectors are as long as those of the head
+            if k:  # so that the vectors have the norm of those of the head
                 bound = math.sqrt(3 / narrow)
                 self.maps.append(nn.Parameter(torch.empty(narrow, width).uniform_(-bound, bound)))
 
@@ -86,7 +87,7 @@ class ClusteredTable(nn.Module):
 
     @property
     def weight(self) -> Tensor:
-        """The vectors of all words (words, width), as nn.Embedding names them."""
+        """The vectors of all words (words, width), under the name of nn.Embedding."""
         wide = [rows @ self.maps[k - 1] if k else rows for k, rows in enumerate(self.rows)]
         return torch.cat(wide)
 
@@ -127,7 +128,7 @@ class AdaptiveOutput(nn.Module):
 
     @torch.no_grad()
     def costs(self, y: Tensor, targets: Tensor) -> Tensor:
-        """(time, batch): of each target."""
+        """(time, batch): −log p of each target."""
         rows, numbers = y.flatten(0, 1), targets.flatten()
         row_costs = softmax_costs(rows, *self._head(), self._head_targets(numbers))
         for k, (low, high) in self._tails():
@@ -150,13 +151,13 @@ class AdaptiveOutput(nn.Module):
         return torch.cat(parts, -1)
 
     def _head(self) -> tuple[Tensor, Tensor]:
-        """Weights and bias of the head: of its words, then of the clusters."""
+        """Weights and bias of the head: for its words, then for the clusters."""
         size = self.table.bounds[0][1]
         weight = torch.cat([self.table.rows[0], self.clusters])
         return weight, torch.cat([self.bias[:size], self.cluster_bias])
 
     def _head_targets(self, numbers: Tensor) -> Tensor:
-        """Words of the head as they are, others by their cluster."""
+        """The targets in the head: words of the head unchanged, others by their cluster."""
         size, targets = self.table.bounds[0][1], numbers
         for k, (low, _) in self._tails():
             targets = torch.where(numbers >= low, size + k - 1, targets)
@@ -166,12 +167,12 @@ class AdaptiveOutput(nn.Module):
         return enumerate(self.table.bounds[1:], 1)
 
 
-CUTS = (600, 6_000)  # where none are given: benchmarks/softmax_words.py compares others
+CUTS = (600, 6_000)  # default; benchmarks/softmax_words.py compares others
 WordTable: TypeAlias = nn.Embedding | ClusteredTable
 
 
 class WordOutput(Protocol):
-    """p of the words that follow, from what a network has found."""
+    """The interface of outputs: p of the next words from y."""
 
     bias: nn.Parameter
 
@@ -189,16 +190,16 @@ class WordOutput(Protocol):
 
 
 class Softmax(ABC):
-    """The two ends of a language model: vectors of the words that it reads, and probabilities of
-    the words that follow."""
+    """Input and output of a language model: vectors of the words that it reads, and probabilities
+    of the next words."""
 
     @abstractmethod
     def table(self, words: int, width: int, start: Start) -> WordTable:
-        """Vectors of words; start fills a matrix of them."""
+        """The vectors of words; start fills their matrix."""
 
     @abstractmethod
     def output(self, words: int, width: int, tied: nn.Module | None) -> WordOutput:
-        """tied: the table whose vectors the output has."""
+        """The output. tied: the table whose vectors it shares."""
 
 
 class FullSoftmax(Softmax):

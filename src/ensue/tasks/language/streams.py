@@ -1,4 +1,4 @@
-"""One long text in columns read side by side: how language models are trained and scored."""
+"""Streams: one long text in parallel columns, for training and scoring language models."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from ensue.data.fingerprint import fingerprint
 from ensue.data.ragged import Ragged
 
 Tokens = NDArray[np.int32]
-Carried = Mapping[str, Tensor]  # what a network remembers, from a batch to the next
+Carried = Mapping[str, Tensor]  # the state that a network carries from a batch to the next
 COLUMNS, STEPS = 10, 100  # of a text that is scored
 
 
 @dataclass(frozen=True)
 class StreamBatch:
-    """tokens (time, batch), and those that follow each of them; real (time, batch) says which
-    targets count, None all of them.
+    """tokens (time, batch), and their targets, the next tokens; real (time, batch) marks the
+    targets that count, None for all.
 
-    For networks that read from the right too: ahead (steps, batch), what comes after the last
-    targets; after (batch,), how many tokens come after each column's first target, None all."""
+    For networks that also read from the right: ahead (steps, batch), the tokens after the last
+    targets; after (batch,), the number of tokens after each column's first target, None for all."""
 
     tokens: Tensor
     targets: Tensor
@@ -36,7 +36,7 @@ class StreamBatch:
 
 
 def stream_of(rows: Ragged, end: int) -> Tokens:
-    """All rows one after another, the number `end` after each and before the first."""
+    """All rows one after another, with the token `end` after each and before the first."""
     starts = rows.starts + np.arange(len(rows) + 1)
     tokens = np.full(int(starts[-1]) + 1, end, np.int32)
     text = np.ones(len(tokens), bool)
@@ -47,26 +47,26 @@ def stream_of(rows: Ragged, end: int) -> Tokens:
 
 
 def read_from(tokens: Tokens, direction: str) -> Tokens:
-    """A text as a model of that direction reads it: a backward one from its last token to its
-    first. Their end token separates texts, so that it also is the start of the one before."""
+    """A text in the reading direction of a model: backward from its last token to its first. The
+    end token separates texts, so it is also the start in the other direction."""
     return tokens[::-1].copy() if direction == "backward" else tokens
 
 
 def scored_columns(rows: Ragged) -> int:
-    """How many columns, each with a fresh state, a scored text may be cut into. A single text is
-    read as a whole: each of its tokens given all tokens before it."""
+    """The number of columns, each with a fresh state, for scoring a text. A single text is one
+    column, so that each token is predicted from all tokens before it."""
     return 1 if len(rows) == 1 else COLUMNS
 
 
 class StreamSource:
-    """A text as `columns` streams, in pieces of `steps` tokens: what is carried from a piece to
-    the next is the state at its end. ahead: how many tokens after it a batch holds."""
+    """A text as `columns` streams, in pieces of `steps` tokens; the state at the end of a piece is
+    carried to the next. ahead: number of tokens after a piece that its batch includes."""
 
     def __init__(
         self, tokens: Tokens, name: str, *, columns: int, steps: int, ahead: int = 0
     ) -> None:
         self._name, self.steps, self.ahead = name, steps, ahead
-        # every target has its token before it, also across the border of two columns
+        # every target has its previous token, even across the border of two columns
         usable = (len(tokens) - 1) // columns * columns
         if not usable:
             raise too_few(len(tokens) - 1, columns)
@@ -75,7 +75,7 @@ class StreamSource:
         self.fingerprint = fingerprint({"tokens": tokens})
 
     def batches(self, epoch: int) -> Sequence[Sequence[int]]:
-        """Pieces in the order of the text; a row is a piece's number."""
+        """The pieces in the order of the text; a row is the index of a piece."""
         return [[k] for k in range(-(-len(self.x) // self.steps))]
 
     def batch(self, rows: Sequence[int]) -> StreamBatch:
@@ -99,9 +99,9 @@ class StreamSource:
 def pieces(
     tokens: Tokens, columns: int, steps: int, ahead: int = 0
 ) -> Iterator[tuple[StreamBatch, Any]]:
-    """All targets of a text once, in `columns` streams; with each batch, where its targets stand
-    (time, batch), and the tokens `ahead` of it. The last stream is padded with the last token, its
-    padding is not real."""
+    """All targets of a text once, in `columns` streams. Each batch comes with the positions of its
+    targets (time, batch), and `ahead` tokens after it. The last stream is padded with the last
+    token, and its padding is not real."""
     count = len(tokens) - 1
     length = -(-count // columns)
     places = np.arange(columns * length).reshape(columns, length).T

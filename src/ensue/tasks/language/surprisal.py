@@ -1,4 +1,4 @@
-"""The answer of a language model: how much each token of a text surprised it."""
+"""The answer of a language model: the surprisal of each token of a text."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any, ClassVar, Self
 from ensue.drawing.document import Piece, Words
 from ensue.tasks.answers import Answer, Columns, tabbed
 
-MOST_BITS = 16.0  # drawn as strongly as can be
+MOST_BITS = 16.0  # bits with the strongest colour
 
 
 @dataclass(frozen=True)
 class Scored(Answer):
-    """A text as the model sees it: −log₂ p of each token in its turn, the end's last.
+    """A scored text: −log₂ p of each token in order, that of the end last.
 
     >>> Scored(("a", "dog", "</s>"), (1.0, 3.0, 0.5)).total
     4.5
     """
 
-    unbounded: ClassVar[tuple[str, ...]] = ("bits",)  # a model may hold a token to be impossible
+    unbounded: ClassVar[tuple[str, ...]] = ("bits",)  # a model may give a token probability 0
 
     tokens: tuple[str, ...]
     bits: tuple[float, ...]
@@ -33,7 +33,7 @@ class Scored(Answer):
         return {"tokens": list(self.tokens), "bits": list(self.bits), "total": self.total}
 
     def as_line(self, value: object) -> str:
-        """Bits in all, bits a token, and the token that surprised most."""
+        """Total bits, bits per token, and the most surprising token."""
         worst = max(range(len(self.bits)), key=self.bits.__getitem__)
         mean = self.total / len(self.bits)
         worst_token = f"{self.tokens[worst]} ({self.bits[worst]:.1f})"
@@ -52,7 +52,7 @@ class Scored(Answer):
         }
 
     def _coloured(self) -> Words:
-        """Each token on its surprise, with the bits under the pointer."""
+        """The tokens coloured by surprisal, with bits as tooltips."""
         strengths = [0.75 * min(bits, MOST_BITS) / MOST_BITS for bits in self.bits]
         notes = (f"{bits:.1f} bits" for bits in self.bits)
         every = zip(self.tokens, strengths, notes, strict=True)

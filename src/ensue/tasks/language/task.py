@@ -1,5 +1,4 @@
-"""What comes next in a text: by counting, from a window, from all before, by looking back at it,
-or by convolutions."""
+"""Language models: n-grams, windows, recurrent cells, Transformers and convolutions."""
 
 from __future__ import annotations
 
@@ -74,14 +73,14 @@ class StreamValidation:
         return scores_of(self._metrics, TokenAnswers(cost), self._watch)
 
 
-MANY = 20_000  # words, from which on clusters of them are several times as fast
+MANY = 20_000  # vocabulary from which clusters of words are several times as fast
 
 
 def language_recipe(
     train: Part, text: TextSettings, settings: LanguageSettings, explicit: frozenset[str]
 ) -> Recipe:
-    """Clusters of words, where the vocabulary is large. explicit: the keys of [model] that a person
-    gave. The cuts stand in the configuration: a saved model keeps its own."""
+    """The recipe: clusters of words for a large vocabulary. explicit: the keys of [model] that the
+    user gave. The cuts are part of the configuration, so a saved model keeps its cuts."""
     if not train.texts or not len(train.inputs.values):
         return Recipe()
     words = len(vocabulary_of(train, text))
@@ -94,8 +93,8 @@ def language_recipe(
 
 
 class LanguageHeads:
-    """Masked self-attention: every token looks at itself and back, no farther than the context. The
-    first one is the end of the text before."""
+    """Masked self-attention: every token attends to itself and earlier tokens within the context.
+    The first token is the end of the previous text."""
 
     option = EXPLAINED
 
@@ -123,10 +122,10 @@ class LanguageHeads:
 
 
 SURPRISES = 10  # that an evaluation shows
-BEFORE = 5  # tokens that are shown before a surprise
+BEFORE = 5  # tokens shown before a surprise
 
-# Words as other tasks read them, much dropout in every place, beginnings among the columns as those
-# tasks have them, and averaged weights.
+# For transfer: words tokenised as in other tasks, much dropout, fresh states among the columns like
+# the beginnings of texts, and averaged weights.
 PRETRAIN: Mapping[str, Any] = {
     "text.level": "words",
     "text.lower": True,
@@ -156,7 +155,7 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
     """The probability of a text, token by token, and texts that go on from a prompt."""
 
     name = "language"
-    compared_on = ("data", "text")  # a perplexity is that of its tokens
+    compared_on = ("data", "text")  # a perplexity depends on the tokens
     settings = LanguageSettings
     learned_class = LearnedLanguage
     text_defaults: ClassVar[Mapping[str, Any]] = {"level": "spaces", "lower": False, "min_count": 1}
@@ -176,7 +175,7 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
 
     # ------------------------------------------------------------- recognised, read
     def recognise(self, sample: Sample) -> Guess | None:
-        """A text alone."""
+        """Recognises data with only a text."""
         data, columns = sample.data, [*sample.kinds.values()]
         alone = len(columns) == 1 and columns[0].kind in READ
         return self.infer(sample) if alone and not data.label and not data.sequence else None
@@ -219,7 +218,7 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
     def answers(
         self, part: Part, model: AnyLanguageModel, options: RequestOptions = NOTHING
     ) -> list[Scored]:
-        """Each text by itself."""
+        """The answers: each text separately."""
         rows, names = model.learned.rows(part), part.numbers.token_names
         ensemble, scored = ensemble_of(model), []
         for k in range(len(rows)):
@@ -273,7 +272,7 @@ TASK = Language()
 
 
 class LanguageModel(Model[LanguageSettings, Part, LearnedLanguage, Scored]):
-    """p(text) = Π p(token | tokens before), the end of the text included.
+    """p(text) = Π p(token | tokens before), including the end of the text.
 
     >>> lines = [f"the {who} {does}" for who in ("cat", "dog") for does in ("sees", "runs")]
     >>> model = LanguageModel(model={"family": "ngram", "order": 2}).fit(lines, lines)
@@ -284,18 +283,18 @@ class LanguageModel(Model[LanguageSettings, Part, LearnedLanguage, Scored]):
     task = TASK
 
     def score(self, texts: Iterable[str]) -> list[Scored]:
-        """Each text by itself: how likely, and where the model is surprised."""
+        """The surprisal of each text and its tokens, each text separately."""
         return self.predict(texts)
 
     def perplexity(self, texts: Iterable[str]) -> float:
-        """exp of the mean −log p over all tokens, the ends of the texts included."""
+        """exp of the mean −log p over all tokens, including the ends of the texts."""
         self.must_be_fitted()
         rows = self.learned.rows(self.reader.questions(texts))
         return float(np.exp(-self.log_probabilities(rows).values.mean()))
 
     def log_probabilities(self, rows: Ragged) -> Ragged:
-        """log p of every token of rows, and of the end after each row, in their order: a network
-        reads them as one text."""
+        """log p of every token of rows, and of the end after each row; a network reads the rows in
+        order as one text."""
         return ensemble_of(self).score(rows)
 
     def fill(self, text: str, count: int = TOP) -> Filled:
@@ -305,14 +304,14 @@ class LanguageModel(Model[LanguageSettings, Part, LearnedLanguage, Scored]):
         return Filling().fill(self, text, count)
 
     def attention(self, text: str, layer: int | None = None) -> HeadMaps:
-        """Where every head of a Transformer looks, for each token of a text."""
+        """The attention of every head of a Transformer, for each token of a text."""
         return LanguageHeads().explain(self, text, {"layer": layer})
 
     # ------------------------------------------------------------- what comes next
     @property
     def first(self) -> int:
-        """The token before a text: its start for n-grams, the end of the one before for networks,
-        which read all texts as one."""
+        """The token before a text: its start for n-grams; for networks, which read all texts as
+        one, the end of the previous text."""
         return ensemble_of(self).first
 
     def begin(self, batch: int = 1) -> tuple[Any, ...]:
@@ -325,12 +324,12 @@ class LanguageModel(Model[LanguageSettings, Part, LearnedLanguage, Scored]):
         return ensemble_of(self).step(tokens, state)
 
     def reorder(self, state: tuple[Any, ...], order: Tensor) -> tuple[Any, ...]:
-        """The rows of a state in this order: what a search needs between its steps."""
+        """The rows of a state in this order; for searches."""
         return ensemble_of(self).reorder(state, order)
 
 
 def _stream(part: Part, model: AnyLanguageModel) -> Tokens:
-    """A part as the networks of the model read it."""
+    """The stream of a part, for the networks of the model."""
     stream = stream_of(model.learned.rows(part), END_NUMBER)
     return read_from(stream, model.settings.direction)
 
@@ -339,15 +338,16 @@ def _stream(part: Part, model: AnyLanguageModel) -> Tokens:
 
 
 def _filling(rows: Ragged, model: AnyLanguageModel) -> Mapping[str, float]:
-    """How well words are filled in, of networks."""
+    """The scores of filling in words, for networks."""
     networks = [network for network in model.networks if isinstance(network, LanguageNetwork)]
-    if model.settings.direction == "backward":  # it knows nothing of what stands before a blank
+    if model.settings.direction == "backward":  # it does not read the words before a blank
         return {}
     return filling_scores(networks, stream_of(rows, END_NUMBER)) if networks else {}
 
 
 def _unigram_perplexity(words: Vocabulary, rows: Ragged) -> float:
-    """By the tokens' shares in the training text, ends included, one added to each count."""
+    """The perplexity of unigrams: shares of tokens in the training text, including ends, with one
+    added to each count."""
     predicted = ~np.isin(words.tokens, (PAD, START))
     counts = (np.array(words.counts, np.float64) + 1) * predicted
     costs = -np.log(counts / counts.sum(), where=predicted, out=np.zeros(len(counts)))
@@ -364,7 +364,7 @@ def _characters(part: Part, learned: LearnedLanguage) -> int:
 
 
 def _surprises(part: Part, logs: Ragged, direction: str) -> list[Error]:
-    """The least probable tokens, each with those that were read just before it."""
+    """The least probable tokens, each with the tokens read just before it."""
     names, surprises = part.numbers.token_names, []
     for at in np.argsort(logs.values, kind="stable")[:SURPRISES]:
         row = int(np.searchsorted(logs.starts, at, side="right")) - 1

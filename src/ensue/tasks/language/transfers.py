@@ -1,4 +1,4 @@
-"""Transfer from a language model: its encoder for other tasks, all of it for another language
+"""Transfer from a language model: its encoder to other tasks, all of it to another language
 model."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ensue.tasks.transfer.two_ways import TWO_WAYS
 if TYPE_CHECKING:
     from ensue.tasks.any_model import AnyModel
 
-# Settings that follow from a language model's encoder being causal.
+# Settings that follow from the causal encoder of a language model.
 ONE_WAY = {
     "bidirectional": False,
     "backward_start": "zero",
@@ -31,7 +31,7 @@ ONE_WAY = {
 }
 
 
-# What the weights of a language model follow from.
+# Settings that determine the weights of a language model.
 NETWORK = (
     "family",
     "direction",
@@ -51,12 +51,12 @@ NETWORK = (
     "softmax",
     "softmax_cuts",
 )
-RAREST = 0.1  # share of the words of the base whose mean bias new ones begin with
+RAREST = 0.1  # share of the base's words whose mean bias is the initial bias of new words
 
 
 class LanguageTransfers(Transfers):
-    """The word vectors and the layers that say what comes next; other tasks take these without
-    what is read off them, a language model of other texts takes all."""
+    """Transfers of a language model. Other tasks take its word vectors and layers without the
+    output; a language model takes everything."""
 
     backward_alone = True
     follows = Transfers.follows | {f"model.{key}" for key in NETWORK}
@@ -116,8 +116,8 @@ class LanguageTransfers(Transfers):
     def recipe(
         self, pretrained: Pretrained, model: AnyModel, rows: int
     ) -> Mapping[str, Mapping[str, Any]]:
-        """All layers learn from the start and at the same rate: nothing in the network is fresh but
-        the words that are new, and these are the lowest layer and the output at once."""
+        """The recipe: all layers learn from the start at the same rate. Only new words are fresh,
+        and these are in the lowest layer and in the output."""
         return {"base": {"recipe": "whole", "rate_decay": 1.0}, "train": {"schedule": "slanted"}}
 
     def names(self, network: nn.Module) -> EncoderNames:
@@ -129,7 +129,7 @@ class LanguageTransfers(Transfers):
     def first(
         self, pretrained: Pretrained, model: AnyModel, network: nn.Module
     ) -> dict[str, Tensor]:
-        """All weights; those of words have rows for the new ones."""
+        """The initial weights: all of the base's, with additional rows for new words."""
         assert pretrained.words is not None
         words, state = model.learned.words, network.state_dict()
         tensors = dict(pretrained.whole)
@@ -140,7 +140,7 @@ class LanguageTransfers(Transfers):
 
 
 def _extended(rows: Tensor, known: Vocabulary, words: Vocabulary, start: str) -> Tensor:
-    """rows (some, …), of the last ones of the known words, with those of the words after them."""
+    """rows (some, …), of the last known words, extended by rows for the new words after them."""
     new = len(words) - len(known)
     if rows.dim() == 1:
         rarest = max(round(len(rows) * RAREST), 1)

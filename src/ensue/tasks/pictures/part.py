@@ -31,18 +31,18 @@ def _check_pixels(shape: Shape) -> None:
 
 
 Side = Annotated[int, Range(low=1, high=PICTURE_SIDE)]
-# As a model keeps it.
+# The shape as stored in a model.
 SavedShape = Annotated[tuple[Side, Side, Side], Check(_check_pixels)]
 
 
 @dataclass(frozen=True)
 class PicturePart:
-    """Pictures to learn from, or that answers are wanted for.
+    """Pictures to learn from or to answer.
 
-    pixels: (rows, channels, height, width), bytes as they were read; labels: one number a row, or
-    the tokens of a caption; None where they are not known. names: where each picture comes from;
-    unlabelled: the name of the first without label. numbers: of labels, shared by all parts of a
-    data set; tokenisers: what captions were cut by."""
+    pixels: (rows, channels, height, width), bytes; labels: one index per row, or the tokens of a
+    caption; None if unknown. names: the origin of each picture; unlabelled: the name of the first
+    without label. numbers: indices of labels, shared by all parts of a data set; tokenisers: of
+    captions."""
 
     pixels: NDArray[np.uint8]
     labels: Ragged | None
@@ -55,7 +55,7 @@ class PicturePart:
         return len(self.pixels)
 
     def take(self, rows: NDArray[np.int64]) -> PicturePart:
-        """The pictures of these numbers."""
+        """The pictures with these indices."""
         return replace(
             self,
             pixels=self.pixels[rows],
@@ -70,8 +70,9 @@ class PicturePart:
 
 
 class PictureCollector:
-    """Takes pictures one by one. All are brought to `shape`, if it is given; else to the size and
-    the channels of the settings, and what these leave open must be the same in all."""
+    """Collects pictures one by one. All are converted to `shape`, if given; else to the size and
+    channels of the settings. Anything that the settings leave open must be the same in all
+    pictures."""
 
     def __init__(
         self,
@@ -82,14 +83,14 @@ class PictureCollector:
     ) -> None:
         self._settings, self._numbers, self._shape = settings, numbers, shape
         self._tokenisers = tokenisers
-        self._first = ""  # the picture that the shape comes from
+        self._first = ""  # the picture that determines the shape
         self._bytes, self._labels, self._label_starts = bytearray(), array("i"), array("q", [0])
         self._names = NameCollector()
         self._rows = 0
         self._unlabelled = ""
 
     def add(self, example: Example) -> None:
-        """Its value is a picture; a label of None is not known."""
+        """Adds an example, whose value is a picture. A label of None is unknown."""
         self._bytes += self._brought(example.value, example.place).tobytes()
         self._add_label(example.label, example.place)
         self._names.add(*example.place)
@@ -143,8 +144,8 @@ def collect_pictures(
     shape: Shape | None = None,
     tokenisers: Tokenisers | None = None,
 ) -> PicturePart:
-    """numbers: those of the other parts of the data set; None for new ones. shape: target shape of
-    all pictures; None for that of the settings."""
+    """Collects pictures to a part. numbers: label indices of the other parts of the data set, None
+    for new ones; shape: target shape of all pictures, None for that of the settings."""
     known = Numbers() if numbers is None else numbers
     collector = PictureCollector(settings, known, shape, tokenisers)
     for example in examples:
@@ -164,7 +165,8 @@ def shape_text(shape: Shape) -> str:
 
 
 def picture_step(shape: Shape) -> Step:
-    """Bytes (channels, height, width) or (height, width), brought to the shape of training."""
+    """The step that converts bytes (channels, height, width) or (height, width) to the shape of
+    training."""
     return {
         "step": "picture",
         "from": "question",

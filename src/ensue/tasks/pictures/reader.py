@@ -1,4 +1,4 @@
-"""`PictureReader`: reads pictures, arrays of bytes or files, with what is learned of them."""
+"""`PictureReader`: reads pictures, as arrays of bytes or files, with their labels."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def picture_beside(place: Place, name: Any) -> Picture:
 
 
 def read_pictures(path: Path | str, tell: ProblemCallback, labelled: bool = True) -> Iterator[Row]:
-    """Rows {"image", "label"} of a folder of classes, of an idx file, or of one picture. labelled:
-    their labels are needed; else a folder of pictures will do."""
+    """Rows {"image", "label"} of a folder of classes, an idx file, or one picture. labelled: labels
+    are required; else a folder of pictures is accepted."""
     path = Path(path)
     if path.is_dir():
         return read_image_folder(path, tell) if labelled else _inside(path, tell)
@@ -124,7 +124,7 @@ COLUMNS = ("text", "second", "label", "separator", "sequence", "features", "grou
 
 
 class PictureFiles:
-    """The parts of a run's files. shape: that of a fitted model, which all are brought to."""
+    """The parts of a run's files. shape: of a fitted model; all pictures are converted to it."""
 
     def __init__(
         self,
@@ -138,8 +138,8 @@ class PictureFiles:
         self.rejected = 0
 
     def part(self, name: str, like: PicturePart | None = None) -> PicturePart:
-        """All pictures of a part's own files, or those of the training files whose pixels fall
-        into it."""
+        """All pictures of a part's own files, or the pictures of the training files that the hash
+        of their pixels assigns to it."""
         shares = self._data.shares(name)
         gathered = gathered_pictures(self._data.files(name), self._data, self._on_bad_row)
         chosen = (row for row in gathered if shares is None or self._part_of(row, shares) == name)
@@ -154,8 +154,8 @@ class PictureFiles:
 
 
 def named_columns(sample: Sample) -> dict[str, str]:
-    """As keys of [data], text and label: the columns that were named, the one that names pictures,
-    and the one that looks like a label."""
+    """The keys of [data] for text and label: named columns, or the column that names pictures and
+    the column that looks like a label."""
     data = sample.data
     files = [name for name in sample.columns if _name_pictures(sample, name)]
     if not data.text_column and len(files) != 1:
@@ -182,13 +182,13 @@ def gathered_pictures(
     on_bad_row: ProblemCallback | None,
     labelled: bool = True,
 ) -> Gathered:
-    """labelled: their labels are needed."""
+    """The rows of files with pictures. labelled: labels are required."""
     sources = {path: partial(read_pictures, path, labelled=labelled) for path in paths}
     return Gathered(sources, data.skip_bad, on_bad_row)
 
 
 def asked_pictures(files: QuestionFiles) -> Iterator[Row]:
-    """The pictures of files, of folders, of idx files; labels are not needed."""
+    """The pictures of files, folders and idx files to answer; labels are not needed."""
     yield from gathered_pictures(files.paths, files.data, files.on_bad_row, labelled=False)
 
 
@@ -212,20 +212,20 @@ def refuse_columns(data: DataSettings) -> None:
 
 
 class PictureReader(RowReader[PicturePart]):
-    """Data frames name the file of each picture."""
+    """Reads pictures; data frames name the file of each picture."""
 
     content = NamedPictures()
 
     @abstractmethod
     def learned_shape(self) -> Shape:
-        """Of the pictures of a fitted model."""
+        """The shape of the pictures of a fitted model."""
 
     def cut(self, rows: Rows, like: PicturePart | None) -> Tokenisers | None:
-        """What labels that are texts are cut by; None where they are not."""
+        """The tokenisers of labels that are texts; None for other labels."""
         return None
 
     def is_picture(self, path: str) -> bool:
-        """Whether a file or folder to answer holds pictures; else it is a table that names them."""
+        """Whether a file or folder contains pictures itself; else it is a table that names them."""
         return True
 
     def examples(self, rows: Any) -> Iterable[Example]:
@@ -236,15 +236,15 @@ class PictureReader(RowReader[PicturePart]):
         return pictures_asked(inputs)
 
     def collected(self, rows: Rows, like: PicturePart | None = None) -> PicturePart:
-        """Pictures of the shape of a fitted model, or of the part that they are like; else of the
-        settings' shape."""
+        """Pictures in the shape of a fitted model or of the part `like`; else in the settings'
+        shape."""
         shape, numbers = (None, None) if like is None else (like.shape, like.numbers)
         if self.model.fitted:
             shape = self.learned_shape()
         return collect_pictures(rows(), self.model.settings, numbers, shape, self.cut(rows, like))
 
     def questions(self, inputs: Any, options: RequestOptions = NOTHING) -> PicturePart:
-        """inputs: arrays of bytes, or names of files."""
+        """Questions from arrays of bytes, or names of files."""
         if isinstance(inputs, str | Path):
             raise OptionError("predict: expected a list of pictures, got one; write [picture]")
         return super().questions(inputs, options)
@@ -261,6 +261,6 @@ class PictureReader(RowReader[PicturePart]):
         return together(rows(), AT_ONCE)
 
     def shown_input(self, example: Example) -> str:
-        """Its file, or the row of the table that names it; in an idx file its number."""
+        """The name of a picture: its file, or the row of the table; in an idx file its index."""
         place = example.place
         return place.file if is_image(Path(place.file)) else str(place)

@@ -1,4 +1,4 @@
-"""Settings of every model that looks at pictures."""
+"""Settings of all models that read pictures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BLOCKS = "filters and pools: 16x5/2 are 16 filters of 5 × 5 with stride 2, max 
 
 
 class PictureSettings(Table):
-    """The shape that pictures are brought to, and the convolutions that look at them."""
+    """The shape to which pictures are converted, and the convolutions that read them."""
 
     size: Annotated[list[Size], Expected("[height, width], or []")] = Field(
         [], description="Size to resize pictures to; [] keeps them, all of one size."
@@ -56,5 +56,5 @@ class PictureSettings(Table):
 
     @property
     def wanted_channels(self) -> int | None:
-        """None: as the pictures have."""
+        """The number of channels; None for that of the pictures."""
         return {"auto": None, "grey": 1, "colour": 3}[self.channels]

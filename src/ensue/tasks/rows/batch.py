@@ -1,6 +1,6 @@
-"""Batches as the networks take them, cut from encoded columns.
+"""Batches for networks, cut from encoded columns.
 
-Everywhere the number 0 is padding and 1 is what the vocabulary does not know.
+The index 0 always means padding, and 1 means unknown.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class SequenceBatch:
 
 @dataclass(frozen=True)
 class Columns:
-    """Encoded rows. Words come as their ids, or as numbers of surfaces with a table of features of
-    each; targets (rows,) classes, (rows, labels) or one label for each step. column_numbers,
+    """Encoded rows. Words are ids, or indices of surfaces with a table of their features; targets
+    are classes (rows,), (rows, labels) or one label for each step. column_numbers,
     column_categories: (rows, n) and (rows, k), of the columns next to the steps."""
 
     words: Ragged | None = None
@@ -86,13 +86,13 @@ class Columns:
         return len(next(iter(self._arrays().values()), ()))
 
     def arrays(self) -> dict[str, NDArray[Any] | Ragged]:
-        """All that it holds, by name, that of the table included."""
+        """All arrays by name, including those of the table."""
         table = {} if self.table is None else vars(self.table)
         known = {f"table.{name}": v for name, v in table.items() if v is not None}
         return {**self._arrays(), **known}
 
     def take(self, rows: Rows) -> Columns:
-        """The rows of these numbers."""
+        """The rows with these indices."""
         numbers = np.asarray(rows, np.int64)
         arrays: dict[str, Any] = {
             name: column.take(numbers) if isinstance(column, Ragged) else column[numbers]
@@ -110,13 +110,13 @@ class Columns:
         return next(iter(stepped.values())).lengths if stepped else np.zeros(len(self), np.int64)
 
     def lengths_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """`lengths` of these rows, without looking at the others."""
+        """The lengths of these rows, without computing the others."""
         for column in self._stepped().values():
             return column.lengths_of(rows)
         return np.zeros(len(rows), np.int64)
 
     def target_count(self, rows: NDArray[np.int64]) -> float:
-        """Steps where each has a label, rows elsewhere."""
+        """The number of targets: steps if each has a label, else rows."""
         stepped = isinstance(self.targets, Ragged)
         return float(self.lengths[rows].sum() if stepped else len(rows))
 
@@ -125,7 +125,7 @@ class Columns:
 
 
 def collate(columns: Columns, rows: Rows) -> SequenceBatch:
-    """The rows of these numbers as one batch, padded to the longest of them."""
+    """The rows with these indices as one batch, padded to the longest."""
     rows = np.asarray(rows, np.int64)
     inputs: dict[str, Tensor] = {}
     if columns.words is not None:
@@ -164,7 +164,7 @@ def _targets(targets: NDArray[Any] | Ragged | None, rows: NDArray[np.int64]) -> 
 
 
 def spelled(table: SurfaceTable, surfaces: NDArray[Any]) -> dict[str, Tensor]:
-    """What the table knows of surfaces (time, batch)."""
+    """The features of surfaces (time, batch) from the table."""
     inputs = {"words": whole(table.words[surfaces])}
     for name in ("prefix", "suffix", "shape"):
         ids = getattr(table, name)

@@ -1,4 +1,4 @@
-"""From examples to a part: rows one by one, straight into arrays."""
+"""Collects examples to a part: rows one by one, directly into arrays."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Content:
     """A text, tokens or vectors, with one label or several."""
 
     by_step = False  # whether each step has a label
-    all_columns = False  # whether every column of a row is learned from
+    all_columns = False  # whether all columns of a row are used
 
     def example(self, row: Row, data: DataSettings) -> Example:
-        """`Unfit`, with the column's name, where the row has none."""
+        """The example of a row; raises `Unfit` with the column's name if it is missing."""
         name = "features" if data.sequence else data.text_column
         value = named(name, self.value, row, data)
         label = named(data.label, self.label, row, data, value) if data.label else None
@@ -39,14 +39,14 @@ class Content:
         return sequence(row.fields.get("features" if data.sequence else data.text_column))
 
     def second(self, row: Row, data: DataSettings) -> Any:
-        """The second input that the value is matched with; None without one."""
+        """The second input of a pair; None if there is none."""
         return None
 
     def label(self, row: Row, data: DataSettings, value: Any) -> Any:
         return label_of(row.fields.get(data.label), data.separator)
 
     def hashed(self, example: Example) -> str:
-        """What decides the part of a row."""
+        """The content whose hash decides the part of a row."""
         return written(example.value)
 
     def looked_up(self, example: Example, data: DataSettings) -> Example:
@@ -56,7 +56,7 @@ class Content:
 
 
 def cells_beside(row: Row, data: DataSettings) -> list[str] | None:
-    """The cells of the columns that are read next to the text; None without such columns."""
+    """The cells of the columns next to the text; None if there are none."""
     if not data.columns:
         return None
     if missing := [name for name in data.columns if name not in row.fields]:
@@ -68,7 +68,7 @@ def cells_beside(row: Row, data: DataSettings) -> list[str] | None:
 
 
 def named(column: str, find: Any, row: Row, *rest: Any) -> Any:
-    """What `find` gives; a fault begins with the name of the column."""
+    """Calls `find`; faults begin with the name of the column."""
     try:
         return find(row, *rest)
     except Unfit as unfit:
@@ -76,7 +76,7 @@ def named(column: str, find: Any, row: Row, *rest: Any) -> Any:
 
 
 def sequence(value: Any) -> Input:
-    """A text, tokens, or vectors (steps, n); `Unfit` for anything else."""
+    """Checks a text, tokens, or vectors (steps, n); raises `Unfit` for other values."""
     if isinstance(value, str):
         return value
     if isinstance(value, np.ndarray):
@@ -88,7 +88,7 @@ def sequence(value: Any) -> Input:
 
 
 def label_of(value: Any, separator: str) -> str | list[str]:
-    """A label, or the list of all if a row may have several; `Unfit` if it is missing. Numbers are
+    """A label, or a list if a row may have several; raises `Unfit` if it is missing. Numbers are
     names of classes."""
     if isinstance(value, list):
         return value
@@ -111,10 +111,11 @@ def label_of(value: Any, separator: str) -> str | list[str]:
 
 
 class PairContent(Content):
-    """A text, and the text that it is to become; neither is empty."""
+    """A source text and its target text; neither may be empty."""
 
     def value(self, row: Row, data: DataSettings) -> Any:
-        """A list of numbers alone is one vector, not steps of a number each."""
+        """The input of a row. A list of only numbers is one vector, not steps of one number
+        each."""
         value = super().value(row, data)
         cell = row.fields.get(data.text_column)
         if isinstance(value, np.ndarray) and isinstance(cell, np.ndarray) and cell.ndim == 1:
@@ -142,13 +143,13 @@ def value_text(value: Any) -> str:
 
 
 Examples = Sequence[tuple[Any, Any]]
-IN_MEMORY = "row"  # the name of rows that come from no file
+IN_MEMORY = "row"  # name of rows in memory
 
 
 class Example(NamedTuple):
-    """The input and target of a row: a text, tokens, or vectors (steps, n); a label, several, or a
-    number; None for an unknown label. second: the input that the value is matched with; cells:
-    those of the columns next to it, as `cells_of` writes them."""
+    """A row. value: a text, tokens, or vectors (steps, n); label: one or several labels, or a
+    number; None if unknown. second: the second input of a pair; cells: of the columns next to the
+    input, in the form of `cells_of`."""
 
     value: Any
     label: Any
@@ -167,7 +168,7 @@ class Sequences:
         self._starts = array("q", [0])
 
     def add(self, value: Any, place: Place) -> None:
-        """A text is cut; a list of tokens and an array of vectors stay what they are."""
+        """Adds a row. A text is tokenised; lists of tokens and arrays of vectors stay unchanged."""
         if isinstance(value, str):
             value = self._tokenise(value)
         if isinstance(value, np.ndarray):
@@ -203,7 +204,7 @@ class Sequences:
 
 
 class Collector:
-    """Takes examples one by one."""
+    """Collects examples one by one."""
 
     def __init__(self, numbers: Numbers, tokenisers: Tokenisers) -> None:
         self._numbers, self._tokenisers = numbers, tokenisers
@@ -262,7 +263,8 @@ class Collector:
 def collect(
     examples: Iterable[Example], tokenisers: Tokenisers, numbers: Numbers | None = None
 ) -> Part:
-    """numbers: those of the other parts of the data set; None for new ones."""
+    """Collects examples to a part. numbers: indices of the other parts of the data set, None for
+    new ones."""
     collector = Collector(Numbers() if numbers is None else numbers, tokenisers)
     for example in examples:
         collector.add(example)
@@ -270,7 +272,7 @@ def collect(
 
 
 def label_texts(label: Any, place: str) -> list[str]:
-    """One label or several, as texts: the number 5 is the class "5"."""
+    """One or several labels as texts: the number 5 is the class "5"."""
     if isinstance(label, str):
         return [label]
     if isinstance(label, int | np.integer | float | np.floating) and label == label:
@@ -293,14 +295,14 @@ def pairs_of(rows: Iterable[Any]) -> Examples:
 
 
 def in_memory(pairs: Iterable[tuple[Any, Any]], file: str = IN_MEMORY) -> Iterator[Example]:
-    """Pairs of input and label; a row is named by its number."""
+    """Examples from pairs of input and label; the name of a row is its number."""
     for line, (value, label) in enumerate(pairs, 1):
         place = Place(file, line)
         yield Example(sequence_of(value, place), label, place)
 
 
 def sequence_of(value: Any, place: Place) -> Any:
-    """A text, tokens, or vectors; nothing else can be learned from."""
+    """Checks a value: a text, tokens, or vectors; raises DataError for others."""
     if isinstance(value, str | np.ndarray):
         return value
     if isinstance(value, list | tuple) and all(isinstance(token, str) for token in value):

@@ -34,7 +34,7 @@ COLUMNS, VALUES, ENTRIES = "linear_columns", "linear_values", "entries"
 
 
 class ReadSteps(NamedTuple):
-    """The inputs of a network, and how a question becomes their values."""
+    """The inputs of a network, and the steps from a question to their values."""
 
     inputs: tuple[Input, ...]
     steps: tuple[Step, ...]
@@ -47,8 +47,8 @@ def read_steps(
     prefix: str = "",
     column: str = "",
 ) -> ReadSteps:
-    """Words or vectors, and `lengths`. prefix: of their names, and of the axis of time, where
-    there are two; column: that of the text, where a question may be a row by column name."""
+    """The inputs words or vectors, and `lengths`. prefix: of their names and of the time axis, if
+    there are two inputs; column: of the text, if a question may be a row by column name."""
     time, lengths = f"{prefix}{TIME}", f"{prefix}lengths"
     count = Input(lengths, (BATCH,), steps_of=time)
     if learned.words is None:
@@ -70,7 +70,7 @@ def read_steps(
 
 
 def linear_steps(features: TextFeatures, tokeniser: Tokeniser) -> ReadSteps:
-    """The columns of a linear model, and the value of each."""
+    """The steps to the columns of a linear model and their values."""
     width = max(1, len(features))
     inputs = (Input(COLUMNS, (BATCH, ENTRIES), width), Input(VALUES, (BATCH, ENTRIES)))
     steps, tokens = list[Step](), "tokens"
@@ -97,9 +97,9 @@ def _encoded(data: bytes) -> str:
 
 
 def _hash_table(hashes: NDArray[np.uint64]) -> dict[str, Any]:
-    """The first bits of rising hashes: how many begin with each `bits` of them, and the `bytes`
-    that follow in each. With three, one in 2²⁴ n-grams that training has not is taken for one that
-    it has; four where two known ones had the same."""
+    """A compact table of rising hashes: the number of hashes for each prefix of `bits`, and the
+    next `bytes` of each hash. With three bytes, one in 2²⁴ unknown n-grams is taken for a known
+    one; four bytes are used if two known ones collide."""
     bits = max(1, len(hashes)).bit_length() - 1
     for rest in (3, 4):
         shifted = hashes >> np.uint64(64 - bits - 8 * rest)
@@ -116,8 +116,8 @@ def _hash_table(hashes: NDArray[np.uint64]) -> dict[str, Any]:
 
 
 def _idf_table(idf: NDArray[np.float32]) -> dict[str, str]:
-    """The different values, rarest n-grams first, and the number of each one's in two planes: the
-    low bytes, then the high ones."""
+    """The distinct values, rarest n-grams first, and the index of each n-gram's value in two
+    planes: low bytes, then high bytes."""
     values, codes = np.unique(-idf, return_inverse=True)
     planes = codes.astype("<u2").view(np.uint8).reshape(-1, 2).T
     return {
@@ -128,9 +128,8 @@ def _idf_table(idf: NDArray[np.float32]) -> dict[str, str]:
 
 class LinearScores(nn.Module):
     """z = Σ_e values_e·weight[:, columns_e] + beside·dense + bias, over a row's entries e: (batch,
-    k). weight (k, columns): a scale for each of its rows is a scale for each class. Two classes
-    whose weights differ only in sign are stored once. dense: the columns next to the text, if
-    any."""
+    k). weight (k, columns): scales are stored per row, that is per class. Two classes whose weights
+    differ only in sign are stored once. dense: the columns next to the text, if any."""
 
     bias: Tensor
 

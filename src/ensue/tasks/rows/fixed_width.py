@@ -1,4 +1,4 @@
-"""Rows of fixed width as the training loop takes them."""
+"""Rows of fixed width for the training loop."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 class RowSource:
-    """Arrays whose first axis are the rows; a batch is a tensor of each, by name.
+    """A source of arrays whose first axis is rows; a batch has a tensor of each, by name.
 
-    batch_rows: of an update. None takes all rows (gradient descent), 1 is online learning, any
-    number between makes minibatches; the objective is always the mean cost over rows."""
+    batch_rows: per update. None takes all rows (gradient descent), 1 is online learning, other
+    numbers make minibatches; the objective is always the mean cost over rows."""
 
     def __init__(
         self,

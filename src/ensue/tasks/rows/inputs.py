@@ -1,4 +1,4 @@
-"""What a network reads of a row: words by their vocabulary, or vectors by their scale."""
+"""The inputs of a network: words with their vocabulary, or vectors with their scale."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ensue.tasks.transfer.pretrained import Beginning
 
 @dataclass(frozen=True)
 class Scale:
-    """mean, spread (n,): of each number of a step; a number that never changes has spread 1."""
+    """mean, spread (n,): of each feature; a constant feature has spread 1."""
 
     mean: Annotated[NDArray[np.float32], Shape(None)]
     spread: Annotated[NDArray[np.float32], Shape("mean"), Range(above=0)]
@@ -39,7 +39,7 @@ class Scale:
 
     @classmethod
     def of(cls, vectors: NDArray[np.float32]) -> Scale:
-        """vectors: (steps, n)."""
+        """The scale of vectors (steps, n)."""
         if not len(vectors):
             raise DataError("the training part: expected sequences with steps, got empty ones only")
         spread = vectors.std(0, dtype=np.float64)
@@ -56,9 +56,9 @@ class Scale:
         return Vectors(self.width, torch.tensor(self.mean), torch.tensor(self.spread))
 
     def vectors(self, part: Part) -> Ragged:
-        """The vectors of a part, if they are as wide as those learned from."""
+        """The vectors of a part; raises an error if their width differs from training."""
         values = part.inputs.values
-        if not len(values):  # no step says how wide it is
+        if not len(values):  # without steps, the width is unknown
             return Ragged(np.zeros((0, self.width), np.float32), part.inputs.starts)
         if values.ndim != 2 or values.shape[1] != self.width:
             got = f"steps of {values.shape[1]} numbers" if values.ndim == 2 else "text"
@@ -71,8 +71,8 @@ class Scale:
 
 @dataclass(frozen=True)
 class LearnedInputs:
-    """words: the vocabulary of a model of text; scale: that of a model of vectors; word_width: of
-    a word's vector; start: the vectors to begin with, if a file has them."""
+    """words: the vocabulary of a model of text; scale: of a model of vectors; word_width: of a
+    word's vector; start: initial vectors, if read from a file."""
 
     tokenisers: Annotated[Tokenisers, NEXT_TO]
     words: ReadWords | None = None
@@ -92,8 +92,8 @@ class LearnedInputs:
         base: Beginning | None = None,
         column: str = "",
     ) -> LearnedInputs:
-        """counts: how often each word occurs, where it is not counted as it is written; base: what
-        the training begins from; column: of the text, for messages."""
+        """Learns the inputs. counts: of words, if not by their original spelling; base: of the
+        training; column: of the text, for messages."""
         if not train.texts:
             return cls(train.tokenisers, scale=_scale(train, base))
         counted = token_counts(train) if counts is None else counts
@@ -114,7 +114,7 @@ class LearnedInputs:
     def _of_base(
         cls, cut: Tokenisers, words: Vocabulary, model: NetworkSettings, base: Beginning
     ) -> LearnedInputs:
-        """The words of the base and those that it does not have, with their first vectors."""
+        """The words of the base and further ones, with their initial vectors."""
         base_encoder = base.pretrained
         if model.vectors:
             raise OptionError(
@@ -137,7 +137,7 @@ class LearnedInputs:
         return cls(cut, every, word_width=start.shape[1], start=start)
 
     def columns(self, part: Part, text: TextSettings) -> Columns:
-        """The part as the networks see it, without targets."""
+        """The part encoded for the networks, without targets."""
         cut = (text.max_length, text.cut)
         if self.scale is not None:
             return Columns(vectors=shortened(self.scale.vectors(part), *cut))
@@ -145,7 +145,8 @@ class LearnedInputs:
         return Columns(words=shortened(vocabulary_rows(part, self.words.numbers), *cut))
 
     def feature(self, model: NetworkSettings, once_dropout: float | None = None) -> Feature:
-        """once_dropout: of words seen once; None as of all others."""
+        """The feature of a network. once_dropout: of words that occur once; None for the rate of
+        all others."""
         if self.scale is not None:
             return self.scale.feature()
         assert self.words is not None
@@ -166,12 +167,12 @@ class LearnedInputs:
 
     @property
     def word_count(self) -> int:
-        """Numbers that words have; of vectors 0."""
+        """The number of word indices; 0 for vectors."""
         return 0 if self.words is None else len(self.words)
 
 
 def _scale(train: Part, base: Beginning | None) -> Scale:
-    """That of the training part, or of a base, whose layers know no other."""
+    """The scale of the training part, or of a base, whose layers require it."""
     scale = Scale.of(train.inputs.values)
     if base is None or (base.pretrained.mean is None and base.pretrained.words is None):
         return scale
@@ -191,7 +192,7 @@ def _scale(train: Part, base: Beginning | None) -> Scale:
 
 
 def token_counts(part: Part) -> dict[str, int]:
-    """How often each token occurs in a part, both sides of a pair counted."""
+    """The counts of each token in a part, including both sides of pairs."""
     counts = counts_of(part.inputs, part.numbers.tokens)
     if part.second is not None:
         for token, count in counts_of(part.second, part.numbers.tokens).items():
@@ -200,13 +201,13 @@ def token_counts(part: Part) -> dict[str, int]:
 
 
 def vocabulary_of(counts: Mapping[str, int], text: TextSettings) -> Vocabulary:
-    """min_count is that of the settings, unless all words are rarer."""
+    """The vocabulary of counts. min_count comes from the settings, unless all words are rarer."""
     least = min(text.min_count, max(counts.values(), default=1))
     return Vocabulary.build(counts, min_count=least, max_size=text.max_words)
 
 
 def vocabulary_rows(part: Part, ids: dict[str, int]) -> Ragged:
-    """The tokens of a part by a vocabulary's numbers; vectors are an error."""
+    """The tokens of a part as indices of a vocabulary; raises an error for vectors."""
     if not part.texts:
         raise DataError(f"{part.names[0]}: expected text, as in training, got vectors")
     return renumbered(part.inputs, part.numbers.tokens, ids)

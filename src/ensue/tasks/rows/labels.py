@@ -1,4 +1,4 @@
-"""The labels of a training part, and those of other parts by the same numbers."""
+"""The labels of a training part, and of other parts with the same indices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHOWN_LABELS = 6  # of a summary
 
 
 def learned_labels(train: LabelledPart) -> Vocabulary:
-    """The labels that the training part has: two or more."""
+    """The labels of the training part; raises an error unless there are two or more."""
     assert train.labels is not None
     labels = Vocabulary.closed(counts_of(train.labels, train.numbers.labels))
     if len(labels) < 2:
@@ -38,7 +38,7 @@ def unknown_rows(part: LabelledPart, known: Collection[str]) -> NDArray[np.int64
 
 
 def known_rows(part: LabelledPart, train: LabelledPart) -> NDArray[np.int64]:
-    """The rows whose labels the training part has, all of them."""
+    """The rows whose labels all occur in the training part."""
     if part.labels is None or train.labels is None:
         return np.arange(len(part))
     wrong = unknown_rows(part, counts_of(train.labels, part.numbers.labels).keys())
@@ -46,15 +46,15 @@ def known_rows(part: LabelledPart, train: LabelledPart) -> NDArray[np.int64]:
 
 
 def with_unknown(part: LabelledPart, labels: Vocabulary) -> tuple[str, ...]:
-    """The labels of training, then those that only this part has, which are never predicted."""
+    """The labels of training, then those only in this part, which are never predicted."""
     assert part.labels is not None
     counts = counts_of(part.labels, part.numbers.labels)
     return (*labels.tokens, *sorted(counts.keys() - set(labels.tokens)))
 
 
 def label_numbers(part: LabelledPart, labels: Sequence[str]) -> NDArray[np.int64]:
-    """The number of each label of the part, row by row; an unknown label is an error that names
-    its rows."""
+    """The index of each label of the part, row by row; raises an error that names the rows of
+    unknown labels."""
     assert part.labels is not None
     names, known = list(part.numbers.labels), {name: number for number, name in enumerate(labels)}
     table = np.array([known.get(name, -1) for name in names], np.int64)

@@ -1,7 +1,7 @@
-"""`Part`: the rows of a data set that belong together, as arrays. No text is kept.
+"""`Part`: the rows of one part of a data set as arrays, without their texts.
 
-Tokens and labels have numbers in the order in which they came; a model exchanges these for its
-vocabulary's, once it has seen the whole training part.
+Tokens and labels are first indexed in order of occurrence. After reading the whole training part, a
+model replaces these indices by those of its vocabulary.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ensue.tasks.evaluation.report import preview
 
 
 def counting() -> defaultdict[str, int]:
-    """A dictionary that gives every new key the next number."""
+    """A dictionary that gives every new key the next index."""
     numbers: defaultdict[str, int] = defaultdict()
     numbers.default_factory = numbers.__len__
     return numbers
@@ -31,7 +31,7 @@ def counting() -> defaultdict[str, int]:
 
 @dataclass
 class Numbers:
-    """The numbers of tokens, labels and cells, shared by the parts of one data set."""
+    """The indices of tokens, labels and cells, shared by the parts of one data set."""
 
     tokens: defaultdict[str, int] = field(default_factory=counting)
     labels: defaultdict[str, int] = field(default_factory=counting)
@@ -39,7 +39,7 @@ class Numbers:
 
     @property
     def token_names(self) -> Sequence[str]:
-        """The tokens by their numbers."""
+        """The tokens in order of their indices."""
         return list(self.tokens)
 
 
@@ -59,7 +59,7 @@ class Names:
 
 
 class NameCollector:
-    """Takes the place of each row, one by one."""
+    """Collects the place of each row, one by one."""
 
     def __init__(self) -> None:
         self._files: dict[str, int] = {}
@@ -75,7 +75,7 @@ class NameCollector:
 
 
 class LabelledPart(Protocol):
-    """What labels, classes and numbers to predict are read from: rows of any kind."""
+    """The interface of parts with labels, classes or numbers to predict, for any kind of rows."""
 
     @property
     def labels(self) -> Ragged | None: ...
@@ -89,8 +89,7 @@ class LabelledPart(Protocol):
 
 
 class Tokenisers(NamedTuple):
-    """What texts were cut by: those to learn from, and labels that are texts (None: they are
-    not)."""
+    """The tokenisers of texts, and of labels that are texts (None for others)."""
 
     input: Annotated[Tokeniser, SavedAs("tokeniser")]
     label: Annotated[Tokeniser | None, NOT_SAVED] = None
@@ -98,14 +97,13 @@ class Tokenisers(NamedTuple):
 
 @dataclass(frozen=True)
 class Part:
-    """Rows of sequences: training, validation or test rows, or rows that answers are wanted for.
+    """Rows of sequences: training, validation or test rows, or rows to answer.
 
-    inputs: token numbers (int32) or vectors (float32, (total, n)); second: of the texts that the
-    first are matched with; labels: one number a row, one a step, or any number of them a row; None
-    where they are not known. names: where each row comes
-    from; unlabelled: the name of the first without label. numbers: of tokens and labels,
-    shared by all parts of a data set; tokenisers: those of its texts; cells: the numbers of the
-    cells in the columns that are read next to the inputs."""
+    inputs: token indices (int32) or vectors (float32, (total, n)); second: the second inputs of
+    pairs; labels: one per row, one per step, or several per row; None if unknown. names: the origin
+    of each row; unlabelled: the name of the first without label. numbers: indices of tokens and
+    labels, shared by all parts of a data set; tokenisers: of its texts; cells: the indices of the
+    cells in the columns next to the inputs."""
 
     inputs: Ragged
     labels: Ragged | None
@@ -120,7 +118,7 @@ class Part:
         return len(self.inputs)
 
     def take(self, rows: NDArray[np.int64]) -> Part:
-        """The rows of these numbers."""
+        """The rows with these indices."""
         return replace(
             self,
             inputs=self.inputs.take(rows),
@@ -132,7 +130,7 @@ class Part:
 
     @property
     def texts(self) -> bool:
-        """Whether its inputs are tokens, not vectors."""
+        """Whether the inputs are tokens, not vectors."""
         return self.inputs.values.ndim == 1
 
 
@@ -141,14 +139,14 @@ def as_numpy(values: array[Any], dtype: Any) -> NDArray[Any]:
 
 
 def counts_of(inputs: Ragged, known: Iterable[str]) -> dict[str, int]:
-    """How often each token occurs."""
+    """The count of each token."""
     names = list(known)
     counts = np.bincount(inputs.values, minlength=len(names))
     return {name: int(n) for name, n in zip(names, counts, strict=True) if n}
 
 
 def renumbered(inputs: Ragged, known: Iterable[str], numbers: dict[str, int]) -> Ragged:
-    """The same rows with a vocabulary's numbers."""
+    """The rows with a vocabulary's indices."""
     names = list(known)
     table = np.fromiter(map(numbers.__getitem__, names), np.int32, len(names))
     return Ragged(table[inputs.values] if len(names) else inputs.values, inputs.starts)
@@ -169,7 +167,8 @@ WHOLE_WORDS = ("words", "pieces", "spaces")  # levels whose tokens are words
 
 
 def texts_of(part: Part) -> Texts:
-    """The words by number, and those of each row; characters and subwords are put together."""
+    """The words by index, and the words of each row; characters and subwords are joined to
+    words."""
     tokeniser, names = part.tokenisers.input, list(part.numbers.tokens)
     if tokeniser.name in WHOLE_WORDS:
         return Texts(names, part.inputs)
@@ -183,7 +182,7 @@ def texts_of(part: Part) -> Texts:
 
 
 def shared_texts(*parts: Part) -> list[Texts]:
-    """Those of several parts, with the same numbers for the same words."""
+    """The texts of several parts, with the same indices for the same words."""
     texts = [texts_of(part) for part in parts]
     if all(each.words == texts[0].words for each in texts):
         return texts
@@ -197,7 +196,8 @@ def shared_texts(*parts: Part) -> list[Texts]:
 
 
 def shown_of(part: Part) -> Callable[[int], tuple[str, str]]:
-    """The name of a row and the beginning of its text, or of both texts; no text for vectors."""
+    """A function from a row to its name and the beginning of its text or of both texts; no text for
+    vectors."""
     names = part.numbers.token_names
     sides: list[Ragged] = [part.inputs, *([] if part.second is None else [part.second])]
 

@@ -32,8 +32,8 @@ from ensue.tasks.rows.part import Tokenisers
 from ensue.tasks.settings import TextSettings
 
 EXAMPLE = "example"
-LABELLED = "labelled"  # the format whose lines begin with a label
-FOREIGN = 0.9  # first words that are no labels of a model: more, and the lines have no labels
+LABELLED = "labelled"  # format with labels at the beginning of lines
+FOREIGN = 0.9  # maximum share of first words that are not labels in labelled lines
 SHOWN = 3  # of them
 AT_ONCE = 1000  # rows that are answered together
 
@@ -42,14 +42,14 @@ T = TypeVar("T")
 
 @dataclass
 class Reading:
-    """The rows of files that belong to a part. content: what of a row is learned from;
-    on_bad_row: callback for rejected rows; origin: what the rows are read from, if not files."""
+    """The rows of files that belong to a part. content: reads the example of a row; on_bad_row:
+    callback for rejected rows; origin: what the rows are read from, if not files."""
 
     data: DataSettings
     content: Content
     on_bad_row: ProblemCallback | None = None
     origin: Origin = FILES
-    rejected: int = field(default=0, init=False)  # rows of the last part that were left out
+    rejected: int = field(default=0, init=False)  # rejected rows of the last part
 
     def rows(self, part: str) -> Iterator[Example]:
         """The rows of a part, in the order of the files. Rows of other parts are only checked, so
@@ -65,7 +65,7 @@ class Reading:
     def _sound(
         self, path: str, part: str, shares: Mapping[str, float] | None, tell: ProblemCallback
     ) -> Iterator[Row]:
-        """Rows with their example; those of other parts without fields."""
+        """Valid rows with their examples; rows of other parts are only checked."""
         data, content = self.data, self.content
         options = data.read_options(
             content.by_step, grouped=shares is not None, others=content.all_columns
@@ -110,9 +110,9 @@ def asked_rows(
     files: QuestionFiles,
     is_label: Callable[[str], bool] = lambda text: True,
 ) -> Iterator[Example]:
-    """The rows of files that have no labels, or whose labels are of no interest. A plain text
-    file has its one column, whatever that of the run is called; after two parallel files in
-    training, one file alone is plain text. is_label: whether a text can be a label of the model."""
+    """The rows of files to answer, without using labels. A plain text file has a single column,
+    whatever the name in the run; if training had two parallel files, a single file is plain text.
+    is_label: whether a text can be a label of the model."""
     data, origin = files.data, files.origin
     lines = parallel(data.train)
     for path in files.paths:
@@ -124,7 +124,7 @@ def asked_rows(
 
 
 def _refuse_texts_alone(path: str, data: DataSettings, is_label: Callable[[str], bool]) -> None:
-    """An error where the first words of the lines are no labels: they would be lost."""
+    """Raises an error if the first words of lines are not labels, because they would be lost."""
     options = data.for_questions([path]).read_options()
     rows = islice(read_any(path, options, lambda problem: None), LOOKED_AT)
     words = [row.fields["label"] for row in rows]
@@ -154,26 +154,26 @@ def together(rows: Iterable[T], count: int) -> Iterator[list[T]]:
 
 
 TEXTS_LOOKED_AT = 5_000
-FEW_WORDS = 4.0  # a text has on average, between spaces
-NEW = 0.5  # share of the words in the second half of the texts that the first half does not have
+FEW_WORDS = 4.0  # maximum mean words of a text, between spaces
+NEW = 0.5  # minimum share of words in the second half of the texts that do not occur in the first
 AUTO = "auto"
 
-Rows = Callable[[], Iterable[Example]]  # can be gone through more than once
+Rows = Callable[[], Iterable[Example]]  # can be iterated more than once
 
 
 # --- tokenisers ----------------------------------------------------------------------------------
 
 
 class Level(NamedTuple):
-    """name: of a row of TOKENISERS; why: for the person who reads it."""
+    """A level of tokens. name: of a row of TOKENISERS; why: the reason, for the user."""
 
     name: str
     why: str
 
 
 def level_of(values: Iterable[Any]) -> Level:
-    """Characters where texts are short and most of their words are new: names, codes, and scripts
-    without spaces; else words.
+    """Characters if texts are short and most of their words are new, as for names, codes, and
+    scripts without spaces; else words.
 
     >>> level_of(["Anna", "Bertrand", "Chen", "Dimitrova"]).name
     'characters'
@@ -232,9 +232,9 @@ class RowFiles:
 
 
 class RowReader(DatasetReader[P]):
-    """content: what of a row is learned from; needs_labels: whether rows to learn from need a
-    label; new_labels: whether labels that training does not have can be answered, as texts and
-    numbers can; classes: whether labels are always classes, of which there must be two."""
+    """content: reads the example of a row; needs_labels: whether training rows need a label;
+    new_labels: whether labels that training does not have can be predicted, like texts and numbers;
+    classes: whether labels are classes, of which there must be at least two."""
 
     content: ClassVar[Content] = Content()
     needs_labels: ClassVar[bool] = True
@@ -286,8 +286,8 @@ class RowReader(DatasetReader[P]):
         return in_memory(pairs_of(rows))
 
     def collected(self, rows: Rows, like: Any = None) -> Any:
-        """The rows as a part, cut by the tokenisers of a fitted model or of the part that they are
-        like; else by new ones, learned from these rows first."""
+        """The rows as a part, tokenised as in a fitted model or in the part `like`; else by new
+        tokenisers, learned from these rows."""
         if self.model.fitted:
             tokenisers = self.model.learned.tokenisers
         elif like is not None:
@@ -340,7 +340,8 @@ class RowReader(DatasetReader[P]):
         return in_memory((value, None) for value in inputs)
 
     def question_lines(self, lines: Sequence[str]) -> P:
-        """Each line is a text, or a row as JSON where columns are read next to the text."""
+        """Questions from lines: each is a text, or a row as JSON if there are columns next to the
+        text."""
         if self.model.roles.get("columns"):
             return self.questions([row_of_line(line) for line in lines])
         return self.questions(list(lines))
@@ -352,7 +353,7 @@ class RowReader(DatasetReader[P]):
             yield self.questions_about(batch)
 
     def question_rows(self, files: QuestionFiles) -> Iterator[list[Example]]:
-        """The rows that are answered together."""
+        """Yields batches of rows that are answered together."""
         rows = asked_rows(self.question_content(files.data), files, self.is_label)
         return together(rows, AT_ONCE)
 
@@ -368,7 +369,7 @@ class RowReader(DatasetReader[P]):
         return True
 
     def shown_input(self, example: Example) -> Any:
-        """What of a row is shown next to its answer."""
+        """The part of a row that is shown next to its answer."""
         return example.value
 
 
@@ -378,7 +379,8 @@ def by_name(rows: Any) -> bool:
 
 
 def unlabelled_rows_error(part: Any, name: str, rows: str = "rows") -> DataError:
-    """name: of a part without rows, or with rows that have no label."""
+    """The error for rows without labels. name: of a part without rows, or with rows that have no
+    label."""
     message = f"the {name} part: expected {rows} with labels, got {len(part)} {rows}"
     if len(part):
         where = f", the first of them {part.unlabelled}" if part.unlabelled else ""

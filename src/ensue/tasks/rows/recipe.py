@@ -9,8 +9,8 @@ from ensue.tasks.rows.part import Part
 from ensue.tasks.rows.reader import TEXTS_LOOKED_AT, level_of
 from ensue.tasks.task import Recipe
 
-MANY = 20_000  # rows that a larger network learns from
-TOKENS = 15_000_000  # that are read in all: a few minutes on two cores
+MANY = 20_000  # minimum rows for a larger network
+TOKENS = 15_000_000  # total tokens to read: a few minutes on two cores
 EPOCHS, LEAST, PATIENCE = 15, 2, 3
 
 
@@ -27,7 +27,8 @@ def text_recipe(train: Part, model: AnyModel, mixed: bool = True) -> Recipe:
 
 
 def _network(rows: int, level: str) -> dict[str, Any]:
-    """Small data are soon memorised: a small network for words, with much dropout."""
+    """The settings of the network. Small data are soon memorised, so they get a small network for
+    words, with much dropout."""
     size = (
         {} if rows >= MANY or level == "characters" else {"hidden_size": 64, "embedding_size": 64}
     )

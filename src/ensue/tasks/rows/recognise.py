@@ -1,4 +1,4 @@
-"""Which columns of rows are the text, the label, the numbers of a sequence."""
+"""Recognition of columns: the text, the label, the numbers of a sequence."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ UNREADABLE = {
 
 
 class RowRoles(NamedTuple):
-    """data: the keys of [data] that were found out; by_step: whether each step has a label of its
-    own; several: whether a row may have several labels; others: as plausible."""
+    """data: the inferred keys of [data]; by_step: whether each step has a label; several: whether a
+    row may have several labels; others: equally plausible roles."""
 
     data: dict[str, Any]
     by_step: bool
@@ -51,7 +51,7 @@ class RowRoles(NamedTuple):
 
 
 def roles_of(sample: Sample) -> RowRoles:
-    """Of a text or sequence and its label or labels, given or found; an error names what is
+    """The roles of a text or sequence and its labels, named or inferred; an error says what is
     missing."""
     if sample.data.sequence:
         return _long_table(sample)
@@ -76,13 +76,13 @@ def _as_roles(sample: Sample, text: str, label: str) -> RowRoles:
     stepped = sum(_stepped(*both) for both in zip(texts, labels, strict=True))
     return RowRoles(
         {"text": text, "label": label},
-        by_step=lists and 2 * stepped > len(labels),  # the others are faults, to be named
+        by_step=lists and 2 * stepped > len(labels),  # the others are faults, which are reported
         several=lists or bool(sample.data.separator),
     )
 
 
 def row_roles(sample: Sample) -> RowRoles:
-    """As `roles_of`, of one input or of several together, whose columns were named."""
+    """Like `roles_of`, for one input or several inputs with named columns."""
     if not sample.data.joins:
         return roles_of(sample)
     label = _joined_label(sample)
@@ -116,7 +116,8 @@ def _joined_label(sample: Sample) -> str:
 
 
 def row_guess(sample: Sample, roles: RowRoles, why: str, tables: Mapping[str, Any]) -> Guess:
-    """why: of one input; several say what they are. tables: settings that the label tells."""
+    """The guess from roles. why: the reason, for one input (several inputs are listed); tables:
+    settings that follow from the label."""
     data = sample.data
     if data.joins:
         inputs = [*data.texts, *[", ".join(data.columns)] * bool(data.columns)]
@@ -132,7 +133,7 @@ def same_column(sample: Sample) -> OptionError:
 
 
 def check_columns(sample: Sample) -> None:
-    """An error for columns that cannot be read next to the text."""
+    """Raises an error for columns that cannot be read next to the text."""
     data, word = sample.data, sample.word("columns")
     require(data.columns, sample.columns, sample.place)
     role_columns = {"text": data.text_column, "label": data.label, "group": data.group}
@@ -154,7 +155,8 @@ def _stepped(text: Any, label: Any) -> bool:
 
 
 def _long_table(sample: Sample) -> RowRoles:
-    """Many rows make one sequence, whose label is the same on all of them, or one for each."""
+    """The reading as a long table: many rows form one sequence, with the same label on all of them
+    or one for each."""
     data, place, names = sample.data, sample.place, sample.columns
     used = [data.sequence, data.label, data.group, *data.features]
     require([name for name in used if name], names, place)
@@ -177,8 +179,7 @@ def _long_table(sample: Sample) -> RowRoles:
 
 
 def _recognised_roles(sample: Sample) -> RowRoles | None:
-    """The roles, or None where the data have no such columns: a text, and a label. Columns that
-    were named have to be there."""
+    """The roles; None if the data have no text or no label. Named columns must exist."""
     if sample.data.joins:
         return row_roles(sample)
     try:
@@ -209,8 +210,8 @@ def _may_be_table(sample: Sample, roles: RowRoles) -> bool:
 def recognised(
     sample: Sample, suits: Callable[[RowRoles], bool], read: Callable[[RowRoles], Guess]
 ) -> Guess | None:
-    """The readings that a task wants, in which it is sure of itself only where there is no other
-    one, and the columns are a text rather than a table."""
+    """The readings that suit a task. The task is certain only if there is one reading, and the
+    columns are a text rather than a table."""
     roles = _recognised_roles(sample)
     suitable = (
         [reading for reading in roles.readings if suits(reading)] if roles is not None else []
@@ -256,14 +257,14 @@ def _steps_guess(sample: Sample, roles: RowRoles) -> Guess:
 
 
 def _tags(values: Iterable[Any]) -> set[str]:
-    """The labels of steps, as lists or written in one."""
+    """The labels of steps, from lists or single strings."""
     listed = (value.split() if isinstance(value, str) else value for value in values)
     return {str(tag) for tags in listed if isinstance(tags, Iterable) for tag in tags}
 
 
 # --- a pair --------------------------------------------------------------------------------
 
-# Names that the two columns of well-known data sets have.
+# Names of the two columns in well-known data sets.
 SIDES = (
     ("premise", "hypothesis"),
     ("sentence1", "sentence2"),
@@ -277,8 +278,8 @@ SIDES = (
 
 
 def pair_guess(sample: Sample) -> Guess | None:
-    """Two columns with the names of a well-known pair, or a second one that an option names; two
-    other texts next to a label may be a pair."""
+    """The reading as pairs: two columns with the names of a well-known pair, or a second one named
+    by an option. Two other texts with a label may be a pair."""
     data = sample.data
     if data.sequence:
         return None
@@ -291,7 +292,7 @@ def pair_guess(sample: Sample) -> Guess | None:
 
 
 def named_pair(sample: Sample) -> Guess:
-    """Both columns and the label; an error if they cannot be inferred."""
+    """Both columns and the label of pairs; raises an error if they cannot be inferred."""
     data, place = sample.data, sample.place
     roles = [name for name in (data.text_column, data.second, data.label, data.group) if name]
     require(roles, sample.columns, place)
@@ -318,19 +319,19 @@ def _readings(text: str, second: str, labels: Sequence[str]) -> Guess:
 
 
 def _sides(sample: Sample) -> tuple[str, str] | None:
-    """The two columns that have the names of a well-known pair."""
+    """The two columns with the names of a well-known pair."""
     return next((pair for pair in SIDES if {*pair} <= {*sample.columns}), None)
 
 
 def _two_texts(sample: Sample) -> tuple[str, str]:
-    """The only two texts there are."""
+    """The only two text columns."""
     data, texts = sample.data, sample.roles.texts
     columns = [name for name in texts if name != data.label]
     return (columns[0], columns[1]) if not data.text_column and len(columns) == 2 else ("", "")
 
 
 def _label(sample: Sample) -> str:
-    """The column of the label: the one that was named, or the only one that is left."""
+    """The column of the label: the named one, or the only one left."""
     if sample.data.label:
         return sample.data.label
     sides = _sides(sample) or ()

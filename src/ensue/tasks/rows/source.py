@@ -1,4 +1,4 @@
-"""Encoded rows as the training loop takes them."""
+"""Encoded rows for the training loop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FEW = 4  # rows of a trial evaluation
 
 
 class Encoded(Protocol):
-    """Rows as a network reads them. lengths (rows,): what each costs in a batch."""
+    """Encoded rows. lengths (rows,): the cost of each row in a batch."""
 
     @property
     def lengths(self) -> NDArray[np.int64]: ...
@@ -27,7 +27,7 @@ class Encoded(Protocol):
     def take(self, rows: NDArray[np.int64]) -> Self: ...
 
     def arrays(self) -> Mapping[str, Any]:
-        """All of it by name, for a fingerprint."""
+        """All arrays by name, for a fingerprint."""
         ...
 
     def batch(self, rows: Sequence[int] | NDArray[np.int64]) -> Any:
@@ -39,11 +39,11 @@ class Trainable(Encoded, Protocol):
     """Encoded rows with their targets."""
 
     def target_count(self, rows: NDArray[np.int64]) -> float:
-        """How many targets these rows have."""
+        """The number of targets of these rows."""
         ...
 
     def token_count(self, rows: NDArray[np.int64]) -> float:
-        """How many steps of input these rows have."""
+        """The number of input steps of these rows."""
         ...
 
 
@@ -51,8 +51,8 @@ R = TypeVar("R", bound=Encoded)
 
 
 class SequenceSource:
-    """Rows in batches of a token budget, rows of like length together; their order follows from
-    the seed and the epoch."""
+    """Rows in batches within a token budget, with rows of similar lengths together; their order is
+    determined by seed and epoch."""
 
     def __init__(
         self, rows: Trainable, names: RowNames, *, seed: int, budget: int, most_rows: int | None
@@ -62,7 +62,7 @@ class SequenceSource:
         self.fingerprint = fingerprint(rows.arrays())
 
     def batches(self, epoch: int) -> Sequence[Any]:
-        """Row numbers of each batch, as arrays."""
+        """Row indices of each batch, as arrays."""
         lengths = self.rows.lengths
         return batches(lengths, self.budget, self.seed, epoch, most_rows=self.most_rows)
 
@@ -82,14 +82,14 @@ class SequenceSource:
 def in_batches(
     rows: Encoded, network: object, budget: int, most_rows: int | None = None
 ) -> Iterator[tuple[NDArray[np.int64], Any]]:
-    """Row numbers and batch, rows of like length together, where the network's weights are."""
+    """Yields row indices and batches of rows with similar lengths, on the device of the network."""
     device = device_of_weights(network)
     for numbers in evaluation_batches(rows.lengths, budget, most_rows=most_rows):
         yield numbers, moved(rows.batch(numbers), device)
 
 
 class ColumnScores(Generic[R]):
-    """A validation: a score function over all of the rows, or over a few long ones alone."""
+    """A validation: a score function over all rows, or only over a few long ones."""
 
     def __init__(self, score: Callable[[R], Mapping[str, float]], rows: R) -> None:
         self._score, self._rows = score, rows

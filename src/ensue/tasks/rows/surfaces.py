@@ -1,4 +1,4 @@
-"""The distinct words of a data set, and the features of their spelling: computed once for each."""
+"""The distinct words of a data set, and the features of their spelling, computed once for each."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ensue.data.ragged import Ragged
 
 
 class Numbering(Protocol):
-    """A vocabulary: the number of each token, 1 for those it does not know."""
+    """The interface of vocabularies: the index of each token, 1 for unknown ones."""
 
     def ids(self, tokens: Sequence[str], /) -> Sequence[int]: ...
 
 
 @dataclass(frozen=True)
 class SurfaceTable:
-    """For each surface, with number 0 for padding: words (surfaces,), characters one row each,
-    prefix and suffix (surfaces, k), shape (surfaces,); spelling: its letters by the numbers of a
-    character language model, one row each, that of padding holding the border of texts and the
+    """Features of each surface; index 0 is padding: words (surfaces,), characters one row each,
+    prefix and suffix (surfaces, k), shape (surfaces,). spelling: its letters as indices of a
+    character language model, one row each; that of padding contains the border of texts and the
     space."""
 
     words: NDArray[np.int64]
@@ -45,10 +45,10 @@ def surface_table(
     shapes: Numbering | None = None,
     spelling: Ragged | None = None,
 ) -> SurfaceTable:
-    """What is known of each surface; the first stands for padding.
+    """The features of each surface; the first is padding.
 
-    fold: how a surface is written in the vocabulary of words (`str.lower`). prefixes,
-    suffixes: their vocabulary and up to how many letters: 3 gives those of 1, 2 and 3."""
+    fold: maps a surface to its spelling in the vocabulary of words (`str.lower`). prefixes,
+    suffixes: their vocabulary and maximum length: 3 means affixes of 1, 2 and 3 letters."""
     real = list(surfaces[1:])
     return SurfaceTable(
         words=_after_padding(words.ids([fold(s) for s in real])),
@@ -63,9 +63,9 @@ def surface_table(
 def in_sentences(
     spelling: Ragged, surfaces: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The letters (letters, batch) of rows of surfaces (time, batch), the border of texts before
-    and after each row and a space between words; and where the space after each word stands, or
-    the border, (time, batch), at padding that of the last word. spelling: as of SurfaceTable."""
+    """The letters (letters, batch) of rows of surfaces (time, batch), with the border of texts
+    around each row and a space between words; and the positions (time, batch) of the space or
+    border after each word, at padding that of the last word. spelling: see SurfaceTable."""
     border, space = spelling.row(0)
     real = surfaces > 0
     counts = np.where(real, spelling.lengths[surfaces], 0)
@@ -100,7 +100,7 @@ def _affixes(
     numbering: tuple[Numbering, int] | None,
     affixes_of: Callable[[str, int], list[str]],
 ) -> NDArray[np.int64] | None:
-    """(surfaces, k): the affix of 1 … k letters, 0 for a word that is shorter."""
+    """(surfaces, k): the affixes of 1 … k letters, 0 if a word is shorter."""
     if numbering is None:
         return None
     vocabulary, longest = numbering
@@ -123,7 +123,7 @@ def ends_of(word: str, longest: int) -> list[str]:
 
 
 def shape_of(word: str) -> str:
-    """The kinds of letters in order, a run of one kind cut to two.
+    """The kinds of characters in order; runs of one kind are shortened to two.
 
     >>> shape_of("McDonald's"), shape_of("2026-11-15"), shape_of("USA")
     ("XxXxx'x", 'dd-dd-dd', 'XX')
@@ -144,8 +144,7 @@ def _kinds(word: str) -> Iterator[str]:
 def part_counts(
     words: Mapping[str, int], parts_of: Callable[[str], Iterable[str]]
 ) -> dict[str, int]:
-    """How often each part of a word (its letters, its affixes, its shape) occurs. words: how often
-    each of them does."""
+    """The counts of parts of words (letters, affixes, shapes). words: the counts of words."""
     counts: dict[str, int] = {}
     for word, times in words.items():
         for part in parts_of(word):

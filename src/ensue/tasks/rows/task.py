@@ -1,4 +1,4 @@
-"""`RowTask`: what tasks share whose rows are sequences read from tables, lines or memory."""
+"""`RowTask`: shared code of tasks whose rows are sequences from tables, lines or memory."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _example(row: Sequence[Any]) -> Example:
 
 
 class LineSplit(HashSplit):
-    """Rows by the hash of their content; lines of one text in blocks."""
+    """A split by the hash of each row's content; lines of one text are split in blocks."""
 
     def line(self, data: DataSettings, settings: Any) -> str:
         line = super().line(data, settings)
@@ -78,7 +78,7 @@ class LineSplit(HashSplit):
 
 
 class RowTask(Task[S, Part, L]):
-    """Each row is a sequence with its label. reader_class: how rows are read."""
+    """A task whose rows are sequences with labels. reader_class: the reader of rows."""
 
     columns: ClassVar[Mapping[str, str]] = {
         "text": "data.text",

@@ -1,4 +1,4 @@
-"""Inputs without labels that a training learns from, too: read from files or given in memory."""
+"""Unlabelled inputs for training, from files or memory."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from ensue.tasks.rows.reader import RowReader
 
 FILES, GIVEN = "--unlabelled", "unlabelled="
-SHOWN = 40  # characters of what was given
+SHOWN = 40  # maximum characters of a value in a message
 
 
 def unlabelled_in_files(
     model: AnyModel, data: DataSettings, train: Part, on_bad_row: ProblemCallback | None = None
 ) -> Part | None:
-    """The rows of the files that a run names; None where it names none. train: whose tokenisers
-    and numbers they share."""
+    """The unlabelled rows of the files that a run names; None if it names none. train: the part
+    whose tokenisers and vocabularies they share."""
     if not data.unlabelled:
         return None
     reader = _able(model, FILES)
@@ -51,11 +51,11 @@ def unlabelled_in_files(
 
 
 def unlabelled_given(model: AnyModel, inputs: Any, train: Any) -> Part | None:
-    """The same of what `fit` was given: inputs in memory, a data frame, or files by their names,
-    whose columns are called as those of the training rows."""
+    """The unlabelled rows passed to `fit`: inputs in memory, a data frame, or files, with the same
+    column names as the training rows."""
     if inputs is None:
         return None
-    from ensue.tasks.data_argument import NamedTable  # loaded by then: models import it
+    from ensue.tasks.data_argument import NamedTable  # already loaded: models import it
 
     reader = _able(model, GIVEN)
     rows: Iterable[Example]
@@ -69,7 +69,7 @@ def unlabelled_given(model: AnyModel, inputs: Any, train: Any) -> Part | None:
 
 
 def _rows_of_table(reader: RowReader[Any], table: Any) -> Iterator[Example]:
-    """Of a data frame, or of a file by its name."""
+    """The rows of a data frame, or of a file."""
     from ensue.tasks.data_argument import NamedTable, question_roles
 
     table_rows = NamedTable.of(table, reader.model.task)
@@ -82,12 +82,13 @@ def _rows_of_table(reader: RowReader[Any], table: Any) -> Iterator[Example]:
 
 
 def _text_alone(data: DataSettings) -> DataSettings:
-    """Files without labels need no columns next to the text: these say nothing about words."""
+    """Reading options without the columns next to the text, which unlabelled files need not
+    have."""
     return data.model_copy(update={"columns": []})
 
 
 def _file_names(inputs: Any) -> bool:
-    """Whether these are names of files, all of them; one that is not there is refused."""
+    """Whether all inputs are names of files; raises an error if one is missing."""
     if not isinstance(inputs, list | tuple) or not inputs:
         return False
     known = endings()
@@ -107,7 +108,7 @@ def _file_names(inputs: Any) -> bool:
 
 
 def _inputs_alone(inputs: Any) -> list[Any]:
-    """Inputs in a list, none of them with its label."""
+    """Inputs in a list; raises an error if they come with labels."""
     if isinstance(inputs, str | Path):
         raise OptionError(
             f"{GIVEN}: expected a list of texts, a data frame, or a file that is there, got "
@@ -128,8 +129,8 @@ def _inputs_alone(inputs: Any) -> list[Any]:
 
 
 def learned_with_unlabelled(model: AnyModel, train: Any, validation: Any, how: Fitting) -> Any:
-    """The learned part of a trained model, fitted again with the unlabelled rows, if there are any;
-    reports what they were worth."""
+    """The learned part of a trained model, fitted again with the unlabelled rows, if any; reports
+    their benefit."""
     if how.unlabelled is None:
         return model.learned
     ability = cast("Unlabelled", model.task.unlabelled)
@@ -140,7 +141,8 @@ def learned_with_unlabelled(model: AnyModel, train: Any, validation: Any, how: F
 
 
 def _able(model: AnyModel, what: str) -> RowReader[Any]:
-    """What reads the rows, if the model can learn from such rows with these settings."""
+    """The reader of the rows; raises an error if the model cannot learn from them with these
+    settings."""
     ability = model.task.unlabelled
     if ability is None:
         raise OptionError(f"{what}: a {model.task.name} model learns only from rows with labels")

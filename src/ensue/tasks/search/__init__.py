@@ -1,1 +1,1 @@
-"""The search space of a task: which settings selection varies, and how far."""
+"""The search space of a task: the settings that selection varies, and their ranges."""

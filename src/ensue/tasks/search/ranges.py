@@ -1,5 +1,5 @@
-"""Ranges that a setting is searched in. Most lie around the setting's usual value, which follows
-from the task and its data."""
+"""The ranges of searched settings. Most lie around the setting's usual value, which depends on the
+task and its data."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Values = Finite | Interval
 
 class Range(Protocol):
     def around(self, usual: Any) -> Values:
-        """The values that are searched where this one is the usual one, which is among them."""
+        """The searched values around the usual one, which is included."""
         ...
 
 
@@ -60,8 +60,8 @@ class Choice:
 
 @dataclass(frozen=True)
 class Sizes:
-    """Whole numbers in half octaves up to `octaves` below and above the usual one, each a multiple
-    of `multiple`; most: the largest, if there is one.
+    """Integers in half octaves up to `octaves` below and above the usual one, each a multiple of
+    `multiple`; most: the maximum, if any.
 
     >>> Sizes(1, multiple=8).around(64)
     Finite(values=(32, 48, 64, 88, 128), ordered=True)
@@ -94,7 +94,7 @@ class Around:
 
 @dataclass(frozen=True)
 class Between:
-    """From low to high, or to the usual value where that lies outside."""
+    """From low to high, extended to the usual value if it lies outside."""
 
     low: float
     high: float
@@ -103,17 +103,17 @@ class Between:
         return Interval(min(self.low, usual), max(self.high, usual))
 
 
-Sets = Mapping[Any, Mapping[str, Any]]  # by the value, settings by their keys
+Sets = Mapping[Any, Mapping[str, Any]]  # value → settings by key
 
 
 @dataclass(frozen=True)
 class Searched:
-    """A setting that is searched. when: the settings, by key, that must have one of these values
-    for it to have an effect; sets: of some values, the settings that go with them."""
+    """A searched setting. when: conditions for it to have an effect, as values of other settings by
+    key; sets: settings that accompany some values."""
 
     range: Range
     when: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     sets: Sets = field(default_factory=dict)
 
 
-Space = Mapping[str, Searched]  # by `table.key`; a condition names keys that stand before
+Space = Mapping[str, Searched]  # by `table.key`; conditions refer to earlier keys

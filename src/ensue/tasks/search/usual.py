@@ -1,4 +1,4 @@
-"""The ranges of settings that many tasks have: a task's space is its own rows of this table."""
+"""The ranges of common settings: a task's space has the rows of this table that apply to it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from ensue.tasks.search.ranges import Around, Between, Choice, Searched, Sizes, 
 if TYPE_CHECKING:
     from ensue.tasks.task import Task
 
-HEADS = 8  # widths are multiples, so that the heads of a transformer divide them
+HEADS = 8  # widths are multiples of it, so that Transformer heads divide them
 SEVERAL = (2, 3, 4)
 TRIED_CELLS = ("LSTM", "GRU", "MGU")
 
-# Of every [model] table that has the key; what is off is not searched, unless that is a choice.
+# For every [model] table with the key. A setting that is off is not searched, unless off is a
+# choice.
 RANGES: Mapping[str, Searched] = {
     "layers": Searched(Choice((1, 2, 3), ordered=True)),
     "hidden_size": Searched(Sizes(2, HEADS)),
@@ -36,9 +37,9 @@ TRAINING: Mapping[str, Searched] = {
 
 
 def usual_space(task: Task[Any, Any, Any]) -> dict[str, Searched]:
-    """What every task of such settings is searched in: its kind of network first, then cells,
-    sizes, dropout, batches, and how it is trained. Networks that are solved have no training."""
-    from ensue.tasks.blocks.encoders import ENCODERS  # which are built of much that needs no space
+    """The search space of every task with such settings: the kind of network first, then cells,
+    sizes, dropout, batches and training. Solved networks have no training."""
+    from ensue.tasks.blocks.encoders import ENCODERS  # loaded late: the space does not need them
 
     fields = task.settings.model_fields
     space: dict[str, Searched] = {}
@@ -66,11 +67,11 @@ def without(space: Space, *keys: str) -> dict[str, Searched]:
 
 
 OF_TEXTS = ("model.embedding_size", "model.word_dropout", "text.level", "text.min_count")
-SHORT = 40  # tokens of a text: of longer ones single letters take too long to read
+SHORT = 40  # maximum characters of a text for searching the level of characters
 LEVEL = Searched(Choice(("words", "pieces", "characters")))
 LONG_LEVEL = Searched(Choice(("words", "pieces")))
 MIN_COUNT = Searched(Choice((1, 2, 3), ordered=True))
-# Found by hand on IMDB: much dropout, a rate that falls to nothing, averaged weights.
+# Found by hand on IMDB: much dropout, a rate that falls to 0, averaged weights.
 DROPPED_OUT: Mapping[str, Any] = {
     "model.pooling": "mean+max",
     "model.word_dropout": 0.1,
@@ -83,7 +84,8 @@ DROPPED_OUT: Mapping[str, Any] = {
 
 
 def text_space(space: Space, train: Part) -> Space:
-    """The space for these rows: vectors have no words, and long texts are not read by letters."""
+    """The search space for these rows: vectors have no words, and long texts are not read as
+    characters."""
     if not train.texts:
         return without(space, *OF_TEXTS)
     long = len(train) and len(train.inputs.values) / len(train) > SHORT

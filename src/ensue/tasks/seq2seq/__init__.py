@@ -1,1 +1,1 @@
-"""What translation and captioning share: networks over pairs, search, evaluation of texts."""
+"""Shared code of translation and captioning: networks over pairs, search, evaluation of texts."""

@@ -1,4 +1,4 @@
-"""Answers in words, and where the words look."""
+"""Answers in words, and their attention."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 from ensue.drawing.document import Cell, HeatMap
 from ensue.tasks.answers import Answer, Columns, tabbed
 
-Weights = tuple[tuple[float, ...], ...]  # for each token said, those of the source's positions
+Weights = tuple[tuple[float, ...], ...]  # for each generated token, the weights of source positions
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class Alternative:
 
 
 class Best(NamedTuple):
-    """The best answer of a search. source: names of its positions, () if they have no names;
-    weights: attention to each position for each token, None if not requested."""
+    """The best answer of a search. source: names of positions, () if they have none; weights:
+    attention to each position for each token, None if not requested."""
 
     text: str
     score: float
@@ -32,8 +32,9 @@ class Best(NamedTuple):
 
 
 class Words(Answer):
-    """text: the best one, of these tokens; score: its log p, the end included; alternatives: the n
-    best where more than one is wanted, the best one first. head: of the column of texts."""
+    """An answer in words. text: the best one, of these tokens; score: its log p, including the end;
+    alternatives: the n best, best first, if more than one is requested. head: of the column of
+    texts."""
 
     head: ClassVar[str]
     text: str
@@ -44,20 +45,20 @@ class Words(Answer):
     @classmethod
     @abstractmethod
     def of(cls, best: Best) -> Self:
-        """As an answer of this kind."""
+        """The answer of this class from the best one of a search."""
 
     @property
     @abstractmethod
     def weights(self) -> Weights | None:
-        """How much each position of the source counted for each token; None if not asked for."""
+        """The attention to each position of the source for each token; None if not requested."""
 
     def positions(self) -> Sequence[str]:
-        """Names of the weighted positions: numbers from 1 on."""
+        """Names of the weighted positions: numbers from 1."""
         return [str(k) for k in range(1, len(self.weights[0]) + 1)] if self.weights else []
 
     def as_line(self, inputs: object) -> str:
-        """The text alone; or a line for each alternative with its log p; or, after a tab, pairs
-        i-j: token j, from 0 on, looked most at position i of the source."""
+        """The text; or a line for each alternative with its log p; or, after a tab, pairs i-j:
+        token j, from 0, attended most to position i of the source."""
         if self.alternatives:
             return "\n".join(tabbed(f"{one.score:.4f}", one.text) for one in self.alternatives)
         if self.weights is None:
@@ -94,9 +95,9 @@ class Words(Answer):
 
 @dataclass(frozen=True)
 class Translated(Words):
-    """text: the best translation found, of these tokens; score: its log p, the end included;
-    alternatives: the n best where more than one was asked for, the best one first; alignment:
-    how much each token of the source counted for each token said, where that was asked for.
+    """text: the best translation, of these tokens; score: its log p, including the end;
+    alternatives: the n best, best first, if more than one is requested; alignment: the attention to
+    each source token for each generated token, if requested.
 
     >>> Translated("a dog", -0.2, ("a", "dog"), ("un", "chien")).as_line("un chien")
     'a dog'
@@ -125,10 +126,9 @@ class Translated(Words):
 
 @dataclass(frozen=True)
 class Captioned(Words):
-    """text: the best caption found, of these tokens; score: its log p, the end included;
-    alternatives: the n best where more than one was asked for, the best one first; attention: how
-    much each region, row by row from the top left, counted for each token, where that was asked
-    for.
+    """text: the best caption, of these tokens; score: its log p, including the end; alternatives:
+    the n best, best first, if more than one is requested; attention: to each region, row by row
+    from the top left, for each token, if requested.
 
     >>> Captioned("a red circle", -0.4, ("a", "red", "circle")).as_line("1.png")
     'a red circle'
@@ -153,8 +153,8 @@ class Captioned(Words):
 
 @dataclass(frozen=True)
 class Explained:
-    """A translation word by word, the end last: the probability of each given those before it,
-    and where it looked.
+    """A translation word by word, the end last: the probability of each word given the previous
+    ones, and its attention.
 
     >>> weights = (0.9, 0.1), (0.2, 0.8)
     >>> found = Explained(("un", "chien"), ("a", "dog"), (0.9, 0.8), weights, "a dog")
@@ -171,8 +171,8 @@ class Explained:
 
 @dataclass(frozen=True)
 class Gaze:
-    """A caption word by word, the end last: the probability of each given those before it, and its
-    attention. grid: number of rows and columns of regions.
+    """A caption word by word, the end last: the probability of each word given the previous ones,
+    and its attention. grid: number of rows and columns of regions.
 
     >>> found = Gaze("red", ("red",), (0.9,), grid=(1, 2), attention=((0.2, 0.8),))
     >>> found.attention[0]  # of the word "red", by region

@@ -1,4 +1,4 @@
-"""Where words look, drawn: over the words of a source as a matrix, over a picture as tiles."""
+"""Pictures of attention: a matrix over the words of a source, tiles over a picture."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ CELL, EDGE = 26.0, 20.0  # pixels
 
 
 def alignment_text(explained: Explained, width: int = 80, colour: bool = False) -> str:
-    """A row for each word said, with its probability; a column for each word of the source. The
-    darker a cell, the more the word looked there."""
+    """A row for each generated word, with its probability; a column for each source word. Darker
+    cells mean more attention."""
     names = short_names(explained.tokens, LONGEST_NAME)
     rows = [[word, f"{p:4.0%}"] for word, p in zip(names, explained.probabilities, strict=True)]
     source = short_names(explained.source, LONGEST_NAME)
@@ -45,8 +45,8 @@ def alignment_text(explained: Explained, width: int = 80, colour: bool = False) 
 
 
 def alignment_picture(explained: Explained) -> str:
-    """The same as SVG: the source along the top, the words said with their probabilities on the
-    left, the weights as shades and, under the pointer, as numbers."""
+    """The alignment as SVG: the source along the top, generated words with their probabilities on
+    the left, weights as shades and as tooltips."""
     drawing = Drawing()
     source = short_names(explained.source, 2 * LONGEST_NAME)
     names = short_names(explained.tokens, 2 * LONGEST_NAME)
@@ -67,7 +67,7 @@ def alignment_picture(explained: Explained) -> str:
 
 @dataclass(frozen=True)
 class TranslationExplanation(Drawn):
-    """A translation drawn as a matrix: the darker, the more a word looked there."""
+    """A translation drawn as a matrix: darker cells mean more attention."""
 
     result: Explained
 
@@ -82,12 +82,12 @@ class TranslationExplanation(Drawn):
 
 TILE, GAP, TOP, MARGIN = 120.0, 16.0, 66.0, 24.0  # pixels
 MOST_BESIDE = 5  # tiles in a row
-VEIL = 0.68  # how dark a region is that nothing looks at
+VEIL = 0.68  # darkness of a region without attention
 
 
 def gaze_text(gaze: Gaze, width: int = 80, colour: bool = False) -> str:
-    """A square for each word, with its probability above: the darker a region, the more attention
-    the word paid to it, relative to the highest. As many next to each other as fit."""
+    """A square for each word, with its probability above: darker regions got more attention,
+    relative to the maximum. As many squares side by side as fit."""
     tall, wide = gaze.grid
     room = max(2 * wide, 8)
     beside = max(1, (width + 2) // (room + 2))
@@ -142,9 +142,9 @@ class _Tiles(Drawing):
 
 
 def gaze_picture(gaze: Gaze, picture: Picture) -> str:
-    """The picture (channels, height, width), and once more for each word with its probability: what
-    the word did not look at lies in the dark, and the region that it looked at most is framed.
-    Weights are numbers under the pointer."""
+    """The picture (channels, height, width), repeated for each word with its probability: regions
+    without attention are dark, and the region with the most attention is framed. Weights are
+    tooltips."""
     drawing = _Tiles()
     content = "data:image/png;base64,"
     content += b64encode(encode_png(np.moveaxis(picture, 0, -1))).decode("ascii")
@@ -172,7 +172,7 @@ def gaze_picture(gaze: Gaze, picture: Picture) -> str:
 
 
 def _shade(drawing: _Tiles, gaze: Gaze, word: int, x: float, y: float) -> None:
-    """The veil over a tile, region by region."""
+    """Darkens a tile, region by region."""
     tall, wide = gaze.grid
     height, width = TILE / tall, TILE / wide
     weights = gaze.attention[word]
@@ -189,7 +189,7 @@ def _shade(drawing: _Tiles, gaze: Gaze, word: int, x: float, y: float) -> None:
 
 @dataclass(frozen=True)
 class CaptionExplanation(Drawn):
-    """A caption drawn as squares: the darker a region, the more a word looked there."""
+    """A caption drawn as squares: darker regions got more attention."""
 
     result: Gaze
     picture: Picture

@@ -1,4 +1,4 @@
-"""Evaluation of texts against those that were expected."""
+"""Evaluation of texts against reference texts."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ensue.tasks.evaluation.bootstrap import RowSums, intervals
 from ensue.tasks.evaluation.report import PREVIEW, Error, Evaluation
 from ensue.tasks.rows.part import Names
 
-EDGES = (5, 10, 15, 20, 30, 50)  # tokens: the greatest lengths of the buckets
+EDGES = (5, 10, 15, 20, 30, 50)  # maximum tokens of each bucket
 WORST = 5
 LONGEST_SHOWN = 2 * PREVIEW  # characters of a text
 
 
 class Bucket(NamedTuple):
-    """Rows of like length, and the score that counts on them alone."""
+    """Rows of similar length, and their main score."""
 
     name: str
     rows: int
@@ -32,8 +32,8 @@ class Bucket(NamedTuple):
 
 @dataclass(frozen=True)
 class PairEvaluation(Evaluation):
-    """buckets: rows by the tokens of their source. Texts are long, so that an error is written over
-    several lines."""
+    """buckets: rows by the tokens of their source. Because texts are long, an error takes several
+    lines."""
 
     buckets: Sequence[Bucket] = ()
 
@@ -55,9 +55,9 @@ def _texts_of(error: Error) -> Section:
 
 @dataclass(frozen=True)
 class Compared:
-    """Answers next to the references, row by row, as texts and as token numbers. sources: as they
-    are shown, "" for a source that is not a text; probabilities: of the answers; lengths: in
-    tokens, for the buckets."""
+    """Answers and references, row by row, as texts and as token indices. sources: for display, ""
+    for sources that are not texts; probabilities: of the answers; lengths: in tokens, for the
+    buckets."""
 
     names: Names
     sources: Sequence[str]
@@ -71,8 +71,8 @@ class Compared:
 
 @dataclass(frozen=True)
 class Scoring:
-    """How texts are scored. tokenize, lowercase: as sacrebleu has them; exact_first: the share of
-    exact answers is what counts; seed: of the bootstrap."""
+    """How texts are scored. tokenize, lowercase: options of sacrebleu; exact_first: whether the
+    main score is the share of exact answers; seed: of the bootstrap."""
 
     tokenize: str
     lowercase: bool
@@ -80,7 +80,7 @@ class Scoring:
     seed: int
 
     def corpus(self, answers: Sequence[str], expected: Sequence[str]) -> Corpus | None:
-        """None where sacrebleu is not installed."""
+        """The scores of sacrebleu; None if it is not installed."""
         try:
             return corpus_of(answers, expected, tokenize=self.tokenize, lowercase=self.lowercase)
         except MissingExtra:
@@ -93,9 +93,9 @@ def evaluate_pairs(
     how: Scoring,
     attributes: Mapping[str, Sequence[str]] | None = None,
 ) -> PairEvaluation:
-    """BLEU, chrF, exact answers and edits, the worst answers. baselines: the answers of models that
-    a network must beat, by name; attributes: words that answer one question, of which a text is
-    right where it has the same ones in the same order."""
+    """BLEU, chrF, exact answers and edits, the worst answers. baselines: answers of baselines, by
+    name; attributes: groups of words such as colours; a text is right in a group if it has the same
+    words of it in the same order."""
     pairs = zip(rows.answers, rows.expected, strict=True)
     right = np.array([answer == expected for answer, expected in pairs], np.float64)
     edits = _edits(rows)
@@ -134,7 +134,7 @@ def evaluate_pairs(
 
 
 def _edits(rows: Compared) -> list[NDArray[np.int64]]:
-    """Of each row: tokens to change, tokens expected, letters to change, letters expected."""
+    """For each row: tokens to change, tokens expected, letters to change, letters expected."""
     answers, expected = letters_of(rows.answers), letters_of(rows.expected)
     return [
         edit_distances(rows.found_tokens, rows.expected_tokens),
@@ -145,7 +145,7 @@ def _edits(rows: Compared) -> list[NDArray[np.int64]]:
 
 
 def _attribute_share(rows: Compared, words: Sequence[str]) -> float | None:
-    """The share of texts in which these words are as expected; None where none is expected."""
+    """The share of texts in which these words are as expected; None if none is expected."""
     known = frozenset(words)
 
     def of(text: str) -> list[str]:
@@ -184,7 +184,7 @@ def _buckets(
 
 
 def _worst(rows: Compared, right: NDArray[np.float64], badness: NDArray[Any]) -> list[Error]:
-    """Wrong answers, the worst first."""
+    """The wrong answers, worst first."""
     order = [int(row) for row in np.argsort(-badness, kind="stable") if not right[row]]
     return [
         Error(

@@ -1,4 +1,4 @@
-"""Where the words of an answer look."""
+"""Explanations of answers in words: the attention of each word."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from ensue.training.processes import device_of_weights, moved
 
 
 class ExplainWords:
-    """The best answer to a source, with the probability of each word and where it looked. option:
-    how the command line is given the source."""
+    """Explains the best answer to a source by the probability and the attention of each word.
+    option: of the command line for the source."""
 
     def __init__(self, option: Option) -> None:
         self.option = option
@@ -60,8 +60,8 @@ class ExplainWords:
 
 
 class WordHeads:
-    """Self-attention of the source, masked self-attention of the target, and cross-attention from
-    the target to the source, for the best answer."""
+    """The self-attention of the source, the masked self-attention of the target, and the
+    cross-attention from target to source, for the best answer."""
 
     option = EXPLAINED
 
@@ -91,12 +91,12 @@ class WordHeads:
 
 
 def _named(stack: str, layer: str) -> Callable[[str], bool]:
-    """Whether a layer of attention is this one of that stack."""
+    """Whether an attention layer is this one of this stack."""
     return lambda name: f"{stack}." in name and name.endswith(layer)
 
 
 def _part(model: AnyModel, inputs: Any) -> Any:
-    """The source as a part; an error where it has no steps."""
+    """The source as a part; raises an error if it has no steps."""
     part = model.reader.questions([inputs])
     if not len(model.learned.source.encode(part).values):
         raise OptionError("explain: expected a text with at least one token, got none")

@@ -3,7 +3,7 @@
     encode   source, lengths        → the state before the first word, and the memory of all steps
     step     word, state, memory    → log p of each word, the new state, the attention
 
-A search has several hypotheses of a source; memory is repeated for each of them.
+A search has several hypotheses for each source; the memory is repeated for each of them.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from ensue.tasks.seq2seq.search import NEVER, Search, mean_log
 from ensue.tasks.seq2seq.source import SourceQuestion
 from ensue.tasks.seq2seq.target import LearnedTarget
 
-PAST = "past"  # the axis of what grows with every step
+PAST = "past"  # name of an axis that grows with every step
 Tensors = list[Tensor]
 
 
 class Parts(NamedTuple):
-    """The tensors of a state: those that a step changes, and those that it looks at."""
+    """The tensors of a state: those that a step changes, and those that it only reads."""
 
     changing: Tensors
     shared: Tensors
 
 
 def parts_of(state: Any) -> Parts:
-    """Without masks: they follow from the lengths."""
+    """The tensors of a state, without masks, which follow from the lengths."""
     parts = Parts([], [])
     _collect(state, parts)
     return parts
@@ -53,7 +53,7 @@ def _collect(state: Any, parts: Parts) -> None:
 
 
 def rebuilt(like: Any, changing: Tensors, shared: Tensors, real: Tensor) -> Any:
-    """A state of the same kind with other tensors, which are taken from the lists."""
+    """A state of the same kind with other tensors, taken from the lists."""
     if isinstance(like, Tensor):
         return changing.pop(0)
     if isinstance(like, Shared):
@@ -83,7 +83,8 @@ class Encode(nn.Module):
 
 
 class OneStep(nn.Module):
-    """p is the mean of the members'. positions: of the memory, where their number is fixed."""
+    """One step; p is the mean over the members. positions: of the memory, if their number is
+    fixed."""
 
     def __init__(self, members: Sequence[Any], begun: Sequence[Any], positions: int) -> None:
         super().__init__()
@@ -113,14 +114,14 @@ class OneStep(nn.Module):
         if lengths is None:
             return torch.ones(words.shape[0], self.positions, dtype=torch.bool)
         time = shared[0].shape[1] if shared else 1
-        return torch.arange(time)[None] < lengths.clamp(min=1)[:, None]  # no row looks at nothing
+        return torch.arange(time)[None] < lengths.clamp(min=1)[:, None]  # no row attends to nothing
 
 
 @torch.no_grad()
 def generating_graphs(
     members: Sequence[Any], question: SourceQuestion, words: int
 ) -> tuple[Graph, Graph]:
-    """The networks encode and step. words: that can be generated."""
+    """The graphs `encode` and `step`. words: that can be generated."""
     members, positions = [member.eval() for member in members], question.positions
     encode = Graph("encode", Encode(members, question.read), question.inputs, ())
     example = question.read(*encode.example().values())
@@ -148,7 +149,8 @@ def generating_graphs(
 
 
 def _axes(part: Tensor, positions: int) -> tuple[str | int, ...]:
-    """Rows first. An axis of no size grows; of what is looked at, the second one is time."""
+    """The axes of a state, rows first. An axis of size 0 grows; for tensors that are only read, the
+    second axis is time."""
     _, *rest = part.shape
     axes: list[str | int] = [BATCH]
     for k, size in enumerate(rest):
@@ -162,7 +164,7 @@ def _axes(part: Tensor, positions: int) -> tuple[str | int, ...]:
 
 
 def exported(name: str, model: AnyModel, how: Search) -> Exported:
-    """name: of the task."""
+    """The exported form. name: of the task."""
     learned, members = model.learned, pair_networks(model)
     question = learned.source.question(members)
     graphs = generating_graphs(members, question, len(learned.target.words))
@@ -171,7 +173,7 @@ def exported(name: str, model: AnyModel, how: Search) -> Exported:
 
 
 def search_step(how: Search, target: LearnedTarget, steps: str | int) -> Step:
-    """How words are chosen. steps: of the source, which bound those of the answer: the name of a
+    """The step that searches. steps: of the source, which limit those of the answer: the name of a
     value, or a number."""
     return {
         "step": "search",

@@ -1,4 +1,4 @@
-"""The networks that answer in words: bridges to a decoder, and the kinds by `model.family`."""
+"""Networks that generate words: bridges to a decoder, and the kinds by `model.family`."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ SPREAD = 0.1  # of a random state
 
 
 class StateBridge(nn.Module):
-    """The end states of an encoder, layer by layer, both directions side by side: s = [→; ←]
-    where that fits, and tanh(P·[→; ←] + b) where it does not.
+    """Initial decoder states from the end states of an encoder, layer by layer: s = [→; ←] if the
+    sizes fit, else tanh(P·[→; ←] + b).
 
-    Each part of a state comes from the part of the same name, or, where the encoder's cell has
-    none such, from its first; each has a P and b of its own."""
+    Each part of a state comes from the encoder's part of the same name, or from its first part if
+    there is none; each has a separate P and b."""
 
     def __init__(self, encoder: Recurrent, decoder: Recurrent) -> None:
         super().__init__()
@@ -64,8 +64,8 @@ class StateBridge(nn.Module):
 
 
 class VectorBridge(nn.Module):
-    """One vector (rows, width), such as the features of a picture: every part of every layer's
-    state begins as tanh(P·v + b), with a P and b of its own."""
+    """Initial decoder states from one vector (rows, width), such as the features of a picture:
+    every part of every layer's state is tanh(P·v + b), with a separate P and b."""
 
     def __init__(self, width: int, decoder: Recurrent) -> None:
         super().__init__()
@@ -82,7 +82,7 @@ class VectorBridge(nn.Module):
 
 
 class RandomStart(nn.Module):
-    """The same state for all rows, drawn from N(0, 0.1²) with the weights and kept with them."""
+    """The same initial state for all rows, drawn from N(0, 0.1²) and stored with the weights."""
 
     def __init__(self, decoder: Recurrent) -> None:
         super().__init__()
@@ -105,15 +105,15 @@ def _squashed(width: int, size: int) -> nn.Module:
 
 
 class DecodedPairs(nn.Module, ABC):
-    """A `PairNetwork` without the encoder of the source. sampling: the share of the decoder's own
-    words among its inputs in training."""
+    """A `PairNetwork` without the encoder of the source. sampling: the share of the decoder's
+    inputs in training that are its own predictions."""
 
     decoder: AttentionDecoder
     sampling: float
 
     @abstractmethod
     def begin(self, source: Tensor, lengths: Tensor) -> DecoderState:
-        """The source read: what the first step needs."""
+        """Reads the source; returns the state for the first step."""
 
     def forward(self, batch: PairBatch) -> Tensor:
         state = self.begin(batch.source, batch.lengths)
@@ -139,14 +139,14 @@ class DecodedPairs(nn.Module, ABC):
 
 @dataclass(frozen=True)
 class SourceSize:
-    """words: of its vocabulary; or features: numbers of a vector."""
+    """The size of a source. words: of its vocabulary; or features: size of a vector."""
 
     words: int = 0
     features: int = 0
 
 
 class VectorTable(nn.Module):
-    """W·v + b in the place of a word's vector."""
+    """W·v + b, used in place of a word's vector."""
 
     def __init__(self, features: int, width: int) -> None:
         super().__init__()
@@ -159,14 +159,14 @@ class VectorTable(nn.Module):
 
 
 class RecurrentPairs(DecodedPairs):
-    """h_1 … h_n = encoder(x_1 … x_n); p(w_t | w_1 … w_{t−1}, x) as `AttentionDecoder`, which looks
-    at h, has the encoder's layers and begins in its end states (bridge "states"), in a
-    `RandomStart`, or as its cells begin.
+    """h_1 … h_n = encoder(x_1 … x_n); p(w_t | w_1 … w_{t−1}, x) by an `AttentionDecoder` with
+    attention to h and the encoder's number of layers. It begins with the encoder's end states
+    (bridge "states"), a `RandomStart`, or its cells' initial states.
 
     reverse_source: the encoder reads from the last word to the first; h_i stays with its word.
-    source: how many words it has, or what vectors it is made of. decoder_cell: "" is the
-    encoder's. shared: one embedding for both sides. sampling: in training, the share of the
-    decoder's inputs that are its own words. smoothing: of the targets, see `Output`."""
+    source: its number of words, or its size of vectors. decoder_cell: "" for the encoder's. shared:
+    one embedding for both sides. sampling: in training, the share of the decoder's inputs that are
+    its own predictions. smoothing: of the targets, see `Output`."""
 
     def __init__(
         self,
@@ -209,7 +209,7 @@ class RecurrentPairs(DecodedPairs):
             self.bridge = RandomStart(self.decoder.recurrent)
 
     def begin(self, source: Tensor, lengths: Tensor) -> DecoderState:
-        """source (time, batch), or vectors (time, batch, n), lengths (batch,)."""
+        """Reads source (time, batch), or vectors (time, batch, n), with lengths (batch,)."""
         plain = check_lengths(lengths, *source.shape[:2])
         assert plain is not None
         x = self.table(reverse_time(source, plain) if self.reverse_source else source)
@@ -220,7 +220,7 @@ class RecurrentPairs(DecodedPairs):
             memory = reverse_time(memory, plain)
         cells = None if self.bridge is None else self.bridge(ends)
         real = step_mask(plain.to(x.device), x.shape[0])
-        # a row's positions lie together: every step reads them
+        # contiguous positions of a row, because every step reads them
         memory = memory.transpose(0, 1).contiguous()
         return self.decoder.begin(source.shape[1], cells, memory, real.T.contiguous())
 
@@ -239,9 +239,9 @@ def _check(settings: PairSettings, source_words: int, target_words: int) -> None
 
 
 class TransformerState(NamedTuple):
-    """Between two steps of a search: for each block of the decoder what it remembers of the words
-    before (rows, words, 2·width) and what it sees of the source; where the source is real;
-    looked (rows, 1, width), the queries by which the last step looked at it."""
+    """The state between two steps of a search: for each block of the decoder its memory of previous
+    words (rows, words, 2·width), and its keys and values of the source; the real positions of the
+    source; looked (rows, 1, width), the queries of the last step's cross-attention."""
 
     past: tuple[Tensor, ...]
     memories: tuple[Shared, ...]
@@ -250,11 +250,11 @@ class TransformerState(NamedTuple):
 
 
 class TransformerPairs(nn.Module):
-    """s = encode(√width·E(source) + positions); p(w_t) = softmax of
-    decode(√width·E'(<s> w_1 … w_{t−1}) + positions; s).
+    """s = encode(√width·E(source) + positions); p(w_t) = softmax of decode(√width·E'(<s> w_1 …
+    w_{t−1}) + positions; s).
 
-    layers: of the encoder, and of the decoder. tied: E' is the output's matrix too; shared: E is
-    E', of one vocabulary. dropout_layers: of embeddings with positions and of each sublayer's
+    layers: of the encoder, and of the decoder. tied: E' is also the output's matrix; shared: E is
+    E', with one vocabulary. dropout_layers: of embeddings with positions and of each sublayer's
     output. smoothing: of the cost that is trained."""
 
     def __init__(self, source: int | SourceSize, target_words: int, settings: PairSettings) -> None:
@@ -286,13 +286,14 @@ class TransformerPairs(nn.Module):
         self.output = Output(target_words, self.width, self.target if settings.tied else None)
 
     def _embedded(self, table: nn.Module, tokens: Tensor, first: int = 0) -> Tensor:
-        """(time, batch, width) of tokens (time, batch), or of vectors, which stand at first,
-        first + 1, …"""
+        """(time, batch, width) of tokens (time, batch), or of vectors, at positions first, first +
+        1, …"""
         x = placed(table(tokens) * math.sqrt(self.width), first)
         return dropout(x, self.dropout, self.training)
 
     def _encoded(self, source: Tensor, lengths: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
-        """What each block of the decoder sees of the source, and where it is real (batch, time)."""
+        """Keys and values of the source for each block of the decoder, and its real positions
+        (batch, time)."""
         lengths = lengths.to(source.device)
         y = self.encoder(self._embedded(self.source, source), lengths)
         return self.decoder.memories(y), step_mask(lengths, source.shape[0]).t()
@@ -345,7 +346,7 @@ class TransformerPairs(nn.Module):
 
 def _table(words: int, width: int) -> nn.Embedding:
     table = nn.Embedding(words, width)
-    nn.init.normal_(table.weight, std=width**-0.5)  # times √width: the scale of the positions
+    nn.init.normal_(table.weight, std=width**-0.5)  # times √width: the scale of positions
     return table
 
 
@@ -381,7 +382,7 @@ FAMILIES: dict[str, Family[PairSettings]] = {
 
 
 def _sizes(learned: LearnedPairs) -> tuple[SourceSize, int]:
-    """What sources are made of, and how many words the target has."""
+    """The size of sources, and the number of words of the target."""
     source, words = learned.source, len(learned.target.words)
     if source.scale is not None:
         return SourceSize(features=source.scale.width), words

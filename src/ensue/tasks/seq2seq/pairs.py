@@ -1,5 +1,5 @@
-"""Pairs of sequences for networks and the training loop, and the interface of a network that turns
-one into the other."""
+"""Pairs of sequences for networks and the training loop, and the interface of networks from one to
+the other."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class PairBatch:
     """Rows of a batch on axis 1 of what has steps; 0 is padding.
 
     source (time, batch), or vectors (time, batch, n), with lengths (batch,); for a target w_1 … w_n
-    before (time, batch): <s> w_1 … w_n, what stands before each word that is to be said;
-    targets (time, batch): w_1 … w_n </s>; target_lengths (batch,): n + 1."""
+    before (time, batch): <s> w_1 … w_n, the previous word of each word to generate; targets (time,
+    batch): w_1 … w_n </s>; target_lengths (batch,): n + 1."""
 
     source: Tensor
     lengths: Tensor
@@ -38,7 +38,7 @@ class PairBatch:
 
 
 class PairNetwork(Protocol):
-    """What training, search and evaluation see of any of them."""
+    """The interface for training, search and evaluation."""
 
     def __call__(self, batch: PairBatch) -> Tensor:
         """The cost summed over all target words without padding, with teacher forcing."""
@@ -49,8 +49,9 @@ class PairNetwork(Protocol):
         ...
 
     def begin(self, source: Tensor, lengths: Tensor) -> State:
-        """The source read: what the first step needs. Rows are on axis 0 of every tensor of the
-        state, so that `decoding.reordered` works; what all hypotheses share is `Shared`."""
+        """Reads the source; returns the state for the first step. Rows are on axis 0 of every
+        tensor of the state, for `decoding.reordered`; tensors that all hypotheses share are
+        `Shared`."""
         ...
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
@@ -58,13 +59,13 @@ class PairNetwork(Protocol):
         ...
 
     def alignment(self, state: State) -> Tensor | None:
-        """α (rows, source time): where the step that gave this state looked; None without
-        attention. Zero on padding, each row sums to one."""
+        """α (rows, source time): the attention of the step that produced this state; None without
+        attention. Zero on padding; each row sums to one."""
         ...
 
 
 class Taught(nn.Module):
-    """A pair network as the training loop sees it: no state goes from batch to batch."""
+    """A pair network for the training loop; no state is carried between batches."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
@@ -87,7 +88,7 @@ def pair_networks(model: AnyModel) -> list[PairNetwork]:
 
 @dataclass(frozen=True)
 class PairColumns:
-    """Both sides by their vocabularies' numbers, row by row; a source may be vectors."""
+    """Both sides as indices of their vocabularies, row by row; a source may be vectors."""
 
     source: Ragged
     target: Ragged
@@ -97,12 +98,12 @@ class PairColumns:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """Steps of the longer side, the end of the target counted."""
+        """Steps of the longer side, including the end of the target."""
         return np.maximum(self.source.lengths, self.target.lengths + 1)
 
     @property
     def targets(self) -> NDArray[np.int64]:
-        """Number of target words per row: those of the text and the end."""
+        """Number of target words per row, including the end."""
         return self.target.lengths + 1
 
     def take(self, rows: Rows) -> PairColumns:
@@ -115,7 +116,7 @@ class PairColumns:
         return float(self.target.lengths_of(rows).sum() + len(rows))
 
     def token_count(self, rows: NDArray[np.int64]) -> float:
-        """Of both sides."""
+        """The number of tokens of both sides."""
         return float(self.source.lengths_of(rows).sum()) + self.target_count(rows)
 
     def batch(self, rows: Rows) -> PairBatch:
@@ -135,7 +136,7 @@ class PairColumns:
 
 
 def source_tensor(values: NDArray[Any]) -> Tensor:
-    """Words by their numbers, or vectors unchanged."""
+    """A tensor of word indices, or of vectors."""
     return numbers(values) if values.dtype.kind == "f" else _numbers(values)
 
 

@@ -1,4 +1,4 @@
-"""Pictures as sources: convolutions make regions of them, which a decoder looks at."""
+"""Pictures as sources: convolutions produce regions, to which a decoder attends."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from ensue.tasks.seq2seq.settings import CaptionSettings
 from ensue.tasks.seq2seq.source import LearnedPairs, LearnedSource, SourceQuestion, SourceReader
 from ensue.tasks.seq2seq.target import LearnedTarget, targets_of
 
-MIDDLE = 127.5  # bytes become numbers from −1 to 1
+MIDDLE = 127.5  # scales bytes to numbers from −1 to 1
 
 
 # --- read ----------------------------------------------------------------------------------------
@@ -46,7 +46,7 @@ class CaptionContent(NamedPictures, PairContent):
 
 
 class PicturePairReader(SourceReader[PicturePart], PictureReader):
-    """Reads pictures, which a table may name, with their texts."""
+    """Reads pictures with their texts; a table may name the pictures."""
 
     content = CaptionContent()
     rows, row, text = "pictures with captions", "picture", "caption"
@@ -77,10 +77,10 @@ class Regions(nn.Module):
     """Pictures, line by line, one channel below the other (channels·height, rows, width), of bytes
     → regions (rows, positions, width of a region), row by row from the top left:
 
-        f = blocks(picture);  region_ij = norm(f_ij + top_i + left_j)
+    f = blocks(picture); region_ij = norm(f_ij + top_i + left_j)
 
-    with learned top and left, so that words can tell where a region lies. shape: channels, height
-    and width of the pictures."""
+    with learned top and left, so that words can depend on the position of a region. shape:
+    channels, height and width of the pictures."""
 
     def __init__(self, shape: tuple[int, int, int], description: str, norm: str) -> None:
         super().__init__()
@@ -107,11 +107,11 @@ class Regions(nn.Module):
 
 
 class PicturePairs(DecodedPairs):
-    """p(w_t | w_1 … w_{t−1}, picture) as `AttentionDecoder`, whose memory are the picture's
-    `Regions` and which begins in tanh(P·mean region + b), or in zero.
+    """p(w_t | w_1 … w_{t−1}, picture) by an `AttentionDecoder`. Its memory are the picture's
+    `Regions`, and its initial state is tanh(P·mean region + b), or zero.
 
-    A `PairNetwork` whose sources are lines of pictures; all are of one shape, so that the lengths
-    say nothing."""
+    A `PairNetwork` whose sources are lines of pictures. All have the same shape, so lengths are
+    ignored."""
 
     def __init__(self, words: int, shape: tuple[int, int, int], settings: CaptionSettings) -> None:
         super().__init__()
@@ -136,7 +136,7 @@ class PicturePairs(DecodedPairs):
 
 
 def picture_network(model: AnyModel) -> Taught:
-    """With fresh weights."""
+    """A network with fresh weights."""
     learned = model.learned
     return Taught(PicturePairs(len(learned.target.words), learned.source.shape, model.settings))
 
@@ -156,8 +156,8 @@ def _grid(networks: Sequence[PairNetwork]) -> tuple[int, int]:
 
 
 def lines_of(pixels: NDArray[np.uint8]) -> Ragged:
-    """Pictures (rows, channels, height, width) by their lines (rows·channels·height, width), as
-    pair networks take a source: all of a picture's lines, one channel below the other."""
+    """Pictures (rows, channels, height, width) as lines (rows·channels·height, width), the form of
+    sources in pair networks: all lines of a picture, channel by channel."""
     rows, channels, height, width = pixels.shape
     lines = channels * height
     return Ragged(pixels.reshape(rows * lines, width), np.arange(rows + 1) * lines)
@@ -165,7 +165,7 @@ def lines_of(pixels: NDArray[np.uint8]) -> Ragged:
 
 @dataclass(frozen=True)
 class LearnedPictureSource(LearnedSource):
-    """shape: of the pictures that were learned from; others are brought to it."""
+    """shape: of the training pictures; others are converted to it."""
 
     shape: SavedShape
     tokeniser = None
@@ -183,7 +183,7 @@ class LearnedPictureSource(LearnedSource):
     def explanation(
         self, best: Best, probabilities: tuple[float, ...], inputs: Any, model: AnyModel
     ) -> CaptionExplanation:
-        """inputs: an array of bytes, or the name of a file."""
+        """The explanation of the best answer. inputs: an array of bytes, or the name of a file."""
         assert best.weights is not None
         grid = _grid(pair_networks(model))
         gaze = Gaze(best.text, best.tokens, probabilities, grid, best.weights)
@@ -209,7 +209,7 @@ class LearnedPictureSource(LearnedSource):
 
 
 def _as_lines(pictures: Tensor) -> tuple[Tensor, Tensor]:
-    """pictures (batch, channels, height, width) line by line, with lengths, which say nothing."""
+    """Pictures (batch, channels, height, width) as lines, with dummy lengths."""
     return pictures.flatten(1, 2).transpose(0, 1), torch.zeros(1, dtype=torch.int64)
 
 

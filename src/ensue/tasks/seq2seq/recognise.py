@@ -1,4 +1,4 @@
-"""Which columns of rows are the source and the target, and which rows are pairs of them."""
+"""Recognition of pairs: the columns of source and target."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ensue.tasks.sample import CAPTION, Guess, Sample
 
 
 def source_and_target(sample: Sample) -> dict[str, str]:
-    """As keys of [data], text and label: the columns that were named, or are called source and
-    target, or the only ones that are left; an error names what is missing."""
+    """The keys of [data] for source and target, text and label: named columns, or those called
+    source and target, or the only ones left; an error says what is missing."""
     data, names, place = sample.data, sample.columns, sample.place
     require([name for name in (data.group, data.text_column, data.label) if name], names, place)
     left = [name for name in names if name not in (data.text_column, data.label, data.group)]
@@ -46,7 +46,7 @@ def source_and_target(sample: Sample) -> dict[str, str]:
 
 
 def recognised_captions(sample: Sample) -> Guess | None:
-    """One column names pictures, and another is called "caption"."""
+    """The reading as captions: one column names pictures, and another is called "caption"."""
     if sample.data.sequence or CAPTION not in sample.columns:
         return None
     others = (sample.values(name) for name in sample.columns if name != CAPTION)
@@ -62,8 +62,8 @@ def captions_guess(sample: Sample) -> Guess:
 
 
 def recognised_pairs(sample: Sample) -> Guess | None:
-    """Two parallel files, or two texts by their names; a target that repeats is a class. Of two
-    other texts alone, either may be the source."""
+    """The reading as pairs: two parallel files, or two texts with such names; a target that repeats
+    is a class. For two other texts without further columns, either may be the source."""
     data = sample.data
     if data.sequence:
         return None
@@ -85,7 +85,7 @@ def pairs_guess(sample: Sample) -> Guess:
 
 
 def _steps_and_text(sample: Sample) -> bool:
-    """Vectors, and a text for each: their description in words."""
+    """The reading as vectors with a text for each."""
     kinds = {name: column.kind for name, column in sample.kinds.items()}
     text, label = sample.data.text_column, sample.data.label
     if text or label:
@@ -98,7 +98,7 @@ def _sides(source: str, target: str) -> dict[str, str]:
 
 
 def _two_texts(sample: Sample) -> bool:
-    """Whether the named columns, or those called source and target, hold texts, and the second
+    """Whether the named columns, or those called source and target, have texts, of which the second
     rarely repeats."""
     data = sample.data
     if data.separator:

@@ -1,4 +1,4 @@
-"""The search for the best answers of pair networks, of one or of several that answer together."""
+"""The search for the best answers of one or several pair networks."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from ensue.training.processes import device_of_weights, moved
 
 NEVER = torch.tensor([TEXT_SPECIALS.index(token) for token in (PAD, UNKNOWN, START)])  # is not said
 HYPOTHESES = 512  # of a batch
-SOURCE_TOKENS = 16_000  # of a batch, for each hypothesis of a source
+SOURCE_TOKENS = 16_000  # maximum rows of a batch per hypothesis of a source
 
 
 @dataclass(frozen=True)
 class Search:
-    """width: of the beam, 1 is greedy; n_best: answers to a source, ranked by log p / lp(words) as
-    `ensue.decoding.beam` says; an answer has at most factor·(steps of its source) + extra tokens.
-    aligned: the attention is kept."""
+    """width: of the beam, 1 is greedy; n_best: answers to a source, ranked by log p / lp(words),
+    see `ensue.decoding.beam`; an answer has at most factor·(steps of its source) + extra tokens.
+    aligned: whether to record attention."""
 
     width: int = 5
     n_best: int = 1
@@ -45,13 +45,13 @@ class Search:
     aligned: bool = False
 
     def most_steps(self, lengths: Tensor) -> Tensor:
-        """Of sources (rows,), the end counted."""
+        """The maximum steps for sources (rows,), including the end."""
         return (lengths.double() * self.factor).long() + self.extra + 1
 
 
 class SearchEnsemble:
-    """Networks that answer together: p is the mean of theirs. A state is the tuple of theirs, and
-    stays with their weights; the search is on the CPU."""
+    """Several networks, whose p is averaged. A state is the tuple of their states, on the device of
+    their weights; the search runs on the CPU."""
 
     def __init__(self, networks: Sequence[PairNetwork]) -> None:
         self.networks = networks
@@ -74,7 +74,7 @@ class SearchEnsemble:
         return logs.index_fill(1, NEVER, -torch.inf), tuple(new for _, new in states)
 
     def alignment(self, state: State) -> Tensor:
-        """α (rows, source time), the mean over the networks, which have attention."""
+        """α (rows, source time), the mean over the networks."""
         pairs = zip(self.networks, state, strict=True)
         alignments = [network.alignment(after) for network, after in pairs]
         return torch.stack([alpha.cpu() for alpha in alignments if alpha is not None]).mean(0)
@@ -90,7 +90,7 @@ class SearchEnsemble:
 
 
 def mean_log(logs: Sequence[Tensor]) -> Tensor:
-    """log of the mean p of several networks."""
+    """The log of the mean p of several networks."""
     return torch.logsumexp(torch.stack(list(logs)), 0) - math.log(len(logs))
 
 
@@ -98,8 +98,8 @@ def mean_log(logs: Sequence[Tensor]) -> Tensor:
 def searched(
     networks: Sequence[PairNetwork], source: Ragged, how: Search
 ) -> list[list[Hypothesis]]:
-    """The n best answers to each source, best first. An empty source has an empty answer, without a
-    run of the network."""
+    """The n best answers to each source, best first. An empty source gets an empty answer without
+    running the network."""
     ensemble = SearchEnsemble(networks)
     nothing = Hypothesis((END_NUMBER,), 0.0, 0.0, True)
     results = [[nothing] for _ in range(len(source))]

@@ -18,7 +18,7 @@ from ensue.tasks.blocks.layer_settings import (
 from ensue.tasks.pictures.settings import BLOCKS, PictureSettings
 from ensue.tasks.settings import DecoderSettings, SearchSettings
 
-LONGEST_EXTRA = 1 << 12  # tokens: a translation that never ends stops there
+LONGEST_EXTRA = 1 << 12  # tokens at which an endless translation stops
 
 
 class PairSettings(DecoderSettings, SearchSettings):
@@ -104,7 +104,7 @@ class PairSettings(DecoderSettings, SearchSettings):
 
     @property
     def attends(self) -> bool:
-        """Whether the words of an answer look at the source."""
+        """Whether the decoder attends to the source."""
         return self.family == "transformer" or self.attention != "none"
 
     @property
@@ -113,13 +113,12 @@ class PairSettings(DecoderSettings, SearchSettings):
         return self.longest_factor, self.longest_extra
 
     def budget(self, longest: int) -> tuple[int, int | None]:
-        """Most steps and rows of a batch, for rows with at most `longest` steps."""
+        """Maximum steps and rows of a batch, for rows with at most `longest` steps."""
         return self.batch_tokens, self.batch_rows
 
 
 class CaptionSettings(PictureSettings, DecoderSettings, SearchSettings):
-    """What a picture is brought to, the regions that are made of it, the decoder that describes
-    them.
+    """The shape of pictures, the regions made from them, and the decoder that describes them.
 
     >>> CaptionSettings(hidden_size=128).cell
     'GRU'
@@ -165,14 +164,14 @@ class CaptionSettings(PictureSettings, DecoderSettings, SearchSettings):
 
     @property
     def attends(self) -> bool:
-        """Whether the words of an answer look at the picture."""
+        """Whether the decoder attends to the picture."""
         return self.attention != "none"
 
     @property
     def longest_answer(self) -> tuple[float, int]:
-        """As `PairSettings`: pictures are all of one size."""
+        """See `PairSettings`; all pictures have one size."""
         return 0.0, self.longest
 
     def budget(self, longest: int) -> tuple[int, int]:
-        """As `PairSettings`: the rows alone decide."""
+        """See `PairSettings`; only the number of rows is limited."""
         return self.batch_rows * longest, self.batch_rows

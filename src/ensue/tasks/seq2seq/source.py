@@ -1,4 +1,4 @@
-"""What becomes a text: how it is read, and what is learned of it and of the text."""
+"""Sources: how they are read, and what is learned of them and of the texts."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from ensue.tasks.seq2seq.target import LearnedTarget, targets_of
 
 
 class SourceReader(RowReader[P]):
-    """Reads sources with their texts. rows, row, text: as messages call all of it, one of it, and
-    what a source becomes."""
+    """Reads sources with their texts. rows, row, text: names of all sources, one source and its
+    text in messages."""
 
     new_labels = True
     rows: ClassVar[str]
@@ -37,7 +37,7 @@ class SourceReader(RowReader[P]):
     text: ClassVar[str]
 
     def check(self, part: Any, name: str) -> None:
-        """Every row has a text, and none is empty."""
+        """Raises an error unless every row has a non-empty text."""
         if not len(part) or part.labels is None:
             first = f", the first without a {self.text} is {part.unlabelled}"
             raise DataError(
@@ -47,7 +47,7 @@ class SourceReader(RowReader[P]):
         self.check_side(part, name, self.text, part.labels)
 
     def check_side(self, part: Any, name: str, side: str, values: Ragged) -> None:
-        """No row of this side is empty."""
+        """Raises an error if a row of this side is empty."""
         empty = np.flatnonzero(values.lengths == 0)
         if len(empty):
             many = f"1 {self.row} has" if len(empty) == 1 else f"{len(empty):,} {self.row}s have"
@@ -66,7 +66,7 @@ class SourceReader(RowReader[P]):
         ]
 
     def short(self, part: P) -> P:
-        """The rows without texts that are longer than the settings allow."""
+        """The rows without those whose texts are longer than the settings allow."""
         long = self.long_rows(part)
         if not len(long):
             return part
@@ -82,14 +82,14 @@ class SourceReader(RowReader[P]):
         return np.flatnonzero(self.token_counts(part) > (np.inf if most is None else most))
 
     def token_counts(self, part: Any) -> NDArray[np.int64]:
-        """Of the longest text of each row."""
+        """The tokens of the longest text of each row."""
         return targets_of(part).lengths
 
 
 class SourceQuestion(NamedTuple):
     """How an exported graph reads a source: its inputs, the steps from a question to their values,
-    and source and lengths of all inputs. positions: that answers look at, 0 where each source has
-    its number of them; length: of a source in steps, a number or the name of a value."""
+    and a function from all inputs to source and lengths. positions: number of attended positions, 0
+    if it differs between sources; length: of a source in steps, a number or the name of a value."""
 
     inputs: tuple[Input, ...]
     steps: tuple[Step, ...]
@@ -99,7 +99,7 @@ class SourceQuestion(NamedTuple):
 
 
 class LearnedSource(ABC):
-    """What was learned of sources: vocabulary, scale, shape. tokeniser: of texts, None of others;
+    """The learned part of sources: vocabulary, scale, shape. tokeniser: of texts, None for others;
     copied: whether a source could be its own answer."""
 
     tokeniser: Tokeniser | None
@@ -107,26 +107,27 @@ class LearnedSource(ABC):
 
     @abstractmethod
     def encode(self, part: Any) -> Ragged:
-        """The sources of a part as the networks read them, step by step."""
+        """The encoded sources of a part."""
 
     @abstractmethod
     def source_texts(self, part: Any) -> tuple[list[str], NDArray[np.int64]]:
-        """Of each row: its source as a text, and the length in tokens that scores are shown by."""
+        """For each row: its source as a text, and its length in tokens for grouping scores."""
 
     @abstractmethod
     def positions(self, part: Any) -> Sequence[tuple[str, ...]]:
-        """Of each row: names of what an answer can look at; () where they have none."""
+        """For each row: names of the positions to which an answer can attend; () if they have
+        none."""
 
     @abstractmethod
     def explanation(
         self, best: Best, probabilities: tuple[float, ...], inputs: Any, model: AnyModel
     ) -> Explanation:
-        """The best answer to a source with the probability of each word, the end last, and where it
-        looked. inputs: the source."""
+        """The best answer to a source with the probability of each word, the end last, and its
+        attention. inputs: the source."""
 
     @abstractmethod
     def question(self, networks: Sequence[PairNetwork]) -> SourceQuestion:
-        """How an export asks for it."""
+        """The question in an export."""
 
     @abstractmethod
     def facts(self, target: LearnedTarget, networks: Sequence[PairNetwork]) -> list[str]:
@@ -135,8 +136,8 @@ class LearnedSource(ABC):
 
 @dataclass(frozen=True)
 class LearnedPairs(ABC):
-    """What was learned of both sides: a `LearnedSource`, and the text. Each kind of source says
-    where files have it."""
+    """The learned part of both sides: a `LearnedSource`, and the target. Each kind of source
+    declares how it is stored."""
 
     source: Any
     target: LearnedTarget
@@ -144,7 +145,7 @@ class LearnedPairs(ABC):
     @classmethod
     @abstractmethod
     def learn(cls, train: Any, model: AnyModel) -> Self:
-        """Of the training part alone."""
+        """Learns from the training part only."""
 
     @property
     def tokenisers(self) -> Tokenisers:

@@ -1,4 +1,4 @@
-"""The target side of a pair: what is learned of it from the training part."""
+"""The learned part of the target side of pairs."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ensue.tasks.settings import TextSettings
 
 @dataclass(frozen=True)
 class LearnedTarget:
-    """tokeniser, words: of its texts, and the vocabulary of their tokens; frequent: the tokens of
-    the most frequent text in training."""
+    """tokeniser: of its texts; words: the vocabulary of their tokens; frequent: the tokens of the
+    most frequent text in training."""
 
     tokeniser: Tokeniser
     words: TextWords
@@ -33,14 +33,14 @@ class LearnedTarget:
         text: TextSettings,
         others: Mapping[str, int] | None = None,
     ) -> LearnedTarget:
-        """others: how often words occur in sources that share the vocabulary."""
+        """Learns the target side. others: counts of words in sources that share the vocabulary."""
         counts = Counter(counts_of(targets_of(train), train.numbers.labels))
         counts.update(others or {})
         words = text_vocabulary(counts, len(train), text)
         return cls(tokeniser, words, most_frequent(train))
 
     def text_of(self, numbers: Iterable[int]) -> str:
-        """The text of tokens by the vocabulary's numbers."""
+        """The text of tokens, from indices of the vocabulary."""
         return self.tokeniser.text_of(self.words.tokens_of(numbers))
 
     @property
@@ -48,11 +48,11 @@ class LearnedTarget:
         return self.tokeniser.text_of(self.frequent)
 
     def numbered(self, part: LabelledPart) -> Ragged:
-        """The targets of a part by the vocabulary's numbers."""
+        """The targets of a part as indices of the vocabulary."""
         return renumbered(targets_of(part), part.numbers.labels, self.words.numbers)
 
     def texts(self, targets: Ragged, numbers: Numbers) -> list[str]:
-        """Targets of a part as they were written, except for what the tokeniser folds."""
+        """The texts of targets, except for the tokeniser's normalisation."""
         names = list(numbers.labels)
         rows = ([names[k] for k in targets.row(row)] for row in range(len(targets)))
         return [self.tokeniser.text_of(row) for row in rows]
@@ -65,8 +65,8 @@ def targets_of(part: LabelledPart) -> Ragged:
 
 
 def text_vocabulary(counts: Mapping[str, int], rows: int, text: TextSettings) -> Vocabulary:
-    """Words with the special tokens of a text; the end token counts once for each row. min_count is
-    that of the settings, unless all words are rarer."""
+    """The vocabulary of words with the special tokens of a text; the end token counts once for each
+    row. min_count comes from the settings, unless all words are rarer."""
     least = min(text.min_count, max(counts.values()))
     return Vocabulary.build(
         {**counts, END: rows},

@@ -1,4 +1,4 @@
-"""`Seq2Seq`: every task that answers in texts, whatever it reads, written once."""
+"""`Seq2Seq`: all tasks with texts as answers, for any kind of source."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ FEW = 4  # rows of a trial evaluation
 
 
 class References(NamedTuple):
-    """Sources that are answered, by their numbers, and what they should become."""
+    """Indices of sources to answer, and their reference texts."""
 
     sources: Ragged
     texts: list[str]
@@ -54,7 +54,8 @@ class References(NamedTuple):
 
 
 class PairValidation:
-    """A score function over all columns and references, or over a few long rows alone."""
+    """A validation: a score function over all columns and references, or only over a few long
+    rows."""
 
     def __init__(
         self,
@@ -82,10 +83,10 @@ def mean_cost(network: PairNetwork, columns: PairColumns) -> float:
 
 
 class Seq2Seq(RowTask[S, LearnedPairs]):
-    """p(text | source) = Π p(word | words before it, source), the end included.
+    """p(text | source) = Π p(word | words before it, source), including the end.
 
-    reader_class, learned_class: how sources are read, and what is learned of both sides; answer:
-    the class of its answers; where_words: what attention shows, as messages say it."""
+    reader_class, learned_class: the reader of sources, and the learned part of both sides; answer:
+    the class of its answers; where_words: the description of attention in messages."""
 
     metrics = TEXT_METRICS
     evaluation_class = PairEvaluation
@@ -99,7 +100,7 @@ class Seq2Seq(RowTask[S, LearnedPairs]):
         return self.learned_class.learn(self.reader_class(model).short(train), model)
 
     def pair_columns(self, part: Any, model: AnyModel) -> PairColumns:
-        """A part as the networks see it."""
+        """A part, encoded for the networks."""
         learned = model.learned
         return PairColumns(learned.source.encode(part), learned.target.numbered(part))
 
@@ -133,7 +134,7 @@ class Seq2Seq(RowTask[S, LearnedPairs]):
         return PairValidation(score, columns, self._references(part, columns, model))
 
     def _references(self, part: Any, columns: PairColumns, model: AnyModel) -> References:
-        """Rows that every validation answers, from all over the part."""
+        """Rows that every validation answers, spread over the part."""
         count = min(model.settings.validation_rows, len(part))
         rows = np.linspace(0, len(part) - 1, count).astype(np.int64)
         texts = model.learned.target.texts(targets_of(part).take(rows), part.numbers)
@@ -141,8 +142,8 @@ class Seq2Seq(RowTask[S, LearnedPairs]):
 
     # ------------------------------------------------------------- asked
     def search(self, model: AnyModel, options: RequestOptions = NOTHING) -> Search:
-        """The search of the settings, with these options instead: beam, n_best, alignment. An
-        n_best above the beam width of the settings widens the beam."""
+        """The search of the settings, changed by options: beam, n_best, alignment. An n_best above
+        the beam width of the settings widens the beam."""
         settings = model.settings
         for flag, key in (("--beam", "beam"), ("--nbest", "n_best")):
             if (number := options.get(key)) is not None and number < 0:
@@ -177,7 +178,7 @@ class Seq2Seq(RowTask[S, LearnedPairs]):
         return [self.answer.of(_best(some, names, how, model)) for some, names in rows]
 
     def must_attend(self, model: AnyModel) -> None:
-        """An error where the words of an answer do not look at the source."""
+        """Raises an error unless the decoder attends to the source."""
         if not model.settings.attends:
             other = ", or with model.family=transformer" if self.families else ""
             raise OptionError(
@@ -237,12 +238,12 @@ class Seq2Seq(RowTask[S, LearnedPairs]):
 def _best(
     ranked: Sequence[Hypothesis], source: tuple[str, ...], how: Search, model: AnyModel
 ) -> Best:
-    """Of the hypotheses of a row, best first. source: names of its positions."""
+    """The answer from the hypotheses of a row, best first. source: names of its positions."""
     best, target = ranked[0], model.learned.target
     several = tuple(Alternative(target.text_of(one.content), one.log_probability) for one in ranked)
     weights = None
     if how.aligned:
-        count = len(source) or None  # of unnamed positions there is no padding
+        count = len(source) or None  # unnamed positions have no padding
         rows = [] if best.watched is None else best.watched[:, :count].tolist()
         weights = tuple(tuple(row) for row in rows[: len(best.content)])
     return Best(

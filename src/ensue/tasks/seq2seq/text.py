@@ -44,14 +44,14 @@ from ensue.tasks.transfer.takeover import encoder_settings, first_weights
 
 
 class TextPairReader(SourceReader[Part]):
-    """Reads a text, tokens, or vectors with the text that each becomes."""
+    """Reads texts, tokens or vectors with their target texts."""
 
     content = PairContent()
     rows, row, text = "pairs of source and target", "row", "target"
 
     def tokenisers(self, rows: Rows) -> Tokenisers:
-        """One for each side, that of the source as in a base; subwords that are shared are learned
-        from both."""
+        """A tokeniser for each side; that of the source comes from a base, if any. Shared subwords
+        are learned from both sides."""
         model = self.model
         sources = (row.value for row in rows() if not isinstance(row.value, np.ndarray))
         targets = (row.label for row in rows() if row.label is not None)
@@ -79,8 +79,8 @@ class TextPairReader(SourceReader[Part]):
 
 @dataclass(frozen=True)
 class LearnedTextSource(LearnedSource):
-    """words: those of the target if both sides share one vocabulary; None if sources are vectors,
-    which have a scale instead. start: initial vectors of the words, if a base has them."""
+    """words: of the target if both sides share one vocabulary; None if sources are vectors, which
+    have a scale instead. start: initial vectors of words, if a base has them."""
 
     tokeniser: Tokeniser
     words: Annotated[ReadWords | None, SavedAs("source")]
@@ -92,7 +92,7 @@ class LearnedTextSource(LearnedSource):
         return self.scale is None
 
     def encode(self, part: Part) -> Ragged:
-        """By the vocabulary's numbers, or scaled."""
+        """The sources as indices of the vocabulary, or as scaled vectors."""
         if self.scale is not None:
             vectors = self.scale.vectors(part)
             values = (vectors.values - self.scale.mean) / self.scale.spread
@@ -107,7 +107,7 @@ class LearnedTextSource(LearnedSource):
         return texts, part.inputs.lengths
 
     def positions(self, part: Part) -> list[tuple[str, ...]]:
-        """The tokens, as they were cut; of vectors the numbers of their steps."""
+        """The tokens; for vectors, the indices of their steps."""
         if not part.texts:
             lengths = part.inputs.lengths.tolist()
             return [tuple(str(k) for k in range(1, steps + 1)) for steps in lengths]
@@ -154,7 +154,7 @@ def _both(source: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
 
 @dataclass(frozen=True)
 class TextPairs(LearnedPairs):
-    """Words that both sides share are saved once, as those of the target."""
+    """Both sides of texts. A shared vocabulary is saved once, as that of the target."""
 
     source: Annotated[LearnedTextSource, NEXT_TO]
     target: Annotated[
@@ -196,7 +196,7 @@ class TextPairs(LearnedPairs):
 
 
 def _refuse_words(train: Part, shared: bool, base: Beginning | None) -> None:
-    """An error where vectors are to be read as words."""
+    """Raises an error if vectors would be read as words."""
     if shared:
         raise OptionError(
             "model.shared: expected false, since the sources are vectors and have no words"
@@ -211,12 +211,12 @@ def _refuse_words(train: Part, shared: bool, base: Beginning | None) -> None:
 # --- begun from the layers of another model -----------------------------------------------------
 
 ENCODER = "recurrent"
-NOT_KEYS = ("encoder", "directions")  # here there is one kind, whose directions are joined
+NOT_KEYS = ("encoder", "directions")  # there is only one kind, with joined directions
 
 
 class SourceTransfers(Refuses):
-    """The words and layers that read a source; the decoder starts fresh. The text settings are
-    then those of the targets; sources are tokenised like the texts of the base."""
+    """Transfers of the words and layers that read a source; the decoder starts fresh. The text
+    settings then concern only targets; sources are tokenised like the texts of the base."""
 
     def adapted(self, pretrained: Pretrained, model: AnyModel) -> Pretrained:
         return replace(super().adapted(pretrained, model), text={})
@@ -250,7 +250,7 @@ class SourceTransfers(Refuses):
     def first(
         self, pretrained: Pretrained, model: AnyModel, network: nn.Module
     ) -> dict[str, Tensor]:
-        """Those of the layers; the vectors of words are there already."""
+        """The weights of the layers; word vectors are already set."""
         return first_weights(
             pretrained, taken_layers(pretrained, model.base), self.names(network), network
         )

@@ -1,1 +1,1 @@
-"""Something in, a class, several labels or a number out: any input, any target."""
+"""Supervised tasks: from any input to a class, several labels or a number."""

@@ -1,4 +1,4 @@
-"""What the answer to a row rests on, whatever is read and whatever is predicted."""
+"""Explanations of answers, for any input and target."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class StepExplainer(RowExplainer):
-    """A row of steps: words, letters or vectors; of a pair those of both sides."""
+    """Explains a row by its steps: words, letters or vectors; for a pair, of both sides."""
 
     def __init__(self, model: SupervisedModel, part: Part, label: str | None) -> None:
         super().__init__(model, part)
@@ -62,7 +62,7 @@ class StepExplainer(RowExplainer):
         assert isinstance(network.reader, StepEncoder)
         batch = self._batch(self.part, sides[0].shape[1])
         z = network.scores_of(network.reader.read_steps(sides, batch), batch)
-        if self.learned.mixture is None:  # the network answers alone: tempered, as it answers
+        if self.learned.mixture is None:  # only the network answers: with its temperature
             z = z / self.learned.temperature
         return self._measure.of_network(z, self.explained)
 
@@ -131,7 +131,7 @@ class ExplainSteps(ExplainRows):
     def explain(
         self, model: AnyModel, inputs: Any, options: RequestOptions = NOTHING
     ) -> Attributions:
-        """Several inputs are taken apart in their units, one input in its steps."""
+        """Explains several inputs by their units, and a single input by its steps."""
         model.must_be_fitted()
         if not model.learned.input.by_unit:
             return super().explain(model, inputs, options)

@@ -1,4 +1,4 @@
-"""`Input`: one kind of thing that is read, whatever is predicted from it."""
+"""`Input`: one kind of input, for any target."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class ShareSettings(Table):
-    """The linear model that may answer with the network."""
+    """The linear model that may contribute to answers."""
 
     linear_share: Annotated[
         Literal["fitted"] | Rate, Expected('"fitted", or a number ≥ 0 and < 1')
@@ -46,7 +46,7 @@ class InputReader(RowReader[P]):
         return cast("Supervised[Any]", self.model.task)
 
     def answerable(self, train: Any, validation: Any) -> NDArray[np.int64] | None:
-        """A number can be any; a class must be one of training."""
+        """The validation rows that can be answered: any number, but only classes of training."""
         target = TARGETS[self.supervised.target_kind(train, self.model.settings)]
         return None if target.numeric else known_rows(validation, train)
 
@@ -72,8 +72,8 @@ class InputReader(RowReader[P]):
 class Input(ABC):
     """How rows of one kind are read, learned, encoded and shown.
 
-    name: in messages and files; exact: whether answers are computed in float64, where the digits
-    of float32 would depend on which rows are asked together."""
+    name: in messages and files; exact: whether answers are computed in float64, because in float32
+    they would depend on the rows of a batch."""
 
     name: ClassVar[str]
     reader_class: ClassVar[type[InputReader[Any]]] = InputReader
@@ -81,13 +81,13 @@ class Input(ABC):
     exact: ClassVar[bool] = False
 
     def reader(self, model: AnyModel) -> InputReader[Any]:
-        """How its rows are read."""
+        """The reader of its rows."""
         return self.reader_class(model)
 
     # ------------------------------------------------------------- learned
     @abstractmethod
     def learn(self, train: Any, model: ModelView) -> LearnedInput:
-        """Vocabulary, scale, shape: of the training part alone."""
+        """Learns vocabulary, scale or shape from the training part only."""
 
     def unpack(self, saved: Saved, model: ModelView) -> LearnedInput:
         """The inverse of `LearnedInput.pack`."""
@@ -96,15 +96,15 @@ class Input(ABC):
     def unpack_linear(
         self, saved: Saved, learned: Any, target: Target, model: ModelView
     ) -> Linear | None:
-        """The inverse of `Linear.pack`; None where the input has no linear model."""
+        """The inverse of `Linear.pack`; None if the input has no linear model."""
         return None
 
     def share(self, settings: Any, target: Target) -> Share:
-        """What the linear model counts for in the answer."""
+        """The settings for the share of the linear model in answers."""
         return None
 
     def budget(self, settings: Any) -> Budget:
-        """Of a batch in training."""
+        """The budget of a batch in training."""
         return Budget(settings.batch_tokens, settings.batch_rows)
 
     def answer_budget(self, settings: Any) -> int:
@@ -114,4 +114,4 @@ class Input(ABC):
     # ------------------------------------------------------------- looked at
     @abstractmethod
     def describe(self, settings: Any) -> str:
-        """The network that reads it, in a few words."""
+        """A short description of the network that reads the input."""

@@ -1,4 +1,4 @@
-"""What a supervised model has learned, except the weights of its networks."""
+"""The learned part of a supervised model, except the weights of its networks."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from ensue.tasks.any_model import ModelView
     from ensue.tasks.explaining.measures import ExplainedOutput
 
-Share = Literal["fitted"] | float | None  # of a linear model in the answer; None: it has none
+Share = Literal["fitted"] | float | None  # the mixture with a linear model; None without one
 Named = Mapping[str, Tensor]  # the inputs of an exported graph
 
 
 class LinearQuestion(NamedTuple):
-    """How an exported graph asks a linear model: further inputs, the steps to their values, and
-    z (rows, outputs) of all inputs by name. scores: a module, so that an export stores its
-    parameters as it stores those of the networks."""
+    """A linear model in an exported graph: further inputs, the steps to their values, and a module
+    from all inputs by name to z (rows, outputs). scores: a module, so that an export stores its
+    parameters like those of networks."""
 
     inputs: tuple[GraphInput, ...]
     steps: tuple[Step, ...]
@@ -43,41 +43,41 @@ class LinearQuestion(NamedTuple):
 
 
 class Linear(ABC):
-    """A linear model of an input: what the network is compared with, or mixed with."""
+    """A linear model of an input: a baseline of the network, or mixed with it."""
 
-    knows_validation: ClassVar[bool] = False  # whether it learns from the validation part too
+    knows_validation: ClassVar[bool] = False  # whether it also learns from the validation part
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """As an evaluation calls it."""
+        """The name in evaluations."""
 
     @abstractmethod
     def scores(self, part: Any) -> Tensor:
-        """z (rows, outputs), as the target's linear width says."""
+        """z (rows, outputs) with the target's linear width."""
 
     def pack(self) -> Packed:
-        """As files hold it; arrays under names that begin with `linear.`."""
+        """The model in the form of files; names of arrays begin with `linear.`."""
         return packed(self)
 
     def rounded(self, rounding: Rounding) -> Linear:
-        """With its matrix rounded, as an export stores it."""
+        """The model with its matrix rounded, as stored in an export."""
         return self
 
     def question(self, model: ModelView) -> LinearQuestion | None:
-        """How an export asks it; None where it cannot be exported."""
+        """The linear model in an export; None if it cannot be exported."""
         return None
 
     def attributions(
         self, part: Any, explained: Sequence[ExplainedOutput], target: Target
     ) -> tuple[LinearAttribution, ...]:
-        """Attributions of the parts of the only row; () without any."""
+        """Attributions of the parts of the only row; () if there are none."""
         return ()
 
 
 class FittedLinear(NamedTuple):
-    """held: z of the validation rows by models that did not learn from them, None where the model
-    itself did not."""
+    """A fitted model. held: z of the validation rows by models that did not learn from them; None
+    if the model itself did not."""
 
     model: Linear
     out_of_sample: Tensor | None = None
@@ -85,7 +85,7 @@ class FittedLinear(NamedTuple):
 
 class InputQuestion(NamedTuple):
     """How an exported graph reads an input: its inputs, the steps from a question to their values,
-    and the encoder's batch of all inputs by name. piecewise: where it can be fed in pieces."""
+    and the encoder's batch of all inputs by name. piecewise: if it can be read in pieces."""
 
     inputs: tuple[GraphInput, ...]
     steps: tuple[Step, ...]
@@ -94,9 +94,9 @@ class InputQuestion(NamedTuple):
 
 
 class Occlusions(NamedTuple):
-    """The only row of a part without each of its units. names: of the units; how: what takes the
-    place of one; part: a row for each unit; inputs: of several inputs, how many units each has,
-    by its name, which begins the names of its units."""
+    """The only row of a part without each of its units. names: of the units; how: description of
+    the replacement; part: a row for each unit; inputs: for several inputs, their names (prefixes of
+    unit names) with their number of units."""
 
     names: tuple[str, ...]
     how: str
@@ -105,8 +105,8 @@ class Occlusions(NamedTuple):
 
 
 class LearnedInput(ABC):
-    """What was learned of an input: vocabulary, scale, shape. by_unit: whether a row is explained
-    by its occlusions, even where its steps could be."""
+    """The learned part of an input: vocabulary, scale, shape. by_unit: whether a row is explained
+    by occlusion of units, even if it could be explained by steps."""
 
     by_unit: ClassVar[bool] = False
 
@@ -117,19 +117,19 @@ class LearnedInput(ABC):
 
     @abstractmethod
     def encode(self, part: Any, model: ModelView) -> Encoded:
-        """A part as the networks read it."""
+        """A part, encoded for the networks."""
 
     @abstractmethod
     def encoder(self, model: ModelView) -> InputEncoder:
-        """With fresh weights."""
+        """The encoder with fresh weights."""
 
     def side(self, model: ModelView, outputs: int) -> SideScores | None:
-        """What is added to the scores of the output layer."""
+        """Scores that are added to those of the output layer."""
         return None
 
     @abstractmethod
     def row_texts(self, part: Any) -> Callable[[int], tuple[str, str]]:
-        """Where a row comes from, and its beginning."""
+        """A function from a row to its name and its beginning."""
 
     def linear(
         self, train: Any, validation: Any, target: Target, model: ModelView
@@ -138,35 +138,36 @@ class LearnedInput(ABC):
         return None
 
     def labelled(self, part: Any) -> Any:
-        """A part with one label for each row, where its units have labels too."""
+        """A part with one label for each row, if its units have labels too."""
         return part
 
     def unit_targets(self, part: Any, target: Target) -> Ragged | None:
-        """The target of each unit inside the rows; None where rows alone have targets."""
+        """The target of each unit inside the rows; None if only rows have targets."""
         return None
 
     def features(self, part: Any, model: ModelView) -> Tensor | None:
-        """(rows, n): the dense features of a linear model; None where they are sparse."""
+        """(rows, n): the dense features of a linear model; None if they are sparse."""
         return None
 
     def question(self, model: ModelView) -> InputQuestion:
-        """How an export asks for it."""
+        """The question in an export."""
         raise refuse("input", type(self).__name__)
 
     def members(self, model: ModelView) -> tuple[Sequence[nn.Module], tuple[Graph, ...]]:
-        """The networks as an exported graph runs them, and the graphs that its steps run."""
+        """The networks for an exported graph, and the graphs that its steps run."""
         return list(model.networks), ()
 
     def vectors_graph(self, model: ModelView) -> Graph | None:
-        """What makes the vectors of one input of several, where a graph of its own does."""
+        """The separate graph for the vectors of one of several inputs, if any."""
         return None
 
     def exported(self, model: ModelView) -> Exported | None:
-        """The whole export of a model, where a question does not go through one graph once."""
+        """The complete export of a model whose question does not pass through one graph once; else
+        None."""
         return None
 
     def remarks(self, train: Any, target: Target, model: ModelView) -> list[str]:
-        """What a user should know of the training part."""
+        """Remarks on the training part for the user."""
         return []
 
     def fact(self) -> str:
@@ -174,15 +175,15 @@ class LearnedInput(ABC):
         return ""
 
     def encoder_facts(self, encoder: Any) -> list[str]:
-        """What a trained encoder has learned that a person can read."""
+        """Lines on readable values that a trained encoder has learned."""
         return []
 
     def occlusions(self, part: Any, model: ModelView) -> Occlusions | None:
-        """The only row of a part, taken apart; None where it is explained in another way."""
+        """The occlusions of the only row of a part; None if it is explained in another way."""
         return None
 
     def answerers(self, networks: Sequence[Any]) -> str:
-        """What contributes to the networks' outputs besides their layers; "" for nothing."""
+        """A description of other contributions to the networks' outputs; "" for none."""
         return ""
 
     def side_attributions(
@@ -196,12 +197,12 @@ class LearnedInput(ABC):
         return ()
 
     def pack(self) -> Packed:
-        """As files hold it."""
+        """The learned part in the form of files."""
         return packed(self)
 
 
 def saved_regression(inputs: Callable[[Any], int]) -> Arrays:
-    """A regression on this number of inputs, as a linear model of a target stores it."""
+    """A regression on this number of inputs, in the stored form of a target's linear model."""
     return weights(
         lambda record: Regression(
             inputs(record), record.target.linear_width, record.target.regression
@@ -211,8 +212,8 @@ def saved_regression(inputs: Callable[[Any], int]) -> Arrays:
 
 @dataclass(frozen=True)
 class Learned:
-    """mixture: of network and linear model, where both answer; temperature: of the softmax of a
-    network that answers alone. out_of_sample: as `FittedLinear` has it; not saved."""
+    """mixture: of network and linear model, if both contribute; temperature: of the softmax, if
+    only networks answer. out_of_sample: see `FittedLinear`; not saved."""
 
     input: Annotated[Any, Derived("input")]  # a LearnedInput
     target: Annotated[Target, Kinds("targets")]
@@ -228,11 +229,11 @@ class Learned:
 
     @property
     def mixed_linear(self) -> Linear | None:
-        """The linear model, where it answers with the network."""
+        """The linear model, if it contributes to answers."""
         return None if self.mixture is None else self.linear
 
     def combined(self, outputs: Sequence[Tensor], linear: Tensor | None) -> list[Tensor]:
-        """z of each network, mixed with that of the linear model, or tempered."""
+        """z of each network, mixed with that of the linear model, or divided by the temperature."""
         if self.mixture is not None and linear is not None:
             return [self.target.mixed(self.mixture, z, linear) for z in outputs]
         if self.temperature != 1.0:
@@ -252,7 +253,7 @@ class Learned:
 
 
 def joined_pack(parts: Sequence[Packed]) -> Packed:
-    """All of them in one: names must differ."""
+    """Merges packed parts; names must differ."""
     facts: dict[str, Any] = {}
     vocabularies: dict[str, Any] = {}
     arrays: dict[str, NDArray[np.generic]] = {}

@@ -1,4 +1,5 @@
-"""The network of supervised tasks: an encoder makes a vector of a row, a layer scores of it."""
+"""The network of supervised tasks: an encoder maps a row to a vector, an output layer maps it to
+scores."""
 
 from __future__ import annotations
 
@@ -21,13 +22,13 @@ if TYPE_CHECKING:
     from ensue.tasks.explaining.methods import Sides
 
 Whole = NDArray[np.int64]
-NO_TARGET = -1  # of a unit inside a row that has no label
+NO_TARGET = -1  # target of a unit without label
 
 
 @dataclass(frozen=True)
 class FixedWidth:
-    """Rows that all have the same shape: arrays whose first axis are the rows. A batch is a
-    tensor of each, by name."""
+    """Rows of equal shape: arrays whose first axis is rows. A batch has a tensor of each, by
+    name."""
 
     values: Mapping[str, NDArray[Any]]
 
@@ -54,8 +55,8 @@ class FixedWidth:
 
 @dataclass(frozen=True)
 class LabelledBatch:
-    """inputs: as the encoder takes them; targets: (rows,) classes or (rows, n) numbers; units: one
-    for each unit inside the rows instead, NO_TARGET where it has none."""
+    """inputs: of the encoder; targets: (rows,) classes or (rows, n) numbers; units: targets of the
+    units inside the rows instead, NO_TARGET for units without one."""
 
     inputs: Any
     targets: Tensor
@@ -68,7 +69,7 @@ class LabelledBatch:
 
 @dataclass(frozen=True)
 class LabelledRows:
-    """Encoded rows with the target of each; of rows with labelled units, of each unit."""
+    """Encoded rows with the target of each, or of each of their units."""
 
     inputs: Any  # Encoded
     targets: NDArray[Any] | Ragged
@@ -101,14 +102,15 @@ class LabelledRows:
 
     @property
     def row_targets(self) -> Tensor:
-        """(rows,) or (rows, n): of rows with units, that of the first unit, the row's own."""
+        """(rows,) or (rows, n): the targets of rows; for rows with units, that of the first unit,
+        which is the row."""
         targets = self.targets
         if isinstance(targets, Ragged):
             targets = targets.values[targets.starts[:-1]]
         return torch.as_tensor(targets)
 
     def target_count(self, rows: Whole) -> float:
-        """Labels among these rows: units where each has one, rows elsewhere."""
+        """The number of labels of these rows: of units if they have labels, else rows."""
         if not isinstance(self.targets, Ragged):
             return float(len(rows))
         return float((self.targets.take(rows).values != NO_TARGET).sum())
@@ -124,12 +126,12 @@ class Budget(NamedTuple):
     rows: int | None = None
 
 
-Cost = Callable[[Tensor], Tensor]  # of vectors: the cost of the batch
+Cost = Callable[[Tensor], Tensor]  # maps vectors to the cost of the batch
 
 
 class InputEncoder(nn.Module, ABC):
-    """A batch of an input → vectors (rows, width); of an input whose units are labelled, those of
-    all units, the row's own first."""
+    """A batch of an input → vectors (rows, width); if units are labelled, vectors of all units, the
+    row first."""
 
     width: int
 
@@ -137,20 +139,21 @@ class InputEncoder(nn.Module, ABC):
     def forward(self, inputs: Any) -> Tensor: ...
 
     def rows_of(self, values: Tensor, inputs: Any) -> Tensor:
-        """Of values for all units, those of the rows; of rows alone, the values."""
+        """The values of the rows among values for all units; without units, the values
+        themselves."""
         return values
 
     def begin(self, output: nn.Linear) -> None:
-        """Draws the first weights of the output layer."""
+        """Draws the initial weights of the output layer."""
         output.reset_parameters()
 
     def penalty(self, inputs: Any, cost: Cost) -> Tensor | None:
-        """A regulariser of the encoder in training, None for none."""
+        """A regulariser of the encoder in training, or None."""
         return None
 
 
 class StepEncoder(InputEncoder):
-    """An encoder of steps that are embedded first: explanations begin between the two."""
+    """An encoder that embeds steps first, so that explanations can start from embedded steps."""
 
     @abstractmethod
     def embedded(self, inputs: Any) -> Sides:
@@ -158,7 +161,7 @@ class StepEncoder(InputEncoder):
 
     @abstractmethod
     def read_steps(self, sides: Sides, inputs: Any) -> Tensor:
-        """The vectors of rows whose steps are embedded already."""
+        """The vectors of rows from embedded steps."""
 
     def forward(self, inputs: Any) -> Tensor:
         return self.read_steps(self.embedded(inputs), inputs)
@@ -166,7 +169,7 @@ class StepEncoder(InputEncoder):
 
 @torch.no_grad()
 def begin_dense(output: nn.Linear, init: str) -> None:
-    """First weights of an output layer as a `Dense` layer has them."""
+    """Initialises an output layer like a `Dense` layer."""
     SCHEMES[init](output.weight, False, output.in_features)
     output.bias.zero_()
     if init == "torch":
@@ -181,12 +184,12 @@ class SideScores(nn.Module, ABC):
 
     @abstractmethod
     def penalty(self) -> Tensor | None:
-        """Of a row in training; None for none."""
+        """The penalty of a row in training, or None."""
 
 
 class SupervisedNetwork(nn.Module):
-    """z = V·read(inputs) + b (+ side scores); the head makes a distribution of z, and the cost is
-    its negative log-likelihood, summed over the rows or units that have a target."""
+    """z = V·read(inputs) + b (+ side scores). The head defines a distribution from z; the cost is
+    its negative log-likelihood, summed over the rows or units with a target."""
 
     def __init__(
         self, encoder: InputEncoder, head: OutputHead, side: SideScores | None = None
@@ -202,14 +205,14 @@ class SupervisedNetwork(nn.Module):
         return self.scores_of(self.reader(inputs), inputs)
 
     def scores_of(self, vectors: Tensor, inputs: Any) -> Tensor:
-        """The same of vectors that the encoder made."""
+        """The scores from vectors of the encoder."""
         z: Tensor = self.output(vectors.to(self.output.weight.dtype))
         return z if self.side is None else z + self.side(inputs)
 
     def forward(
         self, batch: LabelledBatch, carried: Mapping[str, Tensor]
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """The cost of the batch; nothing is carried on."""
+        """The cost of the batch; no state is carried."""
 
         def cost(vectors: Tensor) -> Tensor:
             z, targets = self.scores_of(vectors, batch.inputs), batch.targets
@@ -229,7 +232,7 @@ class SupervisedNetwork(nn.Module):
 
 @torch.no_grad()
 def network_outputs(network: nn.Module, inputs: Encoded, tokens: int) -> Tensor:
-    """z (rows, outputs). tokens: of a batch, at most."""
+    """z (rows, outputs). tokens: maximum per batch."""
     assert isinstance(network, SupervisedNetwork)
     weight = network.output.weight
     z = torch.zeros(len(inputs), network.head.classes, dtype=weight.dtype)

@@ -1,4 +1,4 @@
-"""`Supervised`: every task with one input in and one target out, written once."""
+"""`Supervised`: all tasks with one kind of input and one target."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ ENOUGH = 20  # rows of the minority class in the validation part, enough to fit 
 FOLDS = 5
 RIDGE = 1e-3  # of the linear model
 TRIED_THRESHOLDS = np.arange(2, 51) / 100
-WORTH = 0.01  # macro-F1 that leaving 0.5 must bring
+WORTH = 0.01  # gain of macro-F1 required for a threshold other than 0.5
 
 
 def is_tuned(target: object, setting: object) -> TypeGuard[ClassTarget]:
@@ -59,7 +59,7 @@ def is_tuned(target: object, setting: object) -> TypeGuard[ClassTarget]:
 
 def fitted_threshold(p: NDArray[np.float64], gold: NDArray[np.int64], rare: int) -> float | None:
     """The threshold with the highest macro-F1 on held-out rows, averaged over neighbouring
-    thresholds; None if that class has too few rows, or nothing is gained. p (rows, 2)."""
+    thresholds; None if the rare class has too few rows, or nothing is gained. p (rows, 2)."""
     if p.shape[1] != 2 or (gold == rare).sum() < FEWEST:
         return None
 
@@ -92,8 +92,8 @@ def cross_fitted_threshold(x: Tensor, y: Tensor, rare: int, ridge: float = RIDGE
 
 
 class SupervisedGraph(nn.Module):
-    """z of each network, mixed with that of the linear model or tempered, and what the target
-    makes of all of them."""
+    """The exported graph: z of each network, mixed with that of the linear model or divided by the
+    temperature, then the target's answer."""
 
     def __init__(
         self,
@@ -142,14 +142,14 @@ AUTO = "auto"
 
 
 class RowAverages(Averages):
-    """The mean answer of several networks, of one model or of several. Outputs are z (rows, width)
-    of each network, mixed with the linear model where that answers too."""
+    """Averages the answers of several networks, of one or several models. Outputs are z (rows,
+    width) of each network, mixed with the linear model if there is one."""
 
     def outputs(self, part: Any, model: SupervisedModel) -> list[NDArray[Any]]:
         return _arrays(combined_outputs(part, model))
 
     def out_of_sample(self, validation: Any, model: SupervisedModel) -> list[NDArray[Any]]:
-        """With linear scores of models that did not learn from these rows."""
+        """Outputs with linear scores of models that did not learn from these rows."""
         learned = model.learned
         if learned.out_of_sample is None:
             return self.outputs(validation, model)
@@ -182,28 +182,28 @@ class RowAverages(Averages):
 
 
 class Supervised(RowTask[S, Learned]):
-    """A row in; a class, several labels or a number out. input: the kind of input; target_kinds:
-    possible kinds of targets, the first is the default; joins: combination of several inputs, if
+    """A task from a row to a class, several labels or a number. input: the kind of input;
+    target_kinds: possible kinds of targets, default first; joins: combination of several inputs, if
     supported."""
 
     input: Input
     target_kinds: ClassVar[tuple[str, ...]]
-    classes: ClassVar[bool] = False  # whether labels are always classes, of which two are needed
+    classes: ClassVar[bool] = False  # whether labels are always classes, at least two
     averages: Averages = RowAverages()
 
     def input_of(self, model: AnyModel) -> Input:
-        """What a model reads."""
+        """The input of a model."""
         several = None if self.joins is None else self.joins.input_of(model.roles)
         return self.input if several is None else several
 
     def target_kind(self, train: Any, settings: S) -> str:
-        """The kind of target: that of the settings, or the one that fits the labels."""
+        """The kind of target: from the settings, or the one that fits the labels."""
         kind = str(getattr(settings, "target", self.target_kinds[0]))
         return target_kind(train) if kind == AUTO else kind
 
     # ------------------------------------------------------------- read
     def share(self, model: AnyModel, target: Target) -> Share:
-        """What the linear model counts for in the answer; None where the network answers alone."""
+        """The mixture with the linear model; None if only networks answer."""
         return (
             None if target.mixture is None else self.input_of(model).share(model.settings, target)
         )
@@ -212,7 +212,7 @@ class Supervised(RowTask[S, Learned]):
         return self.input_of(model).reader(model)
 
     def fitted_settings(self, train: Any, model: SupervisedModel) -> Recipe:
-        """A score to watch that the target has, where the usual one is of another target."""
+        """A watched score of this target, if the default belongs to another kind of target."""
         kind = self.target_kind(train, model.settings)
         names = [metric.name for metric in TARGETS[kind].metrics]
         watched = model.train.watch in names
@@ -249,7 +249,7 @@ class Supervised(RowTask[S, Learned]):
         return SupervisedNetwork(learned.input.encoder(model), head, side)
 
     def labelled_rows(self, part: Any, model: SupervisedModel) -> LabelledRows:
-        """A part as the training loop takes it."""
+        """A part, encoded for the training loop."""
         read, target = model.learned.input, model.learned.target
         units = read.unit_targets(part, target)
         targets = target.encode(read.labelled(part)) if units is None else units
@@ -278,7 +278,7 @@ class Supervised(RowTask[S, Learned]):
 
     @torch.no_grad()
     def calibrate(self, validation: Any, model: SupervisedModel) -> Learned:
-        """With the weights of the mixture, or a temperature, that suit the validation part."""
+        """Fits the weights of the mixture, or a temperature, to the validation part."""
         learned, target = model.learned, model.learned.target
         y = torch.as_tensor(target.encode(learned.input.labelled(validation)))
         outputs, linear = outputs_of(validation, model), None
@@ -383,7 +383,7 @@ def _with_threshold(
 
 
 def run_network(network: nn.Module, part: Any, model: SupervisedModel) -> Tensor:
-    """A network over the rows of a part."""
+    """Runs a network over the rows of a part."""
     task = model.task
     assert isinstance(task, Supervised)
     inputs = model.learned.input.encode(part, model)
@@ -395,7 +395,7 @@ def run_network(network: nn.Module, part: Any, model: SupervisedModel) -> Tensor
 
 @torch.no_grad()
 def outputs_of(part: Any, model: AnyModel) -> list[Tensor]:
-    """z (rows, width) of each network alone."""
+    """z (rows, width) of each network, unmixed."""
     task = model.task
     assert isinstance(task, Supervised)
     reads = task.input_of(model)
@@ -408,13 +408,13 @@ def outputs_of(part: Any, model: AnyModel) -> list[Tensor]:
 
 @torch.no_grad()
 def linear_scores(part: Any, model: AnyModel) -> Tensor | None:
-    """z of the linear model, where it answers with the networks."""
+    """z of the linear model, if it contributes to answers."""
     linear = model.learned.mixed_linear
     return None if linear is None else linear.scores(part)
 
 
 def combined_outputs(part: Any, model: AnyModel) -> list[Tensor]:
-    """z of each network, mixed with the linear model or tempered."""
+    """z of each network, mixed with the linear model or divided by the temperature."""
     learned: Learned = model.learned
     return learned.combined(outputs_of(part, model), linear_scores(part, model))
 

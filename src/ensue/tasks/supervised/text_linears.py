@@ -1,4 +1,4 @@
-"""The linear models of texts and sequences, next to their network."""
+"""Linear models of texts and sequences."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def linear_attributions(
     parts: Contributions,
     bias: NDArray[np.floating],
 ) -> tuple[LinearAttribution, ...]:
-    """One for each answer. words: of the text as the linear model cuts it; bias (answers,)."""
+    """The linear attribution of each answer. words: of the linear model; bias (answers,)."""
     attributions = []
     for k, answer in enumerate(explained):
         scores = parts.by_word[:, k].tolist()
@@ -68,14 +68,14 @@ def _ngram_class(record: Any) -> type[LinearModel] | type[RidgeModel]:
 NgramModel = Annotated[
     LinearModel | RidgeModel, SavedAs("", arrays="linear"), OfClass(_ngram_class)
 ]
-NGRAMS, RIDGE_NGRAMS = "linear n-grams", "ridge on n-grams"  # as evaluations call the models
+NGRAMS, RIDGE_NGRAMS = "linear n-grams", "ridge on n-grams"  # names in evaluations
 
 
 @dataclass(frozen=True)
 class MixedText(Linear):
-    """TF-IDF of words and letters, and the columns next to the text; its answers are mixed with
-    the network's. It learns from the validation part too. telling: the n-grams that speak most for
-    each label."""
+    """TF-IDF of words and letters, and the columns next to the text. It is mixed with the network,
+    and also learns from the validation part. telling: the n-grams with the highest weights for each
+    label."""
 
     knows_validation: ClassVar[bool] = True
 
@@ -103,7 +103,7 @@ class MixedText(Linear):
         return self.model.scores(texts_of(part), more)
 
     def most_telling(self, label: str, number: int, count: int) -> list[str]:
-        """The n-grams that speak most for a label."""
+        """The n-grams with the highest weights for a label."""
         return list(self.telling[label][:count])
 
     def rounded(self, rounding: Rounding) -> MixedText:
@@ -128,7 +128,7 @@ class MixedText(Linear):
 
 
 class TextScores(nn.Module):
-    """The inputs of an exported graph → z of a linear model of texts and the columns next to
+    """From the inputs of an exported graph to z of a linear model of texts and the columns next to
     them."""
 
     def __init__(self, model: TextLinear, beside: ColumnsBeside | None) -> None:
@@ -140,8 +140,8 @@ class TextScores(nn.Module):
         return z
 
     def _dense(self, named: Named) -> Tensor | None:
-        """The columns as the linear model reads them: numbers, and the most frequent categories
-        as zeros and ones."""
+        """The columns for the linear model: numbers, and the most frequent categories as zeros and
+        ones."""
         if self.beside is None:
             return None
         parts = [named[NUMBERS]]
@@ -153,7 +153,7 @@ class TextScores(nn.Module):
 
 @dataclass(frozen=True)
 class NgramText(Linear):
-    """n-grams of whole words, for comparison; in a classifier they may also answer."""
+    """N-grams of whole words: a baseline; in a classifier they may also contribute to answers."""
 
     words: Annotated[Words, SavedAs("ngram_words")]
     model: Annotated[
@@ -176,7 +176,7 @@ class NgramText(Linear):
         return torch.from_numpy(self.model.scores(rows)).double()
 
     def most_telling(self, label: str, number: int, count: int) -> list[str]:
-        """The n-grams that speak most for a label."""
+        """The n-grams with the highest weights for a label."""
         assert isinstance(self.model, LinearModel)
         best = self.model.most_telling(number, count)
         return [" ".join(self.words.tokens_of(words)) for words, _ in best]
@@ -195,7 +195,7 @@ class NgramText(Linear):
         weights: NDArray[Any],
         bias: NDArray[Any],
     ) -> tuple[LinearAttribution, ...]:
-        """What each word counts for, by weights (n-grams, classes)."""
+        """The contribution of each word, by weights (n-grams, classes)."""
         assert isinstance(self.model, LinearModel)
         directions, _ = target.linear_directions(explained)
         texts = Texts(self.words.tokens, vocabulary_rows(part, self.words.numbers))
@@ -206,7 +206,7 @@ class NgramText(Linear):
 
 @dataclass(frozen=True)
 class VectorLinear(Linear):
-    """Regression on the mean vector of a sequence and its last one."""
+    """Regression on the mean and the last vector of a sequence."""
 
     regression: Annotated[
         Regression,
@@ -227,7 +227,7 @@ class VectorLinear(Linear):
 
 
 def vector_features(part: Part) -> Tensor:
-    """(rows, 2·n): the mean vector and the last one; zeros for an empty row."""
+    """(rows, 2·n): the mean and the last vector; zeros for an empty row."""
     values, starts = part.inputs.values, part.inputs.starts
     width = values.shape[1] if values.ndim == 2 else 0
     features = np.zeros((len(part), 2 * width), np.float64)

@@ -1,4 +1,4 @@
-"""`TextTask`: one answer to a text, to tokens or to a sequence of vectors."""
+"""`TextTask`: one answer to a text, tokens or a sequence of vectors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from ensue.tasks.task import Recipe, S
 
 
 class TextTask(Supervised[S]):
-    """The input may stand alone, or be read together with columns, a picture or a tree."""
+    """A task whose input is a text, tokens or vectors, alone or together with columns, a picture or
+    a tree."""
 
     input = Text()
     joins = JoinsInputs()
@@ -43,7 +44,7 @@ class TextTask(Supervised[S]):
 
     @abstractmethod
     def wants(self, sample: Sample, roles: RowRoles) -> bool:
-        """Whether the label is one of this task."""
+        """Whether the label suits this task."""
 
     @abstractmethod
     def guess(self, sample: Sample, roles: RowRoles) -> Guess:
@@ -51,7 +52,7 @@ class TextTask(Supervised[S]):
 
     @abstractmethod
     def mixes(self, model: AnyModel) -> bool:
-        """Whether a linear model answers with the network, unless the settings say otherwise."""
+        """Whether a linear model is mixed with the network by default."""
 
     def recognise(self, sample: Sample) -> Guess | None:
         return recognised(sample, partial(self.wants, sample), partial(self.guess, sample))

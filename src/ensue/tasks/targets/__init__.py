@@ -1,1 +1,1 @@
-"""What is predicted: numbers with intervals, classes, several labels at once."""
+"""Targets: numbers with intervals, classes, several labels at once."""

@@ -1,4 +1,4 @@
-"""One class of many that is predicted, or several labels at once."""
+"""Targets that are classes: one class, or several labels at once."""
 
 from __future__ import annotations
 
@@ -64,15 +64,15 @@ Floats = NDArray[np.float64]
 
 
 TRIED = np.exp(np.linspace(-1.5, 1.5, 121))
-DOUBT = 2.0  # what (log T)² counts for
+DOUBT = 2.0  # weight of (log T)²
 
 
 @torch.no_grad()
 def temperature(outputs: Sequence[Tensor], targets: Tensor) -> float:
     """Temperature T with the lowest cost of p = softmax(z/T), the mean over members: Σ −log p_y on
-    rows outside the training part, plus 2·(log T)², so that few rows move it little.
+    rows outside the training part, plus 2·(log T)², so that few rows change it only little.
 
-    outputs: z (rows, classes) of each member; targets (rows,): class numbers."""
+    outputs: z (rows, classes) of each member; targets (rows,): class indices."""
     costs = []
     for divisor in TRIED:
         p = torch.stack([(z.double() / divisor).softmax(-1) for z in outputs]).mean(0)
@@ -83,7 +83,7 @@ def temperature(outputs: Sequence[Tensor], targets: Tensor) -> float:
 
 @dataclass(frozen=True)
 class LabelTarget(Target):
-    """The labels that the training part has: z has a number for each."""
+    """A target with the labels of the training part; z has a number for each."""
 
     labels: Annotated[Labels, IN_FACTS]
     kind: ClassVar[str]
@@ -129,7 +129,7 @@ class LabelTarget(Target):
         return Answering(Probabilities(self.several), ("probabilities",), (step,))
 
     def _threshold_facts(self) -> dict[str, Any]:
-        """From which probability on a label is answered."""
+        """Lines on the thresholds of labels."""
         return {"threshold": THRESHOLD}
 
     # ------------------------------------------------------------- with a linear model
@@ -149,7 +149,7 @@ class LabelTarget(Target):
 
 @dataclass(frozen=True)
 class ClassTarget(LabelTarget):
-    """One class of two or more. threshold: lowest probability for predicting the minority class of
+    """One class of two or more. threshold: minimum probability for predicting the minority class of
     two; None predicts the more probable class."""
 
     threshold: Annotated[float, Range(above=0, high=1)] | None = None
@@ -181,18 +181,18 @@ class ClassTarget(LabelTarget):
 
     @property
     def rare(self) -> int:
-        """The class that the training part has least of."""
+        """The least frequent class of the training part."""
         return rarer(self.labels)
 
     def decided(self, p: Floats) -> NDArray[np.int64]:
-        """(rows,) of probabilities (rows, classes)."""
+        """The predicted classes (rows,) from probabilities (rows, classes)."""
         for rare, threshold in self._thresholds.items():
             return np.where(p[:, rare] >= threshold, rare, 1 - rare)
         return np.asarray(p.argmax(1))
 
     @property
     def _thresholds(self) -> dict[int, float]:
-        """By class; none where the more probable one is answered."""
+        """The thresholds by class; none if the more probable class is predicted."""
         if self.threshold is None or len(self.labels) != 2:
             return {}
         return {self.rare: self.threshold}
@@ -264,7 +264,7 @@ class ClassTarget(LabelTarget):
 
 @dataclass(frozen=True)
 class SeveralTarget(LabelTarget):
-    """Any of two labels or more, each there or not."""
+    """Several labels of two or more, each present or not."""
 
     distribution: ClassVar[Distribution] = Bernoulli()
     several: ClassVar[bool] = True
@@ -358,7 +358,7 @@ def right_sums(right: NDArray[np.bool_]) -> RowSums:
 
 
 def classes_of(part: LabelledPart, labels: Sequence[str]) -> NDArray[np.int64]:
-    """(rows,): the number of each row's one label."""
+    """(rows,): the index of each row's single label."""
     assert part.labels is not None
     if len(wrong := np.flatnonzero(part.labels.lengths != 1)):
         row = int(wrong[0])
@@ -384,8 +384,8 @@ def class_answers(
     decision: Decision,
     thresholds: Mapping[int, float] = NO_THRESHOLDS,
 ) -> list[Classified]:
-    """One a row of p (rows, classes). usual: the class that is answered unless a threshold says
-    otherwise; thresholds: of the model, by which these were chosen."""
+    """An answer for each row of p (rows, classes). usual: the predicted class unless a threshold
+    changes it; thresholds: of the model, by which these were chosen."""
     guess = decision.classes(p, usual)
     answers = []
     for row, k, is_answered in zip(p, guess, decision.answered(p, guess, thresholds), strict=True):
@@ -397,7 +397,7 @@ def class_answers(
 
 
 def several_answers(p: Floats, decision: Decision) -> list[Classified]:
-    """One a row of p (rows, labels), with the labels that are there."""
+    """An answer for each row of p (rows, labels), with its labels."""
     answers = []
     for row, marks in zip(p, decision.marks(p, THRESHOLD), strict=True):
         labels = tuple(name for name, holds in zip(decision.labels, marks, strict=True) if holds)
@@ -442,7 +442,7 @@ class ClassMeasure:
 
 
 class SeveralMeasure:
-    """The log-odds of each label that is there; of the most probable one where none is."""
+    """The log-odds of each predicted label; if there is none, of the most probable one."""
 
     name = of_linear = "log-odds"
 

@@ -1,4 +1,4 @@
-"""Which class is answered, and when none is: thresholds of a question, and abstaining."""
+"""Decision rules: thresholds of a question, and abstention."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ensue.errors import OptionError, unknown
 Floats = NDArray[np.float64]
 Guess = NDArray[np.int64]
 POSITIVE = ("positive", "pos", "yes", "y", "true", "1")
-RARE = 0.4  # share of the rows below which one of two classes is a minority
-THRESHOLD, ABSTAIN = "threshold", "abstain_below"  # as a question carries them
+RARE = 0.4  # share of rows below which one of two classes is a minority
+THRESHOLD, ABSTAIN = "threshold", "abstain_below"  # names in a question's options
 NO_THRESHOLDS: Mapping[int, float] = {}
 
 
 @dataclass(frozen=True)
 class Decision:
-    """thresholds: by the number of a label, the probability from which it is answered, and only
-    from which; abstain_below: an answer that is less probable is left empty. labels: their names.
+    """thresholds: by the index of a label, its minimum probability to be predicted; abstain_below:
+    answers with a lower probability are left empty. labels: their names.
 
     >>> decision = Decision(("no", "yes"), {1: 0.7})
     >>> decision.classes(np.array([[0.4, 0.6], [0.2, 0.8]]), np.array([1, 1])).tolist()
@@ -57,7 +57,8 @@ class Decision:
         return cls(names, {_positive(labels, by_label): by_label}, below)
 
     def classes(self, p: Floats, usual: Guess) -> Guess:
-        """(rows,) of p (rows, classes). usual: what is answered where no threshold speaks."""
+        """The classes (rows,) from p (rows, classes). usual: the classes predicted without
+        thresholds."""
         if not self.thresholds:
             return usual
         limits = np.full(p.shape[1], np.inf)
@@ -67,7 +68,7 @@ class Decision:
         return np.asarray(np.where(least, p, -1.0).argmax(1))
 
     def marks(self, p: Floats, usual: float) -> Guess:
-        """(rows, labels) zeros and ones of p. usual: labels more probable are there."""
+        """(rows, labels) of zeros and ones from p. usual: the threshold of the other labels."""
         marked = p > usual
         for k, least in self.thresholds.items():
             marked[:, k] = p[:, k] >= least
@@ -77,8 +78,8 @@ class Decision:
         self, p: Floats, guess: Guess, usual: Mapping[int, float] = NO_THRESHOLDS
     ) -> NDArray[np.bool_]:
         """(rows,): whether the answer is probable enough to be given. usual: thresholds of the
-        model, where the question has none. Where a class has the threshold t, it is as probable
-        as another at t, not at 1/2: its odds are divided by those of t."""
+        model, if the question has none. For a class with threshold t, the neutral probability is t
+        instead of 1/2, so its odds are divided by those of t."""
         if self.abstain_below is None:
             return np.ones(len(p), bool)
         sure = np.array(p, np.float64)
@@ -90,7 +91,7 @@ class Decision:
         return np.asarray(sure[np.arange(len(p)), guess] >= self.abstain_below)
 
     def scores(self, right: NDArray[np.bool_], answered: NDArray[np.bool_]) -> dict[str, float]:
-        """coverage: the share of rows that are answered; the accuracy of these."""
+        """The scores: coverage, the share of answered rows, and their accuracy."""
         if self.abstain_below is None:
             return {}
         by_name = {"coverage": float(answered.mean())}
@@ -99,7 +100,7 @@ class Decision:
         return by_name
 
     def lines(self) -> list[str]:
-        """How answers are chosen, for the person who reads them."""
+        """Lines on the decision rule, for the user."""
         texts = [
             f"answered with {self.labels[k]!r} from probability {least:.2f} on"
             for k, least in self.thresholds.items()
@@ -116,8 +117,8 @@ def rarer(labels: Vocabulary) -> int:
 
 
 def _positive(labels: Vocabulary, threshold: float) -> int:
-    """The class that a threshold without a label is for: of two classes the one with such a name,
-    else the minority class."""
+    """The class of a threshold without a label: of two classes the one with a positive name, else
+    the minority class."""
     names = labels.tokens
     named = [k for k, name in enumerate(names) if name.lower() in POSITIVE]
     if len(names) == 2 and len(named) == 1:
@@ -132,7 +133,7 @@ def _positive(labels: Vocabulary, threshold: float) -> int:
 
 
 def refuse_decision(options: Mapping[str, Any]) -> None:
-    """An error where answers are numbers, which no probability decides."""
+    """Raises an error for decision options if answers are numbers."""
     for word in (THRESHOLD, ABSTAIN):
         if word in options:
             raise OptionError(
@@ -142,7 +143,7 @@ def refuse_decision(options: Mapping[str, Any]) -> None:
 
 
 def _by_label(threshold: Any) -> float | dict[str, float]:
-    """0.7, "0.7", "yes=0.7,no=0.4" or the same as a mapping."""
+    """Parses 0.7, "0.7", "yes=0.7,no=0.4" or the same as a mapping."""
     if isinstance(threshold, str) and "=" in threshold:
         threshold = dict(pair.rpartition("=")[::2] for pair in threshold.split(","))
     if isinstance(threshold, Mapping):

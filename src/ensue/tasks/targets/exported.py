@@ -1,4 +1,4 @@
-"""What a target makes of the outputs of a network, for export."""
+"""The exported answers of targets, from the outputs of networks."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from torch import Tensor, nn
 from ensue.tasks.blocks.distributions import Distribution, Gaussian, Mixture
 from ensue.tasks.exported import Step
 
-BISECTIONS = 32  # of a mixture's quantile: beyond the digits of float32
+BISECTIONS = 32  # bisections for a mixture's quantile: beyond the precision of float32
 
 
 class Answering(NamedTuple):
-    """answers: a module from z of each member to the outputs; after: the steps on these."""
+    """answers: a module from z of each member to the outputs; after: the steps on these outputs."""
 
     answers: nn.Module
     outputs: tuple[str, ...]
@@ -23,7 +23,7 @@ class Answering(NamedTuple):
 
 
 class Probabilities(nn.Module):
-    """(batch, classes): the mean over the members of softmax(z), of several labels of σ(z)."""
+    """(batch, classes): the mean over the members of softmax(z), or of σ(z) for several labels."""
 
     def __init__(self, several: bool) -> None:
         super().__init__()
@@ -35,8 +35,8 @@ class Probabilities(nn.Module):
 
 
 class Numbers(nn.Module):
-    """(batch, 1) each: the expected value and both ends of the interval that holds `share`, the
-    means over members. mean, spread: from scaled numbers to those of the data."""
+    """(batch, 1) each: the expected value and both ends of the interval with probability `share`,
+    averaged over members. mean, spread: of the data, to undo the scaling."""
 
     def __init__(
         self, distribution: Distribution, share: float, mean: float, spread: float

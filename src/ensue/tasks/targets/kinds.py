@@ -12,7 +12,7 @@ from ensue.tasks.targets.classes import ClassTarget, SeveralTarget
 from ensue.tasks.targets.numbers import NumberTarget
 from ensue.tasks.targets.target import Target
 
-FEW_NUMBERS = 20  # different whole numbers of a target that may be classes
+FEW_NUMBERS = 20  # maximum different integers of a target that may be classes
 
 TARGETS: dict[str, type[Target]] = {
     target.kind: target for target in (NumberTarget, ClassTarget, SeveralTarget)
@@ -25,7 +25,7 @@ def numeric_kinds() -> list[str]:
 
 
 def target_kind(train: LabelledPart) -> str:
-    """The kind of target that labels look like."""
+    """The kind of target that fits the labels."""
     assert train.labels is not None
     if (train.labels.lengths != 1).any():
         return SeveralTarget.kind
@@ -34,8 +34,8 @@ def target_kind(train: LabelledPart) -> str:
 
 
 def look_like_numbers(texts: Sequence[str]) -> bool:
-    """Whether labels are numbers to predict: all of them numbers, and more than a few different
-    ones, or some not whole."""
+    """Whether labels are numbers to predict: all are numbers, with more than a few different ones
+    or some that are not integers."""
     if not all(map(is_number, texts)):
         return False
     values = [number_of(text) for text in texts]

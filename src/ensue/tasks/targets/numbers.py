@@ -1,4 +1,4 @@
-"""A number that is predicted, with its interval."""
+"""Targets that are numbers, with intervals."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def distribution(settings: NumberSettings) -> Distribution:
 
 @dataclass(frozen=True)
 class NumberTarget(Target):
-    """A number y, scaled by the training part: (y − mean)/spread. share: the probability that
-    the intervals of answers hold."""
+    """A number y, scaled by the training part: (y − mean)/spread. share: the probability of the
+    intervals of answers."""
 
     mean: float
     spread: Positive
@@ -122,7 +122,7 @@ class NumberTarget(Target):
 
     # ------------------------------------------------------------- scored
     def mean_score(self, outputs: Outputs, y: Tensor, watch: str) -> dict[str, float]:
-        """The cost is that of the scaled number; the errors are in units of the data."""
+        """The watched score. The cost is for the scaled number; errors are in units of the data."""
         cost = np.mean([self.cost(z, y).double().numpy() for z in outputs], 0)
         answers = NumberAnswers(self._restored(y), self.means(outputs), cost)
         return scores_of(self.metrics, answers, watch)
@@ -131,13 +131,13 @@ class NumberTarget(Target):
         return scaled[:, 0].double().numpy() * self.spread + self.mean
 
     def means(self, outputs: Outputs) -> NDArray[np.float64]:
-        """(rows,): the expected values, of several members their mean."""
+        """(rows,): the expected values, averaged over members."""
         values = [self._restored(self.distribution.mean(z)) for z in outputs]
         return np.asarray(np.mean(values, 0))
 
     def intervals(self, outputs: Outputs, share: float) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Both ends (rows,) of the central intervals that hold so great a share of the
-        probability; of several members the mean of their ends."""
+        """Both ends (rows,) of the central intervals with this share of the probability, averaged
+        over members."""
         pairs = [self.distribution.interval(z.double(), share) for z in outputs]
         low, high = ([self._restored(pair[k]) for pair in pairs] for k in (0, 1))
         return np.asarray(np.mean(low, 0)), np.asarray(np.mean(high, 0))
@@ -191,7 +191,7 @@ class NumberTarget(Target):
         return ExpectedNumber(self._expected)
 
     def _expected(self, outputs: Outputs) -> Tensor:
-        """(rows, 1) in units of the data."""
+        """The expected values (rows, 1) in units of the data."""
         return self.mean_of(outputs) * self.spread + self.mean
 
     def answering(self) -> Answering:

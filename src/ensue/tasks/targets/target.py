@@ -1,4 +1,4 @@
-"""`Target`: one kind of thing that is predicted, whatever it is predicted from."""
+"""`Target`: one kind of target, for any input."""
 
 from __future__ import annotations
 
@@ -29,14 +29,13 @@ from ensue.tasks.targets.exported import Answering
 
 @runtime_checkable
 class Readable(Protocol):
-    """An input that is no text but can be shown as one, such as the row of a table."""
+    """An input that is not a text but can be shown as one, such as the row of a table."""
 
     def as_text(self) -> str: ...
 
 
 def shown_texts(inputs: object) -> list[str]:
-    """What is shown of an input, each of its texts on one line; "" where it is neither a text nor
-    readable."""
+    """The displayed texts of an input, each on one line; "" for inputs that are not readable."""
     if isinstance(inputs, str):
         return [" ".join(inputs.split())]
     if isinstance(inputs, tuple):
@@ -46,8 +45,8 @@ def shown_texts(inputs: object) -> list[str]:
 
 @dataclass(frozen=True)
 class Classified(Answer):
-    """label: the most probable class ("" where several labels may be there); labels: all that
-    are there; probabilities: by class, the most probable first.
+    """label: the most probable class ("" for multi-label answers); labels: all predicted labels;
+    probabilities: by class, most probable first.
 
     >>> Classified("good", ("good",), {"good": 0.75, "bad": 0.25}).as_line("a fine film")
     'good\\t0.7500\\ta fine film'
@@ -58,22 +57,23 @@ class Classified(Answer):
     probabilities: Mapping[str, float]
 
     def as_line(self, inputs: object) -> str:
-        """label, probability and input, with tabs between; the white space of the input is one
-        space each, so that an answer is a line. Several labels stand with commas between, and
-        the probability is that of the least probable of them."""
+        """label, probability and input, separated by tabs. White space of the input becomes single
+        spaces, so an answer is one line. Several labels are separated by commas, with the
+        probability of the least probable one."""
         chosen = ",".join(self.labels)
         probability = f"{self.probability:.4f}" if self.labels else ""
         return tabbed(chosen, probability, *shown_texts(inputs)).rstrip("\t")
 
     def as_row(self) -> dict[str, Any]:
-        """label and probability; labels, where there may be several, with the probability of the
-        least probable of them."""
+        """The answer as a row: label and probability; for multi-label answers, labels with the
+        probability of the least probable one."""
         answer = {"label": self.label} if self.label else {"labels": list(self.labels)}
         return {**answer, "probability": self.probability if self.labels else None}
 
     @property
     def probability(self) -> float:
-        """Of the label; of several, that of the least probable that is there; 0 where none is."""
+        """The probability of the label; of several labels, that of the least probable one; 0 if
+        there is none."""
         return min((self.probabilities[label] for label in self.labels), default=0.0)
 
     @classmethod
@@ -92,7 +92,8 @@ class Classified(Answer):
 
 @dataclass(frozen=True)
 class Abstained(Classified):
-    """No class is probable enough to be answered; the probability is that of the likeliest.
+    """No class is probable enough to be predicted; the probability is that of the most probable
+    one.
 
     >>> Abstained("", (), {"good": 0.55, "bad": 0.45}).as_line("a film")
     '\\t0.5500\\ta film'
@@ -111,7 +112,7 @@ class Abstained(Classified):
 
 @dataclass(frozen=True)
 class Estimated(Answer):
-    """A number: its expected value, and the interval that holds it with probability share.
+    """A number: its expected value, and the interval that contains it with probability share.
 
     >>> Estimated(7.5, low=6.0, high=9.0, share=0.9).as_line("a fine film")
     '7.5\\t6\\t9\\ta fine film'
@@ -132,7 +133,7 @@ class Estimated(Answer):
 
     @classmethod
     def as_columns(cls, answers: Sequence[Self]) -> Columns:
-        """Columns for several answers; their intervals share one scale."""
+        """Columns for several answers; their intervals have a common scale."""
         scale = min(answer.low for answer in answers), max(answer.high for answer in answers)
         shares = {f"{answer.share:.0%} " for answer in answers}
         return {
@@ -147,7 +148,7 @@ class Estimated(Answer):
 
 
 Outputs = Sequence[Tensor]  # z of each member, (rows, width)
-Mixture = BaselineMixture | NumberMixture  # of a network and a linear model
+Mixture = BaselineMixture | NumberMixture  # mixture of a network and a linear model
 
 
 class NumberSettings(Table):
@@ -163,7 +164,7 @@ class NumberSettings(Table):
 
 
 class ThresholdSettings(Table):
-    """From which probability on one of two classes is answered."""
+    """The probability from which one of two classes is predicted."""
 
     threshold: Annotated[
         Literal["auto"] | Annotated[float, Field(gt=0, lt=1)] | None,
@@ -179,9 +180,9 @@ class ThresholdSettings(Table):
 
 
 class TargetOutputs(NamedTuple):
-    """The inputs of an evaluation. outputs: z of each member, (rows, width); baselines: z of
-    linear models by name, (rows, linear_width); part: with gold labels; row_text: the place
-    of a row and its beginning; options: options for the choice of answers."""
+    """The inputs of an evaluation. outputs: z of each member, (rows, width); baselines: z of linear
+    models by name, (rows, linear_width); part: with gold labels; row_text: maps a row to its name
+    and beginning; options: for the choice of answers."""
 
     outputs: Outputs
     baselines: Mapping[str, Tensor]
@@ -192,15 +193,15 @@ class TargetOutputs(NamedTuple):
 
 
 class Target(ABC):
-    """What was learned of the labels of the training part, a dataclass; z is what a network says
-    of a row. What is not abstract has a default: a target that a linear model cannot be mixed
-    with, that has one number a row, and no form for export.
+    """The learned target, a dataclass: what was learned of the labels of the training part. z is a
+    network's output for a row. Methods that are not abstract have defaults for a target with one
+    number per row, without a mixture with a linear model, and without export.
 
-    kind: its name in settings; metrics: what validation reports; answer_names: what its answers
-    are called in a data frame; numeric: whether y are numbers (rows, 1), which linear models
-    predict by ridge regression; regression: the kind of a linear model, as `Regression` has them;
-    linear_width: numbers that a linear model gives a row; mixture: what a network and a linear
-    model are mixed by, None where the network answers alone."""
+    kind: its name in settings; metrics: reported on validation; answer_names: names of its answers
+    in a data frame; numeric: whether y are numbers (rows, 1), which linear models predict by ridge
+    regression; regression: the kind of a linear model, as in `Regression`; linear_width: size of a
+    linear model's output for a row; mixture: the class of mixtures of a network and a linear model,
+    None if only networks answer."""
 
     kind: ClassVar[str]
     metrics: ClassVar[tuple[Metric, ...]]
@@ -218,7 +219,7 @@ class Target(ABC):
     @property
     @abstractmethod
     def width(self) -> int:
-        """Of z (rows, width)."""
+        """The width of z (rows, width)."""
 
     @abstractmethod
     def encode(self, part: LabelledPart) -> NDArray[Any]:
@@ -229,7 +230,7 @@ class Target(ABC):
         """(rows,): −log p(y | z)."""
 
     def head(self, settings: Any) -> OutputHead:
-        """The cost as the settings have it in training."""
+        """The cost in training, by the settings."""
         return TargetHead(self.width, self.cost)
 
     def is_label(self, text: str) -> bool:
@@ -237,35 +238,36 @@ class Target(ABC):
         return True
 
     def score(self, z: Tensor, y: Tensor, watch: str) -> dict[str, float]:
-        """What validation reports: the metrics by name."""
+        """The validation metrics by name."""
         return self.mean_score([z], y, watch)
 
     @abstractmethod
     def mean_score(self, outputs: Outputs, y: Tensor, watch: str) -> dict[str, float]:
-        """The same of all members together."""
+        """The validation metrics of all members together."""
 
     def temperature(self, outputs: Outputs, y: Tensor) -> float:
-        """T by which the z of a network that answers alone is divided, fitted to rows that it was
-        not trained on."""
+        """The temperature T that divides z if only networks answer, fitted to held-out rows."""
         return 1.0
 
     # ------------------------------------------------------------- with a linear model
     @abstractmethod
     def mean_of(self, outputs: Outputs) -> Tensor:
-        """(rows, linear_width): of all members together, as a linear model scores."""
+        """(rows, linear_width): the scores of all members together, in the form of a linear
+        model."""
 
     def why_not_mixed(self) -> str:
-        """Why a linear model cannot take part in the answer; "" where it can."""
+        """Why a linear model cannot contribute to answers; "" if it can."""
         return ""
 
     def first_mixture(self, share: Literal["fitted"] | float) -> Mixture:
-        """Of a network and a linear model, before it is fitted. share: of the linear model."""
+        """The mixture of a network and a linear model before it is fitted. share: of the linear
+        model."""
         raise AssertionError(f"{self.kind} has no mixture")
 
     def fitted_mixture(
         self, outputs: Outputs, linear: Tensor, y: Tensor, guess: FirstGuess
     ) -> Mixture:
-        """The mixture that suits rows that were not learned from; guess: where it begins."""
+        """The mixture fitted to held-out rows; guess: its initial value."""
         raise AssertionError(f"{self.kind} has no mixture")
 
     def mixed(self, mixture: Any, z: Tensor, linear: Tensor) -> Tensor:
@@ -294,12 +296,12 @@ class Target(ABC):
 
     @abstractmethod
     def measure(self) -> Measure:
-        """What of an answer is explained."""
+        """The explained value of an answer."""
 
     def answering(self) -> Answering:
-        """What an export makes of z."""
+        """The exported answers from z."""
         raise refuse("target", self.kind)
 
     @abstractmethod
     def describe(self) -> str:
-        """In a few words: "one of bad, good"."""
+        """A short description: "one of bad, good"."""

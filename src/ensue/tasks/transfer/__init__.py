@@ -1,1 +1,1 @@
-"""Transfer: a training that begins from what another one has learned."""
+"""Transfer: training that begins from another model, its base."""

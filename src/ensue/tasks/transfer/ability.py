@@ -1,4 +1,4 @@
-"""The transfer abilities of a task: what its encoder can give, and what it can take."""
+"""The transfer ability of a task: what its encoder can give and take."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ DROPOUT = ("dropout_input", "dropout_layers", "dropout_output", "dropout_recurre
 
 
 class EncoderNames(NamedTuple):
-    """Where a network has what a base can give. table: the name of its word vectors, or how their
-    names begin, "" where it has none; encoder: how names of an encoder begin, and how they begin
-    in the network."""
+    """Names of transferable weights in a network. table: the name or prefix of its word vectors, ""
+    if it has none; encoder: prefixes of names in an encoder, with their prefixes in the network."""
 
     table: str
     encoder: Mapping[str, str]
@@ -37,24 +36,24 @@ class EncoderNames(NamedTuple):
 
 
 class Transfers(ABC):
-    """The transfer of a task's encoder to another model, and from one. backward_alone: whether
-    layers that read from the right are a base by themselves; follows: settings that a base
-    decides, which recipes then leave to it."""
+    """The transfer of a task's encoder to and from other models. backward_alone: whether layers
+    that read from the right can be a base alone; follows: settings that a base decides instead of
+    recipes."""
 
     backward_alone: ClassVar[bool] = False
     follows: ClassVar[frozenset[str]] = frozenset(f"text.{key}" for key in TEXT)
 
     @abstractmethod
     def gives(self, model: AnyModel, called: str, digest: str) -> Pretrained:
-        """The encoder of a trained model, with what its inputs are read by."""
+        """The encoder of a trained model, with its vocabulary or scale."""
 
     def adapted(self, pretrained: Pretrained, model: AnyModel) -> Pretrained:
-        """A base as models of this task use it: its encoder."""
+        """The parts of a base that models of this task use: its encoder."""
         return replace(pretrained, language={}, whole={})
 
     @abstractmethod
     def architecture(self, pretrained: Pretrained, model: AnyModel) -> dict[str, Any]:
-        """The settings of [model] that make a network with the layers of a base."""
+        """The settings of [model] for a network with the layers of a base."""
 
     def recipe(
         self, pretrained: Pretrained, model: AnyModel, rows: int
@@ -63,13 +62,13 @@ class Transfers(ABC):
         return {}
 
     def unfreezing(self, model: AnyModel, train: Any) -> Unfreezing:
-        """What `base.recipe = auto` is for a training part, with the settings of a base taken
-        over."""
+        """The resolution of `base.recipe = auto` for a training part, after the settings of a base
+        were taken over."""
         return FROM_THE_TOP
 
     @abstractmethod
     def names(self, network: nn.Module) -> EncoderNames:
-        """Where a network has its encoder."""
+        """The names of an encoder's weights in a network."""
 
     @abstractmethod
     def first(
@@ -78,13 +77,13 @@ class Transfers(ABC):
         """The weights of a base by their names in a fresh network of the model."""
 
     def learned(self, pretrained: Pretrained, model: AnyModel) -> Pretrained:
-        """The base with the words that the model has learned, as its run keeps it."""
+        """The base with the words that the model has learned, as stored in its run."""
         return pretrained
 
 
 @dataclass(frozen=True)
 class Refuses(Transfers):
-    """A task without an encoder for others to use. why: the reason, for messages."""
+    """The transfer of a task without a transferable encoder. why: the reason, for messages."""
 
     why: str = "its networks have no encoder of words or vectors"
 

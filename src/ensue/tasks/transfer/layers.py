@@ -1,4 +1,4 @@
-"""A network that begins from a base: its first weights, and how its layers learn."""
+"""A network that begins from a base: its initial weights and learning rates."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ensue.training.optimiser import ALL_LEARN, LayerRates
 if TYPE_CHECKING:
     from ensue.tasks.any_model import AnyModel
 
-WORDS = "words"  # the word vectors, and what stands before the lowest layer
+WORDS = "words"  # the word vectors, and weights before the lowest layer
 
 
 def begin_network(network: nn.Module, model: AnyModel) -> None:
-    """The weights of the model's base into a fresh network."""
+    """Copies the weights of the model's base into a fresh network."""
     pretrained = model.pretrained
     if pretrained is None or not (pretrained.encoder or pretrained.context):
         return

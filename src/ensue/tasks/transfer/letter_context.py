@@ -1,4 +1,4 @@
-"""The character language model that a labeller reads its sentences with, next to the words."""
+"""The character language model with which a labeller reads its sentences, in addition to words."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ensue.tasks.blocks.letter_states import LetterStates
 from ensue.tasks.declarations import Range, SavedAs, TextWords
 from ensue.tasks.transfer.pretrained import Pretrained
 
-NAME = "letter context"  # of its facts and its vocabulary in a saved model
+NAME = "letter context"  # key of its facts and its vocabulary in a saved model
 SPACE = " "
 
 
@@ -51,13 +51,13 @@ class LetterContext:
         return cls(pretrained.tokeniser, pretrained.words, pretrained.word_width // ways, settings)
 
     def spelling(self, surfaces: Iterable[str]) -> Ragged:
-        """The letters of each surface; before the first, in the place of padding, the border of
-        texts and the space."""
+        """The letters of each surface; the first row, in place of padding, has the border of texts
+        and the space."""
         rows = [[END_NUMBER, *self.letters.ids([SPACE])]]
         rows += [self.letters.ids(self.tokeniser(surface)) for surface in surfaces]
         starts = np.cumsum([0, *map(len, rows)])
         return Ragged(np.array([k for row in rows for k in row], np.int64), starts)
 
     def feature(self) -> LetterStates:
-        """With fresh weights."""
+        """The feature with fresh weights."""
         return LetterStates(len(self.letters), self.size, self.settings)

@@ -31,10 +31,10 @@ from ensue.tasks.transfer.two_ways import joined
 if TYPE_CHECKING:
     from ensue.tasks.any_model import AnyModel
 
-PIECE = 1 << 20  # bytes that are read at once
+PIECE = 1 << 20  # bytes per read
 LAYER = re.compile(r"(.*)weight_ih_l(\d+)$")
-WORDS = "words"  # the key of the metadata that lists them, and the ending of a file that does
-# By how many times the state's width the rows of a layer are: the cell of torch.nn that it is.
+WORDS = "words"  # the metadata key for the list of words, and the ending of a file with them
+# The cell of torch.nn, by the number of rows of a layer relative to the width of its state.
 CELLS = {4: "LSTM", 3: "GRU", 1: "SimpleRNN"}
 
 
@@ -45,9 +45,9 @@ def vectors_base(path: str) -> Pretrained:
 
 
 def weights_base(path: str) -> Pretrained:
-    """torch.nn's RNN, GRU or LSTM, `weight_ih_l0` and its kin under any prefix, with the table of
-    an `nn.Embedding` whose words are listed in the metadata, `words` as JSON, or in a file next to
-    it, one a line."""
+    """A file of weights of torch.nn's RNN, GRU or LSTM (`weight_ih_l0` and so on, with any prefix),
+    with the table of an `nn.Embedding`. Its words are in the metadata, `words` as JSON, or in a
+    file next to it, one per line."""
     weights, listed = _read_weights(path)
     prefixes = sorted({match[1] for name in weights if (match := LAYER.match(name))})
     if len(prefixes) > 1:
@@ -124,7 +124,7 @@ def _words(path: str, listed: str, table: Tensor | None) -> Vocabulary | None:
 def _layers(
     path: str, weights: Mapping[str, Tensor], prefix: str
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The settings of an encoder that computes the same, and its weights by our names."""
+    """The settings of an equivalent encoder, and its weights under Ensue's names."""
     numbers = sorted(int(match[2]) for name in weights if (match := LAYER.match(name)))
     both = f"{prefix}weight_ih_l0_reverse" in weights
     hidden = weights[f"{prefix}weight_hh_l0"].shape[1]
@@ -159,8 +159,8 @@ def _layers(
 def _way(
     weights: Mapping[str, Tensor], prefix: str, suffix: str, times: int, hidden: int
 ) -> dict[str, Tensor]:
-    """One layer in one direction. torch's two biases are added up, except for the candidate of a
-    GRU, which needs both."""
+    """One layer in one direction. torch's two biases are added, except for the candidate of a GRU,
+    which needs both."""
     W, U = weights[f"{prefix}weight_ih{suffix}"], weights[f"{prefix}weight_hh{suffix}"]
     zeros = W.new_zeros(len(W))
     ih, hh = (weights.get(f"{prefix}bias_{side}{suffix}", zeros) for side in ("ih", "hh"))
@@ -170,15 +170,15 @@ def _way(
     return {"W": W, "U": U, "b": torch.cat([ih[:edge] + hh[:edge], ih[edge:]]), "d": hh[edge:]}
 
 
-# How a file is read, by the end of its name; any other has word vectors.
+# Readers by the ending of a file; other files have word vectors.
 READERS: Mapping[str, Callable[[str], Pretrained]] = {".safetensors": weights_base}
-TEXT = "text"  # the format of data whose endings word vectors have as well
+TEXT = "text"  # the data format whose endings word vectors share
 NAME_THE_CELL = "name the cell for this training too, --set model.cell=FILE:NAME"
 
 
 def read_base(model: AnyModel, folder: RunFolder | None) -> Pretrained:
-    """What a training begins from: the copy in its folder, once there is one, else the base. A
-    base that is not the one that the training began from is refused."""
+    """The base of a training: its copy in the run's folder if it exists, else the base itself.
+    Raises an error if the base changed after the training began."""
     base = model.base
     if folder is not None and folder.base.is_dir():
         copy = read_copy(folder.base)
@@ -196,13 +196,13 @@ def read_base(model: AnyModel, folder: RunFolder | None) -> Pretrained:
 
 
 def _adapted(base: Pretrained, model: AnyModel) -> Pretrained:
-    """What the task of the model takes of a base."""
+    """The parts of a base that the model's task uses."""
     pretrained: Pretrained = model.task.transfers.adapted(base, model)
     return pretrained
 
 
 def _refuse_changed(model: AnyModel, copy: Pretrained, folder: RunFolder) -> None:
-    """Refuse a base other than the one that the run began from, if the named one still exists."""
+    """Raises an error if the named base exists and is not the one that the run began from."""
     base = model.base
     now = base.digest
     if not now and all(Path(path).exists() for path in base.path):
@@ -217,7 +217,7 @@ def _refuse_changed(model: AnyModel, copy: Pretrained, folder: RunFolder) -> Non
 
 
 def _located_base(model: AnyModel) -> Pretrained:
-    """What the bases that a configuration names give together."""
+    """The combination of the bases that a configuration names."""
     read = [_read(path, model) for path in model.base.path]
     return joined(read, model.task.transfers.backward_alone)
 
@@ -262,8 +262,8 @@ def _model(path: str, model: AnyModel) -> Pretrained:
 
 
 def _trust(saved: Saved, model: AnyModel) -> Trust:
-    """Permission to load the base: its custom cell is that of this training, and no file of the
-    base's folder is run."""
+    """Permission to load the base with the custom cell of this training; no file of the base's
+    folder is run."""
     references = cell_references(model.settings)
     if saved.facts.get("cells") and references:
         return Trust(cell=next(iter(references.values())).ready(), command=NAME_THE_CELL)

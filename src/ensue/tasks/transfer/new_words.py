@@ -1,4 +1,4 @@
-"""A base's vocabulary with the words of a task added, and first vectors for these."""
+"""Extends a base's vocabulary by the words of a task, with initial vectors."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ GRAM = 3  # letters
 
 
 def extended(known: Vocabulary, vocabulary: Vocabulary) -> Vocabulary:
-    """The words of `known` at their numbers, then those of `wanted` that it does not have, in
-    their order; counts are those of `wanted`."""
+    """The words of `known` with their indices, then the further ones of `vocabulary` in order;
+    counts are those of `vocabulary`."""
     present = set(known.tokens)
     specials = set(vocabulary.specials)
     new = [word for word in vocabulary.tokens if word not in present and word not in specials]
@@ -25,7 +25,7 @@ def extended(known: Vocabulary, vocabulary: Vocabulary) -> Vocabulary:
 
 
 def with_rows(table: Tensor, known: Vocabulary, all_words: Vocabulary, start: str) -> Tensor:
-    """table (known, width) with a row for each of `all_words` after those known."""
+    """table (known, width), extended by a row for each further word of `all_words`."""
     new = all_words.tokens[len(known) :]
     if not new:
         return table.clone()
@@ -33,13 +33,13 @@ def with_rows(table: Tensor, known: Vocabulary, all_words: Vocabulary, start: st
 
 
 def _mean(new: Sequence[str], known: Vocabulary, table: Tensor) -> Tensor:
-    """The mean vector of all words, for each."""
+    """The mean vector of all words, for each new word."""
     return table[len(known.specials) :].mean(0).expand(len(new), -1).clone()
 
 
 def _letters(new: Sequence[str], known: Vocabulary, table: Tensor) -> Tensor:
-    """Each the mean over its letter trigrams of the mean vector of the words that have it,
-    lengthened to the usual norm; the mean of all words where no trigram is known."""
+    """For each new word, the mean over its letter trigrams of the mean vector of words with the
+    trigram, scaled to the usual norm; the mean of all words if no trigram is known."""
     letters, grams = _mean(new, known, table), {gram for word in new for gram in trigrams(word)}
     rows: dict[str, list[int]] = {}
     for number in range(len(known.specials), len(known)):
@@ -56,7 +56,7 @@ def _letters(new: Sequence[str], known: Vocabulary, table: Tensor) -> Tensor:
 
 
 def trigrams(word: str) -> list[str]:
-    """Of the letters of a word, its beginning and its end marked.
+    """The letter trigrams of a word, with marks at its beginning and end.
 
     >>> trigrams("cat")
     ['<ca', 'cat', 'at>']

@@ -1,4 +1,5 @@
-"""`Pretrained`: what a trained model gives to another, and its copy in the folder of a run."""
+"""`Pretrained`: the transferable parts of a trained model, and their copy in the folder of a
+run."""
 
 from __future__ import annotations
 
@@ -28,18 +29,18 @@ class Pretrained:
     """A base to begin training from.
 
     called: its name in messages. digest: of the files it was read from. tokeniser, text: of its
-    texts, and their settings in [text]; None, {} if any will do. words, table: its vocabulary, and
-    the word vectors (words, width). mean, spread: the scale of a model of vectors. encoder: its
+    texts, and their settings in [text]; None, {} if any are suitable. words, table: its vocabulary,
+    and the word vectors (words, width). mean, spread: the scale of a model of vectors. encoder: its
     kind in ENCODERS, "" without an encoder. settings: those of [model] that define the layers.
     weights: of the layers, by their names in that kind of encoder. cells: facts of custom cells
     among them. dropout: the rates that it was trained with, by their keys in [model]. direction:
     "backward" for layers that read from the right, which need others from the left. vectors, width:
-    a file of word vectors that is not read yet, and the size of a vector. context: a character
-    language model whose states are read next to the words of the task; nothing else is then taken
-    over. language, whole: for a language model, the settings of [model] that define its network,
-    and all its weights by name, for another language model. recipe_settings: in the copy of a run's
-    folder, the settings of [base] chosen for `base.recipe = auto`, {} for another recipe; None
-    before any run has begun from the base."""
+    an unread file of word vectors, and the size of a vector. context: a character language model
+    whose states are read next to the words of the task; nothing else is then taken over. language,
+    whole: for a language model, the settings of [model] that define its network, and all its
+    weights by name, for another language model. recipe_settings: in the copy of a run's folder, the
+    settings of [base] chosen for `base.recipe = auto`, {} for another recipe; None before any run
+    has begun from the base."""
 
     called: str
     digest: str
@@ -68,12 +69,12 @@ class Pretrained:
 
     @property
     def word_width(self) -> int:
-        """Of the vector of a word; 0 where it has none."""
+        """The width of word vectors; 0 if there are none."""
         return self.width if self.table is None else self.table.shape[1]
 
 
 def taken_layers(pretrained: Pretrained, base: BaseSettings) -> int:
-    """How many layers are taken over."""
+    """The number of layers that are taken over."""
     if base.layers is None:
         return pretrained.layers
     if base.layers > pretrained.layers:
@@ -86,13 +87,13 @@ def taken_layers(pretrained: Pretrained, base: BaseSettings) -> int:
 
 
 class Beginning(NamedTuple):
-    """A base, and how words that it does not have begin."""
+    """A base, and the initial vectors of words that it does not have."""
 
     pretrained: Pretrained
     new_words: str
 
 
-# What JSON holds of a copy: the field, by its key in the file.
+# The fields of a copy in JSON, by their key in the file.
 PLAIN = {
     **{
         name: name
@@ -103,11 +104,11 @@ PLAIN = {
     },
     "settled": "recipe_settings",
 }
-ENCODER, WHOLE = "encoder.", "whole."  # how the names of weights begin in a copy
+ENCODER, WHOLE = "encoder.", "whole."  # prefix of the names of weights in a copy
 
 
 def write_copy(folder: Path, pretrained: Pretrained) -> None:
-    """All of it, as a folder that can be checked: the base itself is not needed any more."""
+    """Writes a complete, verifiable copy; afterwards the base itself is no longer needed."""
     pretrained = replace(pretrained, recipe_settings=pretrained.recipe_settings or {})
     facts = {key: _plain(getattr(pretrained, name)) for key, name in PLAIN.items()}
     facts["tokeniser"] = None if pretrained.tokeniser is None else pretrained.tokeniser.to_dict()
@@ -142,17 +143,17 @@ def read_copy(folder: Path) -> Pretrained:
 
 
 def _named(weights: Mapping[str, Tensor], begin: str) -> dict[str, Tensor]:
-    """Those whose names begin so, by the rest of their names."""
+    """The weights whose names have this prefix, under the rest of their names."""
     return {n.removeprefix(begin): t for n, t in weights.items() if n.startswith(begin)}
 
 
 def _plain(value: Any) -> Any:
-    """As JSON holds it."""
+    """A value in the form of JSON."""
     return dict(value) if isinstance(value, Mapping) else value
 
 
 def renamed(weights: Mapping[str, Tensor], names: Mapping[str, str]) -> dict[str, Tensor]:
-    """Copies of the weights whose names begin with a key, which its value takes the place of."""
+    """Copies of the weights with these prefixes, each prefix replaced by its value."""
     return {
         new_begin + name.removeprefix(begin): tensor.detach().cpu().to(torch.float32).clone()
         for begin, new_begin in names.items()

@@ -1,4 +1,4 @@
-"""The transfer of tasks whose networks embed rows of words or vectors and encode them."""
+"""Transfers of tasks whose networks embed and encode rows of words or vectors."""
 
 from __future__ import annotations
 
@@ -29,32 +29,33 @@ from ensue.tasks.transfer.unfreezing import FROM_THE_TOP, Unfreezing
 if TYPE_CHECKING:
     from ensue.tasks.any_model import AnyModel
 
-ROWS, TOKENS = 1_000, 300_000  # of the training part, at most
+ROWS, TOKENS = 1_000, 300_000  # maximum rows of the training part
 LEAST_ROWS = 100  # fewer tell nothing
-LEAST_TOLD, SHARE = 0.05, 0.5  # by the words; by the layers, of what the words tell
+LEAST_TOLD, SHARE = 0.05, 0.5  # explained by words; by layers, relative to words
 ALL_AT_ONCE: Mapping[str, Any] = {"recipe": "whole", "rate_decay": 1.0}
 POOLING = "last+mean+max"
-LEAST_SPREAD = 1e-3  # of a nearly constant feature
+LEAST_SPREAD = 1e-3  # minimum spread, for nearly constant features
 
 
 class Probe(NamedTuple):
-    """Shares of the variance of the targets that linear readouts explain on rows that they did not
-    learn from: of the frozen layers, and of the words of the texts."""
+    """Shares of the targets' variance that linear readouts explain on held-out rows: from the
+    frozen layers, and from the words of the texts."""
 
     layers: float
     words: float
 
 
 def can_be_probed(model: AnyModel, train: Part) -> bool:
-    """Rows of text with labels, enough of them, and a base that has layers over words."""
+    """Whether a base can be probed: it needs enough rows of text with labels, and layers over
+    words."""
     pretrained = model.pretrained
     known = pretrained is not None and bool(pretrained.encoder) and pretrained.table is not None
     return known and train.texts and train.labels is not None and len(train) >= LEAST_ROWS
 
 
 def told_by(probed: Probe) -> Unfreezing:
-    """Layers that tell about as much as the words learn one after another; others have to change,
-    and all learn at once."""
+    """The unfreezing from a probe. Layers that explain about as much as the words are unfrozen one
+    by one; others must change, so all layers learn at once."""
     weak = probed.words >= LEAST_TOLD and probed.layers < SHARE * probed.words
     chosen = ALL_AT_ONCE if weak else FROM_THE_TOP.settings
     return Unfreezing(
@@ -66,7 +67,7 @@ def told_by(probed: Probe) -> Unfreezing:
 
 
 def probe(model: AnyModel, train: Part, goals: NDArray[Any]) -> Probe:
-    """Of a model whose settings are those of its base. goals (rows, k): what is to be told."""
+    """Probes a model that has the settings of its base. goals (rows, k): the targets."""
     cut = shortened(train.inputs, model.text.max_length, model.text.cut)  # as networks see them
     rows = probed_rows(cut.lengths, model.train.seed)
     some = replace(train.take(rows), inputs=cut.take(rows))
@@ -76,7 +77,7 @@ def probe(model: AnyModel, train: Part, goals: NDArray[Any]) -> Probe:
 
 
 def probed_rows(lengths: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
-    """The numbers of a few rows of these lengths, drawn by the seed."""
+    """Indices of a few rows with these lengths, drawn by the seed."""
     drawn = np.random.default_rng(seed).permutation(len(lengths))[:ROWS]
     steps = np.cumsum(lengths[drawn])
     return np.sort(drawn[: max(int((steps <= TOKENS).sum()), 1)])
@@ -108,14 +109,15 @@ def _states(model: AnyModel, part: Part) -> Tensor:
 
 
 def _word_products(part: Part) -> Tensor:
-    """(rows, rows): products of the TF-IDF of words and pairs of words; of letters where tokens are
+    """(rows, rows): products of the TF-IDF of words and pairs of words; of letters if tokens are
     characters."""
     kind = LETTERS if part.tokenisers.input.name == "characters" else WORDS
     _, x = TextFeatures.learn(texts_of(part), [kind])
     return x.row_products
 
 
-# Of a fresh head on pooled states: it reads three times as many numbers as there are states.
+# Settings of a fresh head on pooled states, which reads three times as many numbers as there are
+# states.
 HEAD = {"pooling": "last+mean+max", "standardise": True, "dropout_output": 0.5}
 
 
@@ -130,10 +132,9 @@ class EmbeddedRows(Protocol):
 
 
 class RowTransfers(Transfers):
-    """The words or vectors that a network reads first, and its encoder. pooled: the network makes
-    one vector of a row, for which the last, the mean and the highest states stand side by side;
-    goals: the labels of a training part as numbers (rows, k), by the settings of [model], of tasks
-    whose bases are probed for what they tell of these."""
+    """Transfers of a network's word vectors or scale, and its encoder. pooled: the network pools a
+    row to one vector, by concatenating its last, mean and maximum states; goals: the targets (rows,
+    k) of a training part by the settings of [model], for tasks whose bases are probed."""
 
     def __init__(self, pooled: bool = False, goals: Goals | None = None) -> None:
         self.pooled, self.goals = pooled, goals
@@ -143,7 +144,7 @@ class RowTransfers(Transfers):
         return cast(EmbeddedRows, network)
 
     def inputs_of(self, model: AnyModel) -> LearnedInputs:
-        """What a model has learned of its words or vectors."""
+        """The learned inputs of a model: its words or vectors."""
         inputs: LearnedInputs = model.learned.inputs
         return inputs
 
@@ -199,14 +200,14 @@ class RowTransfers(Transfers):
     def first(
         self, pretrained: Pretrained, model: AnyModel, network: nn.Module
     ) -> dict[str, Tensor]:
-        """Those of the layers; the vectors of words are there already."""
+        """The weights of the layers; word vectors are already set."""
         return first_weights(
             pretrained, taken_layers(pretrained, model.base), self.names(network), network
         )
 
 
 class ReaderTransfers(RowTransfers):
-    """The same of supervised tasks, whose networks have a reader."""
+    """Transfers of supervised tasks, whose networks have a reader."""
 
     def gives(self, model: AnyModel, called: str, digest: str) -> Pretrained:
         if model.inputs:

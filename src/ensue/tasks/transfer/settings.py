@@ -1,4 +1,4 @@
-"""The [base] table: what a training begins from, and how the layers that it takes over learn."""
+"""The [base] table: the base of a training, and how the layers taken over learn."""
 
 from __future__ import annotations
 

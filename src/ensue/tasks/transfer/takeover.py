@@ -1,4 +1,4 @@
-"""The settings that a training takes over from its base, and those that go well with one."""
+"""The settings that a training takes over from its base, and the recipe for a base."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def encoder_settings(pretrained: Pretrained, base: BaseSettings) -> dict[str, Any]:
-    """The settings of [model] that make an encoder with the layers of a base, and its words."""
+    """The settings of [model] for an encoder with the layers of a base, and its words."""
     settings: dict[str, Any] = {}
     if pretrained.encoder:
         settings["encoder"] = pretrained.encoder
@@ -36,8 +36,8 @@ def encoder_settings(pretrained: Pretrained, base: BaseSettings) -> dict[str, An
 
 
 def layer_of(name: str, encoder: str, layers: int) -> int | None:
-    """The number of the layer that a weight of an encoder belongs to, the lowest being 0; None
-    where it stands before or after all of them."""
+    """The layer of an encoder's weight, the lowest being 0; None if it comes before or after all
+    layers."""
     for number in range(layers):
         if name.startswith(ENCODERS[encoder].layer(number)):
             return number
@@ -74,13 +74,13 @@ def _refuse_missing(
     current: Mapping[str, Tensor],
     names_found: Iterable[str],
 ) -> None:
-    """Every weight of the layers that were taken over is there."""
+    """Raises an error if a weight of the layers taken over is missing."""
     kind = ENCODERS[pretrained.encoder] if pretrained.encoder else None
     if kind is None:
         return
     begins = [names.renamed(begin) for k in range(layer_count) for begin in kind.layer(k)]
     begins += [names.renamed(begin) for begin in kind.entrance]
-    looked_for = tuple(begin for begin in begins if begin)  # the others are not in such a network
+    looked_for = tuple(begin for begin in begins if begin)  # others are not in it
     for name in current:
         if name.startswith(looked_for) and name not in set(names_found):
             raise OptionError(
@@ -93,20 +93,20 @@ def _refuse_missing(
 
 EPOCHS, AFTER = 6, 2  # minimum in all, and once all layers learn
 UPDATES, MOST = 600, 30  # minimum of updates, with more epochs for few rows; maximum of epochs
-RATE = 2e-3  # of the head, at its highest
+RATE = 2e-3  # maximum rate of the head
 LAYERS = "base.layers takes fewer of them, base.added puts fresh ones on top"
 
 
 def text_of(model: AnyModel) -> TextSettings:
-    """How the texts of a training are read: as those of its base."""
+    """The text settings of a training: those of its base."""
     pretrained = model.pretrained
     return model.text if pretrained is None else model.text.model_copy(update=dict(pretrained.text))
 
 
 def taken_over(model: AnyModel, rows: int) -> dict[str, dict[str, Any]]:
-    """By table and key, the settings that must equal those of the base, and those of its recipe,
-    except where the user gave others. rows: of the training part. One error names all given
-    settings that do not fit."""
+    """The settings, by table and key, that must equal those of the base, and those of its recipe
+    unless the user gave others. rows: of the training part. One error names all given settings that
+    do not fit."""
     pretrained = model.pretrained
     if pretrained is None:
         return {}
@@ -135,7 +135,7 @@ def taken_over(model: AnyModel, rows: int) -> dict[str, dict[str, Any]]:
 
 
 def explicit_of_base(model: AnyModel) -> frozenset[str]:
-    """The settings of [base] that a person gave; auto leaves the recipe open."""
+    """The settings of [base] that the user gave; auto leaves the recipe open."""
     left_open = {"recipe"} if model.base.recipe == AUTO else set()
     return frozenset(model.base.model_fields_set - left_open)
 
@@ -143,7 +143,7 @@ def explicit_of_base(model: AnyModel) -> frozenset[str]:
 def settled_recipe(model: AnyModel, train: Any, explicit: frozenset[str]) -> Unfreezing:
     """The recipe chosen for `base.recipe = auto`: that of the beginning of the run (gradual if it
     was not auto then), else what the task measures. The choice is saved with the base, so that
-    nothing is measured again on resume. explicit: as `explicit_of_base`."""
+    nothing is measured again on resume. explicit: from `explicit_of_base`."""
     pretrained = model.pretrained
     if pretrained is None or model.base.recipe != AUTO:
         return Unfreezing({})
@@ -175,8 +175,8 @@ def _other_cells(model: AnyModel, pretrained: Pretrained) -> list[str]:
 def text_recipe_of(
     pretrained: Pretrained, model: AnyModel, rows: int
 ) -> Mapping[str, dict[str, Any]]:
-    """What goes well with the encoder of a language model under a new head: less dropout than
-    it was trained with, and epochs enough for every layer to learn."""
+    """The recipe for the encoder of a language model with a new head: less dropout than in its
+    training, and enough epochs for every layer to learn."""
     base = model.base
     stages = taken_layers(pretrained, base) + bool(pretrained.word_width)
     in_epoch = max(rows / (model.settings.batch_rows or rows), 1)

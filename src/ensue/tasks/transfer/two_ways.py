@@ -1,4 +1,4 @@
-"""A forward and a backward language model as one base: their layers are side by side."""
+"""A forward and a backward language model as one base, with their layers in parallel."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ensue.errors import OptionError
 from ensue.tasks.transfer.pretrained import Pretrained, renamed
 
 TOGETHER = "for both directions name a forward and a backward language model, --base A --base B"
-# How the names of a backward model's weights begin, and how in an encoder of two ways.
+# Prefixes of a backward model's weights, with their prefixes in a two-way encoder.
 FROM_RIGHT = {"recurrent.": "from_right."}
 TWO_WAYS = {"bidirectional": True, "backward_start": "zero", "directions": "apart"}
 
 
 def joined(models: Sequence[Pretrained], backward_alone: bool = False) -> Pretrained:
-    """What several bases give together. backward_alone: whether one that reads from the right is
-    a base by itself."""
+    """The combination of several bases. backward_alone: whether one that reads from the right can
+    be a base alone."""
     if len(models) == 1:
         if models[0].direction == "backward" and not backward_alone:
             raise OptionError(
@@ -60,7 +60,7 @@ def _kind(pretrained: Pretrained) -> str:
 
 
 def _refuse_misfits(left: Pretrained, right: Pretrained) -> None:
-    """Both read the same words, in layers of the same kind and sizes."""
+    """Raises an error unless both read the same words, in layers of the same kind and sizes."""
     assert left.words is not None
     assert right.words is not None
     compared = {f"text.{key}": (left.text[key], right.text[key]) for key in left.text}

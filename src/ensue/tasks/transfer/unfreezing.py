@@ -11,11 +11,11 @@ from ensue.training.optimiser import LayerGroup, LayerRates
 if TYPE_CHECKING:
     from ensue.tasks.transfer.settings import BaseSettings
 
-HEAD = "head"  # all that the base does not have
-AUTO = "auto"  # the recipe that is settled before training begins
+HEAD = "head"  # everything that the base does not have
+AUTO = "auto"  # the recipe that is resolved before training begins
 
-# After how many epochs a layer learns that is so deep below the head, the one right below it being
-# 1, by the value of `base.recipe`; None: never. A new recipe is a row here, and nothing else.
+# The epoch after which a layer learns, by its depth below the head (1 is directly below) and the
+# value of `base.recipe`; None: never. To add a recipe, add a row.
 RECIPES: dict[str, Callable[[int, BaseSettings], float | None]] = {
     "gradual": lambda depth, settings: depth * settings.unfreeze_every,
     "whole": lambda depth, settings: 0.0,
@@ -24,7 +24,7 @@ RECIPES: dict[str, Callable[[int, BaseSettings], float | None]] = {
 
 
 class Unfreezing(NamedTuple):
-    """What `auto` was settled to. settings: of [base]; why: the reason, with its figures, "" where
+    """The resolution of `auto`. settings: of [base]; why: the reason with its numbers, "" if
     nothing was measured."""
 
     settings: Mapping[str, Any]
@@ -37,8 +37,9 @@ FROM_THE_TOP = Unfreezing({"recipe": "gradual"})
 def layer_rates(
     layers: Sequence[tuple[str, frozenset[str]]], head: frozenset[str], settings: BaseSettings
 ) -> LayerRates:
-    """layers: names and parameters of those of the base, the lowest first. The layer k below the
-    head has the rate of the head divided by rate_decay to the power of k."""
+    """The learning rates of layers. layers: names and parameters of the base's layers, lowest
+    first. The k-th layer below the head has the rate of the head divided by rate_decay to the power
+    of k."""
     if settings.freeze > len(layers):
         raise OptionError(
             f"base.freeze: expected at most {len(layers)}, as many as there are to freeze "

@@ -1,1 +1,1 @@
-"""Trees in brackets: as tokens, as arrays, as pictures; the answer at each node."""
+"""Trees in brackets: tokens, arrays, pictures, and answers at each node."""

@@ -21,12 +21,12 @@ from ensue.tasks.supervised.task import RowAverages, SupervisedModel, evaluated,
 from ensue.tasks.targets.classes import ClassTarget
 from ensue.tasks.trees.content import BARE, PLAIN, Forest, TreeAnswer, tree_of
 
-HEIGHTS = 12  # that an evaluation tells one by one
+HEIGHTS = 12  # maximum heights that an evaluation lists separately
 
 
 class TreeAverages(RowAverages):
-    """Where labels stand at the nodes, outputs are z (nodes, classes); elsewhere as of any input.
-    The answer of a class is a tree with it."""
+    """If nodes have labels, outputs are z (nodes, classes); otherwise the same as for other inputs.
+    The answer of a class is a tree with the class."""
 
     def outputs(self, part: Part, model: SupervisedModel) -> list[NDArray[Any]]:
         read: LearnedTree = model.learned.input
@@ -42,14 +42,14 @@ class TreeAverages(RowAverages):
         return self.outputs(validation, model)
 
     def summary(self, validation: Part, model: SupervisedModel) -> Summary | None:
-        """Of whole trees."""
+        """The validation metrics of whole trees."""
         rows = _rows(self.out_of_sample(validation, model), validation, model)
         return summary_of(evaluated(tensors_of(rows), validation, model, NOTHING, held_out=True))
 
     def scores(
         self, outputs: Outputs, validation: Part, model: SupervisedModel
     ) -> dict[str, float]:
-        """Of whole trees."""
+        """The validation metrics of whole trees."""
         return super().scores(_rows(outputs, validation, model), validation, model)
 
     def answers(
@@ -83,7 +83,8 @@ class TreeAverages(RowAverages):
     def evaluate(
         self, outputs: Outputs, part: Part, model: SupervisedModel, options: RequestOptions
     ) -> Evaluation:
-        """Of whole trees; among the others the accuracy of all nodes, and by height."""
+        """Evaluation of whole trees; further scores are the accuracy of all nodes, and by
+        height."""
         rows = tensors_of(_rows(outputs, part, model))
         evaluation = evaluated(rows, part, model, options)
         read, target = model.learned.input, model.learned.target
@@ -98,7 +99,7 @@ class TreeAverages(RowAverages):
 
 
 def _rows(outputs: Outputs, part: Part, model: SupervisedModel) -> Outputs:
-    """Of the outputs for all nodes, those of the roots."""
+    """The outputs of the roots among those of all nodes."""
     read: LearnedTree = model.learned.input
     if read.whole:
         return outputs
@@ -109,7 +110,7 @@ def _rows(outputs: Outputs, part: Part, model: SupervisedModel) -> Outputs:
 def _by_height(
     forest: Forest, right: NDArray[np.bool_], labelled: NDArray[np.bool_]
 ) -> Sequence[str]:
-    """Lines: how often nodes are right, by their height above the leaves."""
+    """Lines on the accuracy of nodes, by their height above the leaves."""
     height = np.zeros(len(right), np.int64)
     above = forest.parents + np.repeat(forest.roots, forest.lengths)
     for node in range(len(right) - 1, -1, -1):  # children come after their parent

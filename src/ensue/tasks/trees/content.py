@@ -1,6 +1,6 @@
-"""Rows that are trees, as tokens: brackets, words, and where the labels stand.
+"""Rows that are trees, as tokens: brackets, words and labels.
 
-    (+    a node whose label is to be learned      (=NP  a node whose label NP is an input
+    (+    a node whose label is a target           (=NP  a node whose label NP is an input
     (     a node without a label                   )     its end
     (-    a word without brackets, which has no label.
 
@@ -31,10 +31,10 @@ from ensue.tasks.rows.collect import Content, Example, label_of, named, value_te
 
 @dataclass(frozen=True)
 class TreeAnswer(Answer):
-    """label, probability: of the whole tree; tree: in brackets, with the answered label at each
-    node; labels, node_probabilities: of the nodes, each before those below it, "" at words without
-    brackets of their own; empty where only whole trees are learned. probabilities: of the whole
-    tree by class, the most probable first.
+    """label, probability: of the whole tree; tree: in brackets, with the predicted label at each
+    node; labels, node_probabilities: of the nodes, each before its descendants, "" for words
+    without brackets; empty if only whole trees are learned. probabilities: of the whole tree by
+    class, most probable first.
 
     >>> TreeAnswer("4", 0.75, "(4 good)", ("4",), (0.75,), {"4": 0.75, "3": 0.25}).as_line("")
     '4\\t0.7500\\t(4 good)'
@@ -70,8 +70,8 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class TreeBatch:
-    """words, labels (nodes,): of each node, 0 for none; parents (nodes,): −1 for a root; roots
-    (trees,)."""
+    """A batch of trees. words, labels (nodes,): of each node, 0 for none; parents (nodes,): −1 for
+    a root; roots (trees,)."""
 
     words: Tensor
     labels: Tensor
@@ -84,8 +84,8 @@ class TreeBatch:
 
 @dataclass(frozen=True)
 class Forest:
-    """Trees one after another, each node before those below it. starts (trees + 1,): the first
-    node of each; parents: the number of the parent within its tree."""
+    """Trees one after another, each node before its descendants. starts (trees + 1,): the first
+    node of each tree; parents: the index of the parent in its tree."""
 
     starts: Numbers
     words: Numbers
@@ -97,7 +97,7 @@ class Forest:
 
     @property
     def lengths(self) -> Numbers:
-        """Nodes of each tree."""
+        """The number of nodes of each tree."""
         return np.diff(self.starts)
 
     @property
@@ -128,7 +128,7 @@ LEARNED, INPUT, BARE, PLAIN, END = "(+", "(=", "(-", "(", ")"
 
 
 def tokens_of(tree: Node, whole: bool) -> list[str]:
-    """whole: what is learned is a label of the whole tree."""
+    """The tokens of a tree. whole: whether the target is a label of the whole tree."""
     tokens: list[str] = []
     waiting: list[Node | str] = [tree]
     while waiting:
@@ -145,7 +145,7 @@ def tokens_of(tree: Node, whole: bool) -> list[str]:
 
 
 def labels_of(tree: Node) -> list[str] | None:
-    """The labels of the nodes, the root's first; None of a tree without labels."""
+    """The labels of the nodes, the root's first; None for a tree without labels."""
     labels = [node.label for node in tree.nodes() if node.label]
     if labels and not tree.label:
         raise Unfit(f"expected a label at the root of the tree too, got {tree.as_text()[:60]}")
@@ -172,7 +172,8 @@ def tree_of(tokens: Sequence[str], labels: Sequence[str] = ()) -> Node:
 
 
 class TreeContent(Content):
-    """A tree in brackets. whole: its inner labels are inputs, also where its label is not known."""
+    """A tree in brackets. whole: whether its inner labels are inputs, even if its own label is
+    unknown."""
 
     def __init__(self, whole: bool = False) -> None:
         self.whole = whole

@@ -38,7 +38,7 @@ class TreeExplanation(Drawn):
 
 
 class ExplainTree:
-    """What is answered at each node of a tree, and the state that the answer is read from."""
+    """Explains a tree by the answer and the state at each node."""
 
     option = EXPLAINED_TREE
 
@@ -94,8 +94,8 @@ def state_tree(model: SupervisedModel, part: Part, row: int) -> StateTree:
 def _of_nodes(
     answer: Answer, tokens: Sequence[str], nodes: int
 ) -> tuple[str, tuple[str, ...], tuple[float | None, ...]]:
-    """The tree in brackets, with the label of each node and its probability; the answer for the
-    whole tree is at its root."""
+    """The label and probability of each node of a tree in brackets; the root has the answer for the
+    whole tree."""
     if isinstance(answer, TreeAnswer):
         if answer.labels:
             return answer.tree, answer.labels, answer.node_probabilities
@@ -106,13 +106,13 @@ def _of_nodes(
         text, label = tree_of(tokens).as_text(), ", ".join(answer.labels)
         chances = [answer.probabilities[name] for name in answer.labels]
         probability = min(chances, default=None)
-    else:  # of a target that Ensue does not know
+    else:  # for targets unknown to Ensue
         text, label, probability = tree_of(tokens).as_text(), answer.as_line(""), None
     rest = nodes - 1
     return text, (label, *[""] * rest), (probability, *[None] * rest)
 
 
-MOST_UNITS = 16  # of a state that are drawn
+MOST_UNITS = 16  # maximum drawn units of a state
 CELL = 5.0  # side of a unit
 LEVEL, GAP, MARGIN, TOP = 74.0, 14.0, 24.0, 58.0
 LONGEST_WORD = 14
@@ -120,10 +120,10 @@ LONGEST_WORD = 14
 
 @dataclass(frozen=True)
 class StateTree:
-    """A tree as an answer sees it, each node before those below it.
+    """An explained tree, each node before its descendants.
 
-    words: "" at inner nodes; parents: −1 for the root; labels: the answered ones, "" where a node
-    has none; probabilities: of these; states: the state at each node."""
+    words: "" at inner nodes; parents: −1 for the root; labels: predicted ones, "" for nodes without
+    label; probabilities: of the labels; states: the state at each node."""
 
     tree: str
     words: tuple[str, ...]
@@ -134,7 +134,7 @@ class StateTree:
 
 
 def tree_text(tree: StateTree) -> str:
-    """One line a node, indented below its parent: label, probability, word."""
+    """One line per node, indented below its parent: label, probability, word."""
     depth = [0] * len(tree.words)
     lines = []
     for node, parent in enumerate(tree.parents):

@@ -1,1 +1,1 @@
-"""The members of a mixed forecast that are solved: repeated seasons, ridge, smoothing."""
+"""The solved members of a mixed forecast: repeated seasons, ridge, smoothing."""

@@ -4,8 +4,8 @@
     w_t = φ·w_{t−1} + e_t + θ·e_{t−1} + Θ·e_{t−m} + θ·Θ·e_{t−m−1}
 
 d is 1, with c = 0, or 0, with c the mean. φ = 0 and d = 1 is the airline model. The parameters of
-each series are those of the least squared errors one step ahead, all that are tried side by side.
-A missing value has no error.
+each series minimise the squared errors one step ahead, over many candidates in parallel. Missing
+values have no error.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ LEAST = 1e-12  # of squared errors
 
 @dataclass(frozen=True)
 class ArimaMember:
-    """season: 1 has none; difference: d; own: whether φ is fitted; parameters (series, targets, 4):
-    φ, θ, Θ, c; ids: of the series; floor: what smaller numbers are read as before a logarithm."""
+    """season: 1 for none; difference: d; own: whether φ is fitted; parameters (series, targets, 4):
+    φ, θ, Θ, c; ids: of the series; floor: replaces smaller numbers before a logarithm."""
 
     transform: Level
     season: SmoothedSeason
@@ -70,7 +70,7 @@ class ArimaMember:
 
     @property
     def young(self) -> int:
-        """Steps that a series has at least before it is forecast."""
+        """The minimum steps of a series before it is forecast."""
         return 2 * self.needed
 
     def fitted(self, ground: Ground, origins: Steps | None = None, horizon: int = 1) -> ArimaMember:
@@ -85,8 +85,8 @@ class ArimaMember:
         return replace(self, parameters=parameters, ids=ground.series.ids)
 
     def forecasts(self, ground: Ground, origins: Steps, horizon: int) -> Array:
-        """(horizon, windows, targets) in the units of the data. Where a series has not seen two
-        seasons yet, the last one is repeated."""
+        """(horizon, windows, targets) in the units of the data. A series with fewer than two
+        seasons gets the last value or season repeated."""
         series, m = ground.series, self.season
         y = ground.level(self.transform, self.floor)
         place, last = ground.at_origin(origins), origins - 1
@@ -129,8 +129,8 @@ class ArimaMember:
         return outward(values, self.transform)
 
     def log_likelihood(self, ground: Ground) -> float:
-        """Of y itself, whatever the transform: −n/2·log(mean e²) − Σ log |dy/dlevel|, summed over
-        series and targets; of fitted parameters."""
+        """The log-likelihood of y, for any transform: −n/2·log(mean e²) − Σ log |dy/dlevel|, summed
+        over series and targets."""
         y = side_by_side(ground, self.transform, self.floor)
         of = parameters_of(self.parameters, self.ids, ground.series)
         w = (_differenced(y, self.season, self.difference) - of[..., 3])[self.needed :]
@@ -142,7 +142,7 @@ class ArimaMember:
         return float(likelihood.sum())
 
     def _states(self, ground: Ground) -> tuple[Array, Array]:
-        """Errors and w (steps, targets); 0 where they are not known."""
+        """Errors and w (steps, targets); 0 if unknown."""
         series = ground.series
         y = side_by_side(ground, self.transform, self.floor)
         of = parameters_of(self.parameters, self.ids, series)
@@ -156,7 +156,7 @@ class ArimaMember:
 
 
 def _differenced(y: Array, season: int, difference: int) -> Array:
-    """NaN where a value is missing that is needed."""
+    """w from y; NaN if a required value is missing."""
     differenced = y
     for lag in [season] * (season > NO_SEASON) + [1] * difference:
         less = np.full_like(differenced, np.nan)
@@ -166,22 +166,22 @@ def _differenced(y: Array, season: int, difference: int) -> Array:
 
 
 class _Recursion:
-    """The errors of w, step by step, for all that is tried: (series, targets, tried)."""
+    """The errors of w, step by step, for all candidates: (series, targets, tried)."""
 
     def __init__(self, parameters: Array, season: int, shape: tuple[int, ...]) -> None:
         self.phi, self.theta, self.seasonal = np.moveaxis(parameters, -1, 0)
         self.season, self.both = season, self.theta * self.seasonal
-        self.ring = [np.zeros(shape) for _ in range(season + 1)]  # the last errors, by the step
+        self.ring = [np.zeros(shape) for _ in range(season + 1)]  # the last errors, by step
         self.before = np.zeros(shape)
         self.step = 0
 
     def expected(self) -> Array:
-        """Of the next step."""
+        """The expected w of the next step."""
         at, size = self.step, self.season + 1
         value: Array = self.phi * self.before + self.theta * self.ring[(at - 1) % size]
         if self.season > NO_SEASON:
             value = value + self.seasonal * self.ring[(at - self.season) % size]
-            value = value + self.both * self.ring[at % size]  # of a season and a step before
+            value = value + self.both * self.ring[at % size]  # from a season and a step before
         return value
 
     def take(self, w: Array, error: Array) -> None:
@@ -193,12 +193,12 @@ class _Recursion:
 def _errors(
     w: Array, parameters: Array, season: int, head: int | None = None, keep: bool = False
 ) -> tuple[Array, Array]:
-    """The sum of squared errors of each parameters, (series, targets, tried), and with `keep` the
-    errors (steps, …). w (steps, series, targets); parameters (…, tried, 3).
+    """The sums of squared errors (series, targets, tried), and with `keep` the errors (steps, …). w
+    (steps, series, targets); parameters (…, tried, 3).
 
-    What was before the first step is forecast backwards (Box & Jenkins): of a series turned around
-    in time the same parameters hold. head: the steps that this looks at; forecasts from an origin
-    must not look at those after it."""
+    Values before the first step are backcast (Box & Jenkins): the same parameters hold for the
+    series reversed in time. head: number of steps used for this; forecasts from an origin must not
+    read later steps."""
     shape = np.broadcast_shapes(parameters.shape[:-1], (*w.shape[1:], 1))
     observed, clean = np.isfinite(w)[..., None], np.nan_to_num(w)[..., None]
     back = _Recursion(parameters, season, shape)
@@ -226,7 +226,7 @@ def _errors(
 
 
 def _fit(w: Array, season: int, own_season: bool) -> Array:
-    """(series, targets, 3): the best of a grid, then of finer and finer ones around it."""
+    """(series, targets, 3): the best of a grid, then of ever finer grids around it."""
     seasons = SEASON if season > NO_SEASON else (0.0,)
     grid = np.array(list(product(AR if own_season else (0.0,), MA, seasons)))
     free = np.array([own_season, True, season > NO_SEASON])

@@ -1,10 +1,10 @@
-"""Autoregression: a step from the steps before it and points on the circles of the calendar, by
-least squares, and the steps after it from its own forecasts.
+"""Autoregression by least squares: a step from earlier steps and sines of the calendar; further
+steps from its own forecasts.
 
-    w_t = c + Σ_k a_k·w_{t−k} + Σ_p b_p·(sin, cos)(2π·t/p) + e_t
+w_t = c + Σ_k a_k·w_{t−k} + Σ_p b_p·(sin, cos)(2π·t/p) + e_t
 
-w: y or log y, or its changes from step to step. Where several steps ahead are each regressed on
-the past (`ridge`), short series have few windows for many weights; here all steps share them.
+w is y or log y, or its changes from step to step. `ridge` regresses each step ahead on the past
+separately, so short series have few windows for many weights; here all steps share the weights.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from ensue.tasks.forecast.series import Steps
 Array = NDArray[np.float64]
 
 PAIRS = 2  # sine and cosine of a period, and of its half
-RIDGE = 1e-4  # as a share of the variance of each input
-MOST_STEPS = 20_000  # last ones that weights are solved from
+RIDGE = 1e-4  # relative to the variance of each input
+MOST_STEPS = 20_000  # maximum last steps from which weights are solved
 EMPTY = np.zeros(0)
 
 
 @dataclass(frozen=True)
 class AutoregressiveMember:
-    """lags: steps before; difference: of y, 0 or 1; weight (targets, inputs): of the lags, the
-    newest first, and the points on circles; bias (targets,)."""
+    """lags: number of earlier steps; difference: of y, 0 or 1; weight (targets, inputs): of the
+    lags, newest first, and the sines and cosines; bias (targets,)."""
 
     transform: Level
     lags: BackSteps
@@ -56,7 +56,7 @@ class AutoregressiveMember:
     def fitted(
         self, ground: Ground, origins: Steps | None = None, horizon: int = 1
     ) -> AutoregressiveMember:
-        """From every step that has enough before it."""
+        """Fits the weights to every step with enough steps before it."""
         series = ground.series
         steps = np.arange(len(series))
         after = steps - series.starts >= self.lags + self.difference
@@ -90,13 +90,13 @@ class AutoregressiveMember:
         return outward(np.stack(predicted), self.transform)
 
     def _changes(self, ground: Ground) -> Array:
-        """w at all places of the ground."""
+        """w at all steps of the ground."""
         level = ground.level(self.transform, self.floor)
         return np.diff(level, axis=0, prepend=level[:1]) if self.difference else level
 
 
 def _solved(x: Array, y: Array) -> tuple[Array, float]:
-    """weight (inputs,) and bias; 0 where nothing is there to learn from."""
+    """weight (inputs,) and bias; 0 if there is nothing to learn from."""
     if not len(x):
         return np.zeros(x.shape[1]), 0.0
     centre, middle = x.mean(0), float(y.mean())

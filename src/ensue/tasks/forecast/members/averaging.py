@@ -32,15 +32,15 @@ Array = NDArray[np.float64]
 
 class ForecastAverages(Averages):
     """Outputs are forecasts in the units of the data, (kinds, horizon, windows, targets): the
-    point, both bounds, and the quantiles that the settings name; one for all networks of a model,
+    point, both bounds, and the quantiles of the settings. There is one for all networks of a model,
     which are calibrated together."""
 
     def alone(self, model: ForecastModel) -> bool:
-        """Never: networks are scored step by step, as they see the series, and answer otherwise."""
+        """Never: the scores of networks are in their own scale, but answers are not."""
         return False
 
     def outputs(self, part: SeriesPart, model: ForecastModel) -> list[Array]:
-        """Of the steps after the part."""
+        """The outputs for the steps after the part."""
         window, quantiles = next_window(model, part.series), model.settings.quantiles
         predicted = forecasts(model, window.series, window.origins, bool(quantiles))
         places = [levels_asked(model.settings).index(level) for level in quantiles]
@@ -53,12 +53,12 @@ class ForecastAverages(Averages):
         return [np.stack(every)]
 
     def gold_outputs(self, part: SeriesPart, model: ForecastModel) -> list[Array]:
-        """Of the steps after every origin of a backtest."""
+        """The outputs for the steps after every origin of a backtest."""
         predicted = forecasts(model, part.series, backtest_origins(model, part))
         return [np.stack(predicted[:3])]
 
     def out_of_sample(self, validation: SeriesPart, model: ForecastModel) -> list[Array]:
-        """The point alone."""
+        """The point forecasts only."""
         out_of_sample = model.learned.out_of_sample
         assert out_of_sample is not None
         return [out_of_sample[None]]
@@ -90,7 +90,7 @@ class ForecastAverages(Averages):
     def scores(
         self, outputs: Outputs, validation: SeriesPart, model: ForecastModel
     ) -> dict[str, float]:
-        """Of numbers that are scaled by the spread of the training part."""
+        """Scores of numbers scaled by the spread of the training part."""
         origins, learned = origins_of(validation, model.settings), model.learned
         off = _mean(outputs)[0] - truth_of(validation.series, origins, model.settings)
         known = {key: k for k, key in enumerate(learned.scale.ids)}
@@ -102,9 +102,8 @@ class ForecastAverages(Averages):
     def answers(
         self, outputs: Outputs, part: SeriesPart, model: ForecastModel, options: RequestOptions
     ) -> SeriesForecast:
-        """The steps after the part. Steps at its end without targets are those ahead, as far as
-        they are known."""
-        from ensue.tasks.forecast.draws import end_of  # pictures are no part of most answers
+        """The steps after the part. Steps at its end without targets count as known steps ahead."""
+        from ensue.tasks.forecast.draws import end_of  # most answers need no pictures
 
         settings, series = model.settings, part.series
         window = next_window(model, series)

@@ -1,8 +1,8 @@
 """The choice of members, their settings and weights: by forecasts from earlier origins.
 
 The training steps are cut several times. At each cut the candidates learn from the steps before it
-and forecast from origins after it. Of each kind the candidate with the least error is kept, and
-those not significantly worse than the best are mixed (`weights`).
+and forecast from origins after it. Of each kind the candidate with the smallest error is kept, and
+those not significantly worse than the best are mixed (`weights_of`).
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from ensue.tasks.forecast.settings import ForecastSettings
 
 Array = NDArray[np.float64]
 
-CUTS, MOST_ORIGINS = 4, 240  # of a series or panel; origins after each cut
+CUTS, MOST_ORIGINS = 4, 240  # number of cuts; origins after each cut
 FIRST_CUT = 0.5  # share of the steps that the first candidates learn from
 
 
 class Fold(NamedTuple):
-    """What is before a cut, and origins after it."""
+    """The part before a cut, and origins after it."""
 
     before: Ground
     after: Ground
@@ -74,7 +74,8 @@ def folds_of(series: Series, settings: ForecastSettings, draft: Mixture) -> Iter
 
 
 def blocks_of(folds: list[Fold]) -> int:
-    """Windows that do not overlap, nearly: horizons that the origins of each series span."""
+    """The approximate number of non-overlapping windows: horizons spanned by the origins of each
+    series."""
     blocks = 0
     for fold in folds:
         owner = fold.after.series.owner[fold.origins - 1]
@@ -85,8 +86,8 @@ def blocks_of(folds: list[Fold]) -> int:
 
 
 def unit_of(series: Series, targets: int) -> Array:
-    """(series, targets): what errors are divided by, so that they can be added up: the mean change
-    of each, of several targets their spread, as they are judged."""
+    """(series, targets): units that make errors additive: the mean change of each series; for
+    several targets their spread, as in the evaluation."""
     values = series.values[:, :targets]
     if targets == 1:
         change = np.full_like(values, np.nan)
@@ -101,22 +102,23 @@ def unit_of(series: Series, targets: int) -> Array:
 
 
 FEW_BLOCKS = 20  # of windows
-SHARPNESS = 2.0  # of the weights that errors alone give, times √blocks
+SHARPNESS = 2.0  # weight of the prior, times √blocks
 SHARPEST = 12.0
-PULL = 2.0  # to the weights that errors alone give
+PULL = 2.0  # exponent of scores in the prior
 
 
 def weights_of(errors: Array, scores: Array, blocks: int, targets: int) -> Array:
-    """errors (numbers, members); scores: the mean error of each; blocks: of windows that do not
-    overlap."""
+    """The weights of members. errors (numbers, members); scores: the mean error of each; blocks:
+    number of non-overlapping windows."""
     if blocks <= FEW_BLOCKS:
         return np.full(len(scores), 1 / len(scores))
     return simplex_weights(errors, scores, blocks * targets)
 
 
 def simplex_weights(errors: Array, scores: Array, blocks: int) -> Array:
-    """w ≥ 0 with sum 1 of the least w·Q·w + τ·q̄·|w − p|², Q the mean products of errors (numbers,
-    members), p what the scores alone give, τ = 2/√blocks. Those below a twentieth are left out."""
+    """w ≥ 0 with sum 1 that minimises w·Q·w + τ·q̄·|w − p|², where Q are the mean products of
+    errors (numbers, members), p the weights from scores alone, and τ = 2/√blocks. Weights below a
+    twentieth become 0."""
     scores = scores + 1e-9 * scores.max() + 1e-12
     prior = (scores.min() / scores) ** min(SHARPNESS * blocks**0.5, SHARPEST)
     prior /= prior.sum()
@@ -140,23 +142,21 @@ def _projected(w: Array) -> Array:
 
 
 PENALTIES = (1e-4, 1e-2, 1e-1, 1.0)
-MOST_APART = 16  # targets that may have weights of their own: more take too long
-SHORTEST_TABLE = 3  # windows for each weight that a look-back must leave
-LONG, LONG_TABLE = (64, 128, 336), 8  # steps back of long series, and windows for each
+MOST_APART = 16  # maximum targets with separate weights: more take too long
+SHORTEST_TABLE = 3  # minimum windows per weight for a look-back
+LONG, LONG_TABLE = (64, 128, 336), 8  # look-back of long series, and windows per step of it
 FAR = 336  # steps back
-SURELY = 4.0  # log-likelihood between y and log y
-LAGS, STEPS_A_LAG = (2, 4, 7, 14, 28), 5  # of an autoregression, and steps for each
-DOUBT = (
-    1.0  # a member whose error is greater than the best by more than this over √blocks is left out
-)
-SERIES_LOOKED_AT = 60  # of a panel, to choose by
+SURELY = 4.0  # significant difference of log-likelihood of y and log y
+LAGS, STEPS_A_LAG = (2, 4, 7, 14, 28), 5  # lags of an autoregression, and steps per lag
+DOUBT = 1.0  # members whose error exceeds the best by more than this over √blocks are dropped
+SERIES_LOOKED_AT = 60  # maximum series of a panel for choices
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """mixture: not fitted yet; floor: what smaller numbers are read as before a logarithm; truth,
-    point (horizon, windows, targets): what came after the cuts, and what it would have predicted;
-    ids: the series of each window."""
+    """The chosen mixture. mixture: not fitted yet; floor: replaces smaller numbers before a
+    logarithm; truth, point (horizon, windows, targets): actual values after the cuts, and the
+    mixture's forecasts; ids: the series of each window."""
 
     mixture: Mixture
     floor: Array
@@ -166,7 +166,7 @@ class Chosen:
 
 
 def chosen(whole: Series, settings: ForecastSettings, season: int) -> Chosen:
-    """By the steps of training and validation."""
+    """Chooses the members by the steps of training and validation."""
     looked = _looked_at(whole)
     targets = len(settings.targets)
     backs = look_backs(looked, settings, season)
@@ -194,7 +194,7 @@ def chosen(whole: Series, settings: ForecastSettings, season: int) -> Chosen:
 
 
 def _looked_at(whole: Series) -> Series:
-    """Of a large panel, some series evenly among them; the longest are always long enough."""
+    """For a large panel, a subset of series, evenly spaced; the longest are always long enough."""
     if whole.count <= SERIES_LOOKED_AT:
         return whole
     rows = np.unique(np.linspace(0, whole.count - 1, SERIES_LOOKED_AT).round().astype(int))
@@ -202,8 +202,8 @@ def _looked_at(whole: Series) -> Series:
 
 
 def look_backs(series: Series, settings: ForecastSettings, season: int) -> list[int]:
-    """Candidates of how far a ridge regression looks back: short, a season and more, and several
-    horizons, as far as enough windows are left."""
+    """Candidate look-backs of a ridge regression: short, a season and more, and several horizons,
+    as long as enough windows remain."""
     length = int(series.lengths.max() * FIRST_CUT)
     windows = max(1, int((series.lengths * FIRST_CUT).sum()))
     horizon = settings.horizon
@@ -217,7 +217,7 @@ def look_backs(series: Series, settings: ForecastSettings, season: int) -> list[
 
 
 def _thinned(sizes: list[int]) -> list[int]:
-    """Not two that are nearly the same."""
+    """Sizes without near duplicates."""
     thinned = sizes[:1]
     for size in sizes[1:]:
         if size >= 1.3 * thinned[-1]:
@@ -226,15 +226,15 @@ def _thinned(sizes: list[int]) -> list[int]:
 
 
 def _floor(series: Series, targets: int) -> Array | None:
-    """A tenth of the least value of each target, if all are positive."""
+    """A tenth of the smallest value of each target, if all are positive."""
     values = series.values[:, :targets]
     least = np.nanmin(values, 0)
     return least / 10 if (least > 0).all() else None
 
 
 def _transforms(folds: list[Fold], floor: Array) -> list[str]:
-    """The candidate transforms, y or log y or both: with few windows to choose by, those that a
-    significantly higher one-step likelihood of all steps does not rule out."""
+    """The candidate transforms, y or log y or both: with few windows, only those that are not ruled
+    out by a significantly higher one-step likelihood of the other."""
     ground = folds[-1].after
     season = ground.season if ground.season <= MOST_SMOOTHED else 1
     if blocks_of(folds) > FEW_BLOCKS or ground.series.lengths.min() < 3 * season + 2:
@@ -247,7 +247,7 @@ def _transforms(folds: list[Fold], floor: Array) -> list[str]:
     return [name for name, likelihood in transforms.items() if likelihood > best - SURELY]
 
 
-Candidate = tuple[Member, list[Array]]  # a candidate, and its forecasts of each fold
+Candidate = tuple[Member, list[Array]]  # a candidate, and its forecasts for each fold
 
 
 def _repeated(season: int, folds: list[Fold], settings: ForecastSettings) -> Iterator[Candidate]:
@@ -266,8 +266,8 @@ def _ridges(
     folds: list[Fold],
     unit: Array,
 ) -> Iterator[list[Candidate]]:
-    """A list for each transform, anchor, sharing and reach: the best of every look-back and penalty
-    with the year or without."""
+    """A list for each transform, anchor, sharing and reach: the best over look-backs, penalties,
+    and with or without the year."""
     targets, panel = len(settings.targets), series.count > 1
     anchors = ["last", "mean", *["season"] * (season > 1)]
     sharings = [True] if targets == 1 or panel or targets > MOST_APART else [False, True]
@@ -283,7 +283,7 @@ def _ridges(
 
 
 def _years(series: Series, look_back: int) -> tuple[float, ...]:
-    """The periods of the calendar that are too long to look back to, and were seen twice nearly."""
+    """The calendar periods that are too long for the look-back and occurred almost twice."""
     if series.spacing is None or series.count > 1:
         return ()
     length = int(series.lengths.max())
@@ -298,8 +298,8 @@ def _best_ridges(
     folds: list[Fold],
     unit: Array,
 ) -> dict[bool, Candidate]:
-    """Of look-backs that are far and of the others the one of the least error. Where windows are
-    many both count: far ones gain from the steps that are not before the first cuts."""
+    """The best of the long look-backs and the best of the others. With many windows both are kept:
+    long ones will gain from the steps after the first cuts."""
     longest, horizon = max(backs), settings.horizon
     sums = [gathered(form, f.before, f.fitting, horizon, longest, floor) for f in folds]
     designs = [designed(form, f.after, f.origins, horizon, longest, floor) for f in folds]
@@ -390,7 +390,7 @@ def _predictions(member: Member, folds: list[Fold], horizon: int) -> list[Array]
 
 
 def _score(folds: list[Fold], predicted: list[Array], unit: Array) -> float:
-    """The mean absolute error in units of each series; infinite where a candidate explodes."""
+    """The mean absolute error in units of each series; infinite if a candidate diverges."""
     total, count = 0.0, 0
     for fold, values in zip(folds, predicted, strict=True):
         owner = fold.after.series.owner[fold.origins - 1]
@@ -417,7 +417,7 @@ def _mixed(
     blocks = blocks_of(folds)
     worst = (1 + DOUBT / blocks**0.5) * min(row[0] for row in members)
     members = sorted((row for row in members if row[0] <= worst), key=lambda row: row[0])
-    # members that repeat the past are a fallback: mixed with others they only add noise
+    # members that repeat the past are a fallback: in a mixture they only add noise
     members = [row for row in members if row is members[0] or row[1].kind != RepeatedMember.kind]
     scores = np.array([row[0] for row in members])
     every = [np.concatenate([row[2][k] for k in range(len(folds))], 1) for row in members]

@@ -1,4 +1,4 @@
-"""A forecaster for export: a series in, the steps after it out."""
+"""The exported form of a forecaster: from a series to the steps after it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 class Ahead(nn.Module):
-    """The mean of the networks' expected steps (horizon, batch, targets), as they see numbers.
-    known: what is known of the steps ahead, where they read any."""
+    """The mean of the networks' expected steps (horizon, batch, targets), in their scale. known:
+    columns known ahead, if any."""
 
     def __init__(self, networks: Sequence[nn.Module], horizon: int, targets: int) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class Ahead(nn.Module):
 
 
 class Corrected(Ahead):
-    """base + share·(networks − base): the forecast of the solved members, with its correction."""
+    """base + share·(networks − base): the corrected forecast of the solved members."""
 
     def __init__(self, networks: Sequence[nn.Module], horizon: int, share: float) -> None:
         super().__init__(networks, horizon, 0)
@@ -53,8 +53,8 @@ class Corrected(Ahead):
 
 
 def _members(model: ForecastModel) -> list[dict[str, Any]]:
-    """The solved members with a weight above 0, and their weights; after the parameters of each
-    series of a panel come typical ones."""
+    """The solved members with a weight above 0, and their weights. For a panel, typical parameters
+    follow those of each series."""
     mixture = model.learned.mixture
     if mixture is None:
         return []
@@ -73,7 +73,7 @@ def _members(model: ForecastModel) -> list[dict[str, Any]]:
 
 
 def _needs_time(model: ForecastModel, members: Sequence[dict[str, Any]]) -> bool:
-    """Whether the time of a step counts, and not only that it is one."""
+    """Whether the model reads the times of steps, not only their order."""
     periods = any(
         member.get("periods") or member.get("form", {}).get("periods") for member in members
     )
@@ -116,7 +116,8 @@ def _series_step(model: ForecastModel) -> Step:
 
 
 def _steps_ahead(model: ForecastModel, drawn: bool) -> Step:
-    """drawn: bounds come from paths that are drawn, which an export does not have."""
+    """The step of the answer. drawn: bounds come from drawn paths, which an export does not
+    have."""
     settings, learned = model.settings, model.learned
     levels, quantiles = levels_asked(settings), None
     if settings.quantiles and learned.shifts is not None and not drawn:

@@ -1,4 +1,4 @@
-"""Series as solved members read them: no gaps, room before each, a clock that all share."""
+"""Series for solved members: without gaps, with padding before each, and a common clock."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ LEAST = 1e-9  # of a spread
 class Ground:
     """y (room and steps, targets): values without gaps, each series padded in front with its first
     value, `room` times; at (steps,): the index of each step in y; clock: steps since a fixed
-    moment; known, beside: columns known ahead, and up to now, at the same indices. results: cached
-    results of members over all steps."""
+    moment; known, beside: columns known ahead, and columns known up to now, at the same indices.
+    results: cached results of members over all steps."""
 
     series: Series
     season: int
@@ -41,7 +41,7 @@ class Ground:
 
     @classmethod
     def of(cls, series: Series, targets: int, known: int, season: int, room: int) -> Ground:
-        """known: how many of the last columns are known ahead."""
+        """The ground of series. known: number of last columns that are known ahead."""
         bounds = series.bounds + room * np.arange(series.count + 1)
         if int(bounds[-1]) * series.values.shape[1] > NUMBERS:
             raise DataError(
@@ -77,8 +77,8 @@ class Ground:
         return value
 
     def spread(self, origins: Steps, length: int) -> Array:
-        """(windows, targets): of the `length` steps before each origin, at least a hundredth of
-        their size."""
+        """(windows, targets): the spread of the `length` steps before each origin, at least a
+        hundredth of their size."""
         first, second = self._sums
         place = self.at_origin(origins)
         mean = (first[place] - first[place - length]) / length
@@ -96,7 +96,7 @@ class Ground:
         return np.asarray(self.at[origins - 1] + 1)
 
     def level(self, transform: str, floor: Array) -> Array:
-        """y as it is, or its logarithm; floor (targets,): what smaller numbers are read as."""
+        """y or its logarithm; floor (targets,): replaces smaller numbers."""
         return self.y if transform == "none" else np.log(np.maximum(self.y, floor))
 
 

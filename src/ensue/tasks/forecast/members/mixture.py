@@ -1,4 +1,4 @@
-"""Solved members mixed: what each has learned, and how much it counts."""
+"""Mixtures of solved members and their weights."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from ensue.training.processes import device_of_weights, moved
 if TYPE_CHECKING:
     from ensue.tasks.forecast.forecasts import ForecastModel
 
-MOST_WINDOWS = 40_000  # windows times targets that weights are solved from
-YOUNG = 3  # the first so-manieth part of a series of a panel is read only
+MOST_WINDOWS = 40_000  # maximum windows times targets for solving weights
+YOUNG = 3  # this fraction of a panel's series is only read
 
 
 class Member(Protocol):
-    """A way to forecast that is solved. kind: a key of KINDS."""
+    """The interface of solved members. kind: a key of KINDS."""
 
     kind: str
 
@@ -42,7 +42,7 @@ class Member(Protocol):
     def name(self) -> str: ...
 
     def fitted(self, ground: Ground, origins: Steps, horizon: int) -> Self:
-        """Learned from all that the ground holds."""
+        """The member fitted to all of the ground."""
         ...
 
     def forecasts(self, ground: Ground, origins: Steps, horizon: int) -> Array: ...
@@ -50,7 +50,7 @@ class Member(Protocol):
 
 @dataclass(frozen=True)
 class RepeatedMember:
-    """The last season again, or the last value."""
+    """Repeats the last season, or the last value."""
 
     season: Annotated[int, Range(low=1, high="season")]
 
@@ -81,9 +81,9 @@ KINDS = {member.kind: member for member in MEMBERS}
 
 @dataclass(frozen=True)
 class Mixture:
-    """members with weights, which make 1; room: steps before each series that members may read;
-    transform: of the levels that intervals and the network live in; share: how much of the
-    network's correction counts."""
+    """members with weights that sum to 1; room: padding before each series that members may read;
+    transform: of the levels of intervals and networks; share: weight of the network's
+    correction."""
 
     members: Annotated[tuple[Annotated[Member, Kinds(KINDS)], ...], SavedAs("members", arrays="")]
     weights: Annotated[Array, Shape("members"), Range(low=0, high=1)]
@@ -98,7 +98,7 @@ class Mixture:
         return Ground.of(series, targets, known, self.season, self.room)
 
     def fitted(self, series: Series, settings: ForecastSettings) -> Mixture:
-        """The same members, learned from this part."""
+        """The same members, fitted to this part."""
         ground = self.ground(series, settings)
         origins = fit_origins(series, settings, self.room)
         members = tuple(member.fitted(ground, origins, settings.horizon) for member in self.members)
@@ -125,11 +125,11 @@ def fit_origins(series: Series, settings: ForecastSettings, room: int) -> Steps:
     return origins[:: max(1, -(-len(origins) * len(settings.targets) // MOST_WINDOWS))]
 
 
-SHARES = (0.25, 0.5, 0.75, 1.0)  # of the correction that are tried
-SURE, QUITE_SURE = 1.0, 3.0  # standard errors of an improvement: where a share begins, and is whole
+SHARES = (0.25, 0.5, 0.75, 1.0)  # candidate shares of the correction
+SURE, QUITE_SURE = 1.0, 3.0  # standard errors: a share begins, is complete
 AT_ONCE = 256  # windows
-KEPT_WINDOWS, KEPT_NUMBERS = 65_536, 50_000_000  # that members are asked once for, at most
-BLOCK = 64  # windows that they are asked for together
+KEPT_WINDOWS, KEPT_NUMBERS = 65_536, 50_000_000  # maximum windows whose forecasts are cached
+BLOCK = 64  # windows of one request
 
 
 class MixedWindows(Windows):
@@ -214,7 +214,8 @@ def mixed_levels(
     origins: Origins,
     level_count: int,
 ) -> Levels:
-    """Of all members together; the bounds are the point. level_count: how many quantiles."""
+    """Forecasts of all members together; the bounds equal the point. level_count: number of
+    quantiles."""
     share, predicted = windows.mixture.share, []
     for some in in_batches(origins, AT_ONCE):
         base, corrected = both(model, windows, some, needed=share > 0)
@@ -228,7 +229,8 @@ def mixed_levels(
 def both(
     model: ForecastModel, windows: MixedWindows, origins: Origins, needed: bool = True
 ) -> tuple[Array, Array]:
-    """Forecasts of the solved members, and mean of the networks, (horizon, windows, targets)."""
+    """Forecasts of the solved members, and the mean of the networks, (horizon, windows,
+    targets)."""
     if not needed:
         base = windows.base(origins).astype(np.float64)
         return base, base
@@ -242,8 +244,8 @@ def both(
 def fitted_share(
     model: ForecastModel, windows: MixedWindows, origins: Origins, horizon: int
 ) -> float:
-    """How much of the correction counts: that of the least absolute error on these windows, drawn
-    to 0 as far as the improvement over blocks of them is not sure."""
+    """The share of the correction with the smallest absolute error on these windows, shrunk towards
+    0 if the improvement over blocks of windows is uncertain."""
     off: dict[float, list[Array]] = {share: [] for share in (0.0, *SHARES)}
     truth = []
     for some in in_batches(origins, AT_ONCE):

@@ -1,5 +1,5 @@
-"""What members share that have parameters for each series by itself: series side by side, and the
-best of many parameters that are tried at once."""
+"""Shared code of members with separate parameters for each series: aligned series, and the best of
+many candidate parameters."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from ensue.tasks.forecast.members.ground import Ground
 from ensue.tasks.forecast.series import Id, Series, Steps, ranges
 
 Array = NDArray[np.float64]
-Cost = Callable[[Array, Array], Array]  # of y and what is tried: (series, targets, tried)
+Cost = Callable[[Array, Array], Array]  # of y and candidates: (series, targets, tried)
 
-LONGEST = 1500  # last steps that parameters are fitted to
+LONGEST = 1500  # maximum last steps to which parameters are fitted
 MOST_AT_ONCE = 3_000_000  # numbers in memory
 LARGEST = 60.0  # logarithm of a forecast
 
 
 def outward(values: Array, transform: str) -> Array:
-    """In the units of the data."""
+    """The inverse of a transform: values in the units of the data."""
     return values if transform == "none" else np.exp(np.minimum(values, LARGEST))
 
 
 def side_by_side(ground: Ground, transform: str, floor: Array, longest: int | None = None) -> Array:
-    """(steps, series, targets): the last `longest` steps of each series or all, NaN where a value
-    is missing or a series has ended."""
+    """(steps, series, targets): the last `longest` steps of each series, or all; NaN for missing
+    values and after the end of a series."""
     series = ground.series
     ends = series.bounds[1:]
     firsts = series.bounds[:-1]
@@ -43,7 +43,7 @@ def side_by_side(ground: Ground, transform: str, floor: Array, longest: int | No
 
 
 def parameters_of(parameters: Array, ids: Sequence[Id], series: Series) -> Array:
-    """The parameters (series, targets, …) of these series; of one that training did not have,
+    """The parameters (series, targets, …) of these series; a series that training did not have gets
     typical ones."""
     if tuple(ids) == series.ids or len(ids) == 1:
         return np.broadcast_to(parameters, (series.count, *parameters.shape[1:]))
@@ -54,14 +54,14 @@ def parameters_of(parameters: Array, ids: Sequence[Id], series: Series) -> Array
 
 
 def by_steps(series: Series, dense: Array) -> Array:
-    """(steps, targets) of what stands side by side, (steps, series, targets)."""
+    """(steps, targets) from aligned series (steps, series, targets)."""
     steps: Steps = np.arange(len(series)) - series.starts
     return np.asarray(dense[steps, series.owner])
 
 
 def least(y: Array, tried: Array, cost: Cost, numbers: int) -> Array:
-    """Of `tried` (series, targets, tried, k) those of the least cost, (series, targets, k).
-    numbers: that a step has in memory for each that is tried."""
+    """The candidates with the smallest cost, (series, targets, k), among `tried` (series, targets,
+    tried, k). numbers: in memory per step and candidate."""
     solutions = []
     size = max(1, MOST_AT_ONCE // max(1, tried.shape[1] * tried.shape[2] * numbers))
     for first in range(0, tried.shape[0], size):

@@ -1,11 +1,11 @@
-"""A weighted sum of what was before each step ahead, solved by ridge regression.
+"""A weighted sum of earlier values for each step ahead, solved by ridge regression.
 
-    ŷ_{t+h} = anchor_h + s·(Σ_k w_hk·x_k + c_h)
+ŷ_{t+h} = anchor_h + s·(Σ_k w_hk·x_k + c_h)
 
-x: the last steps off the anchor (their last value, their mean, or the values of a season before),
-over the spread s of the window where series of different size share weights; points on the circle
-of the year; columns known of the step ahead; the last values of others. The penalty of each weight
-is in units of its input's variance.
+x: the last steps minus the anchor (their last value, their mean, or the values a season before),
+divided by the spread s of the window if series of different scale share weights; sine and cosine of
+the year; columns known ahead; the last values of other columns. The penalty of each weight is in
+units of its input's variance.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from ensue.tasks.forecast.settings import ForecastSettings
 
 Array = NDArray[np.float64]
 
-AT_ONCE = 2_000_000  # numbers of a design in memory
-KNOWN_LAGS = 3  # steps of what is known ahead that count: that of the forecast, and before it
+AT_ONCE = 2_000_000  # maximum numbers of a design matrix in memory
+KNOWN_LAGS = 3  # steps of columns known ahead: the forecast one, and earlier ones
 PAIRS = 2  # sine and cosine of a year, and of its half
 EMPTY = np.zeros(0)
 
 
 class RidgeForm(NamedTuple):
-    """What a ridge regression reads. anchor: last, mean or season; shared: all targets have the
-    same weights; scaled: windows are divided by their spread, where series of different size share
-    weights; periods: of points on a circle."""
+    """The form of a ridge regression. anchor: last, mean or season; shared: all targets have the
+    same weights; scaled: windows are divided by their spread, because series of different scale
+    share weights; periods: of sines and cosines."""
 
     transform: Level
     anchor: Annotated[str, OneOf(("last", "mean", "season"))]
@@ -44,21 +44,22 @@ class RidgeForm(NamedTuple):
     periods: Periods = ()
 
     def needed(self, look_back: int) -> int:
-        """Steps before an origin that are looked at."""
+        """The number of steps before an origin that are read."""
         return look_back + self.season * (self.anchor == "season")
 
     def pooled(self, targets: int) -> bool:
-        """Whether targets of one series share their weights, each in units of its spread."""
+        """Whether targets of one series share weights, each in units of its spread."""
         return self.shared and not self.scaled and targets > 1
 
     def groups(self, targets: int) -> int:
-        """Of weights that are kept: in the units of the data, those of targets differ."""
+        """The number of stored weight groups: in the units of the data, targets have different
+        weights."""
         return 1 if self.shared and not self.pooled(targets) else targets
 
 
 class Moments(NamedTuple):
-    """Sums over windows for one of the groups of targets: of x, of y, of x·x and x·y; for columns
-    known ahead, (horizon, …) of them with all."""
+    """Sums over windows for one group of targets: of x, of y, of x·x and x·y; for columns known
+    ahead, (horizon, …) of their products with all inputs."""
 
     windows: float
     x: Array
@@ -97,7 +98,7 @@ def _groups(member: Any) -> int:
 
 
 def _inputs(member: Any) -> int:
-    """Of a member in a file."""
+    """The number of inputs of a stored member."""
     look_back: int = member.look_back
     settings: ForecastSettings = member.settings
     beside = len(settings.covariates) + KNOWN_LAGS * len(settings.known)
@@ -106,8 +107,8 @@ def _inputs(member: Any) -> int:
 
 @dataclass(frozen=True)
 class RidgeMember:
-    """weight (groups, horizon, inputs), bias (groups, horizon): groups are the targets, or one
-    where all series share their weights."""
+    """weight (groups, horizon, inputs), bias (groups, horizon): groups are the targets, or a single
+    group if all series share weights."""
 
     form: RidgeForm
     look_back: Annotated[int, Range(low=1, high=lambda member: member.room - member.form.needed(0))]
@@ -141,7 +142,7 @@ class RidgeMember:
         return self.outward(np.concatenate(predicted, 1))
 
     def outward(self, level: Array) -> Array:
-        """In the units of the data."""
+        """The inverse of the transform: levels in the units of the data."""
         return level if self.form.transform == "none" else np.exp(np.minimum(level, 60.0))
 
 
@@ -150,7 +151,7 @@ class RidgeMember:
 
 class Design(NamedTuple):
     """x (targets, windows, inputs); anchor (horizon, windows, targets); spread (windows, targets);
-    ahead (horizon, windows, known), None where nothing is known ahead."""
+    ahead (horizon, windows, known), None without columns known ahead."""
 
     x: Array
     anchor: Array
@@ -196,7 +197,7 @@ def designed(
 
 
 def apply_weights(design: Design, weight: Array, bias: Array) -> Array:
-    """Levels (horizon, windows, targets) of weights (groups, horizon, inputs)."""
+    """Levels (horizon, windows, targets) from weights (groups, horizon, inputs)."""
     inputs = design.x.shape[-1]
     y = design.x @ weight[..., :inputs].transpose(0, 2, 1)  # (targets, windows, horizon)
     y = y.transpose(2, 1, 0) + bias.T[:, None]
@@ -214,8 +215,8 @@ def _batches(ground: Ground, origins: Steps, look_back: int, horizon: int) -> It
 def gathered(
     form: RidgeForm, ground: Ground, origins: Steps, horizon: int, look_back: int, floor: Array
 ) -> Sums:
-    """The sums of each group of targets, over windows whose steps ahead are all there. With columns
-    known ahead the inputs of each step ahead differ, and its sums stand by themselves."""
+    """The sums of each group of targets, over windows with all steps ahead. With columns known
+    ahead, each step ahead has different inputs and therefore separate sums."""
     targets = ground.y.shape[1]
     truth = ground.series.values[:, :targets]
     level = ground.level(form.transform, floor)
@@ -238,7 +239,7 @@ def gathered(
 
 
 def _unit(level: Array) -> Array:
-    """(targets,): the spread of each; 1 where it never changes."""
+    """(targets,): the spread of each target; 1 for a constant one."""
     spread = level.std(0)
     return np.where(spread > 0, spread, 1.0)
 

@@ -1,4 +1,4 @@
-"""What the members of a mixture in a file must fit: the columns and steps of the forecast."""
+"""The sizes that members of a stored mixture must fit: columns and steps of the forecast."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 from ensue.tasks.declarations import DISTINCT, Check, OneOf, Positive, Range, Shape, Unfit
 from ensue.tasks.forecast.series import Id
 
-LONGEST_LOOK_BACK = 512  # steps that a member looks back
-MOST_SMOOTHED = 400  # steps of a season; longer ones are left to the other members
-PARAMETERS = 4  # of each target of a series
+LONGEST_LOOK_BACK = 512  # maximum look-back of a member
+MOST_SMOOTHED = 400  # maximum season; other members handle longer ones
+PARAMETERS = 4  # for each target of a series
 
 Array = NDArray[np.float64]
 Level = Annotated[str, OneOf(("none", "log"))]
 Periods = tuple[Positive, ...]
-BackSteps = Annotated[int, Range(low=1, high="room")]  # that a member reads before a series
-# What smaller numbers are read as before a logarithm.
+BackSteps = Annotated[int, Range(low=1, high="room")]  # maximum padding before a series
+# Replaces smaller numbers before a logarithm.
 Floor = Annotated[Array, Shape("settings.targets"), Range(above=0)]
-# Of members with parameters for each series by itself.
+# Sizes of members with separate parameters for each series.
 SmoothedSeason = Annotated[int, Range(low=1, high=lambda member: min(member.season, MOST_SMOOTHED))]
 Parameters = Annotated[Array, Shape("ids", "settings.targets", PARAMETERS)]
 

@@ -1,13 +1,12 @@
-"""Exponential smoothing with trend and season, additive in y or in log y, or with a season that
-multiplies (Holt, Winters).
+"""Exponential smoothing (Holt, Winters) with trend and season: additive in y or log y, or with a
+multiplicative season.
 
     e_t = y_t − (l + φ·b + s_{t−m});  l ← l + φ·b + α·e;  b ← φ·b + α·β·e
     s_t = s_{t−m} + γ·(1 − α)·e
     e_t = y_t/s_{t−m} − (l + φ·b);  s_t = s_{t−m}·(1 + γ·(1 − α)·e/(l + φ·b))  where it multiplies
 
-All series and all parameters that are tried are smoothed side by side, step by step. A missing
-value has no error. The parameters of each series are those of the least squared errors one step
-ahead.
+All series and all candidate parameters are smoothed in parallel, step by step. Missing values have
+no error. The parameters of each series minimise the squared errors one step ahead.
 """
 
 from __future__ import annotations
@@ -37,17 +36,17 @@ LEVEL = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9)
 TREND = ((0.0, 0.0), (0.02, 1.0), (0.1, 1.0), (0.3, 1.0), (0.02, 0.97), (0.1, 0.97), (0.3, 0.9))
 SEASON = (0.02, 0.1, 0.25, 0.5)
 FINER = ((0.6, 0.8, 1.0, 1.25, 1.6), (0.8, 0.9, 1.0, 1.1, 1.25), (0.93, 1.0, 1.07))
-LEAST = 1e-9  # of what is divided by
-FACTORS = (0.05, 20.0)  # of a season that multiplies: beyond, one trough would divide a level away
-LOWEST = 0.01  # of a level that a season multiplies, as a share of the first seasons' mean
-HIGHEST = 3.0  # of a forecast that a season multiplies, as a share of the highest value so far
+LEAST = 1e-9  # minimum of divisors
+FACTORS = (0.05, 20.0)  # of a multiplicative season: lower ones make a level explode
+LOWEST = 0.01  # of a level, relative to the mean of the first seasons
+HIGHEST = 3.0  # of a forecast, relative to the highest value so far
 
 
 @dataclass(frozen=True)
 class SmoothingMember:
-    """season: 1 has none; trend: whether there may be one; multiplies: the season multiplies the
-    level; parameters (series, targets, 4): α, β,
-    γ, φ; ids: of the series; floor: what smaller numbers are read as before a logarithm."""
+    """season: 1 for none; trend: whether there may be one; multiplies: the season multiplies the
+    level; parameters (series, targets, 4): α, β, γ, φ; ids: of the series; floor: replaces smaller
+    numbers before a logarithm."""
 
     transform: Level
     season: SmoothedSeason
@@ -73,8 +72,8 @@ class SmoothingMember:
         return replace(self, parameters=parameters, ids=ground.series.ids)
 
     def forecasts(self, ground: Ground, origins: Steps, horizon: int) -> Array:
-        """(horizon, windows, targets) in the units of the data. Where a series has not seen two
-        seasons yet, the last one is repeated."""
+        """(horizon, windows, targets) in the units of the data. A series with fewer than two
+        seasons gets the last value or season repeated."""
         series = ground.series
         level, trend, seasonal, highest = ground.once(self, lambda: self._states(ground))
         last = origins - 1
@@ -99,8 +98,8 @@ class SmoothingMember:
         return parameters_of(self.parameters, self.ids, series)
 
     def _states(self, ground: Ground) -> tuple[Array, Array, Array, Array]:
-        """Level, trend and season after each step, and the highest value until then, (steps,
-        targets) each."""
+        """Level, trend and season after each step, and the highest value so far, (steps, targets)
+        each."""
         series = ground.series
         y = side_by_side(ground, self.transform, self.floor)
         chosen = self._of(series)[..., None, :]  # (series, targets, 1, 4)
@@ -111,12 +110,12 @@ class SmoothingMember:
 
 
 def _needed(season: int) -> int:
-    """Steps that states begin from."""
+    """The number of steps for initial states."""
     return 2 * season if season > 1 else 4
 
 
 def _begun(y: Array, season: int, multiplies: bool) -> tuple[Array, Array, Array]:
-    """Level, trend and season (season, series, targets) before the first step, by the first two
+    """Level, trend and season (season, series, targets) before the first step, from the first two
     seasons."""
     filled = _without_gaps(y[: _needed(season)])
     if season == 1:
@@ -141,7 +140,7 @@ def _begun(y: Array, season: int, multiplies: bool) -> tuple[Array, Array, Array
 
 
 def _without_gaps(y: Array) -> Array:
-    """The last value in the place of a missing one; at the beginning the first, or 0."""
+    """Replaces missing values by the last value; at the beginning by the first one, or 0."""
     known = np.isfinite(y)
     steps = np.arange(len(y)).reshape(-1, 1, 1)
     last = np.maximum.accumulate(np.where(known, steps, -1), 0)
@@ -153,8 +152,8 @@ def _without_gaps(y: Array) -> Array:
 def _smoothed(
     y: Array, parameters: Array, season: int, multiplies: bool, keep: bool = False
 ) -> tuple[Array, tuple[Array, Array, Array]]:
-    """The sum of squared errors of each parameters, (series, targets, tried), and with `keep` the
-    states after each step. y (steps, series, targets); parameters (…, tried, 4)."""
+    """The sums of squared errors (series, targets, tried), and with `keep` the states after each
+    step. y (steps, series, targets); parameters (…, tried, 4)."""
     alpha, beta, gamma, phi = np.moveaxis(parameters, -1, 0)
     level, trend, begin = _begun(y, season, multiplies)
     shape = np.broadcast_shapes(alpha.shape, (*level.shape, 1))
@@ -190,7 +189,7 @@ def _smoothed(
 
 
 def _fit(y: Array, season: int, trend: bool, multiplies: bool) -> Array:
-    """(series, targets, 4): the best of a grid, then of finer and finer ones around it."""
+    """(series, targets, 4): the best of a grid, then of ever finer grids around it."""
     trends = TREND if trend else TREND[:1]
     seasons = SEASON if season > 1 else (0.0,)
     grid = np.array([(a, b, g, phi) for a, (b, phi), g in product(LEVEL, trends, seasons)])

@@ -1,1 +1,1 @@
-"""From tables to series: read, recognised, and the settings that follow from them."""
+"""From tables to series: reading, recognition, and the settings that follow."""

@@ -1,4 +1,4 @@
-"""Series from tables: of files, of data frames, of columns in memory."""
+"""Series from tables in files, data frames and memory."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ SeriesTable = Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Any]] | HasCol
 Columns = Mapping[str, Sequence[Any]]
 
 MOST_SHOWN = 5  # problems of one message
-PARTS = ("year", "month", "day", "hour", "minute", "second")  # of a time in several columns
+PARTS = ("year", "month", "day", "hour", "minute", "second")  # parts of a time in several columns
 
 
 def wanted_columns(settings: ForecastSettings, ahead: bool = False) -> list[str]:
-    """ahead: of steps to come, without targets and covariates."""
+    """The columns to read. ahead: for future steps, without targets and covariates."""
     if not settings.targets:
         raise OptionError("model.targets: expected the columns to forecast, got none")
     numbers = settings.known if ahead else [*settings.columns, *settings.static]
@@ -49,8 +49,8 @@ def wanted_columns(settings: ForecastSettings, ahead: bool = False) -> list[str]
 def part_of_table(
     table: SeriesTable, settings: ForecastSettings, *, file: str = "row", ahead: bool = False
 ) -> SeriesPart:
-    """Columns by name, or a list of rows. file: what messages call them; ahead: rows of the steps
-    to come, without targets and covariates."""
+    """A part from columns by name, or a list of rows. file: their name in messages; ahead: rows of
+    future steps, without targets and covariates."""
     names = wanted_columns(settings, ahead)
     columns = _columns(table, names)
     require(names, list(columns), Place(file, 1))
@@ -90,9 +90,9 @@ def part_of_files(
     skip_bad: bool = False,
     on_bad_row: ProblemCallback | None = None,
 ) -> SeriesPart:
-    """The rows of files, one file after another. ahead: of the steps to come, without targets and
-    covariates; origin: what the rows are read from, if not files; skip_bad: values that are no
-    numbers are missing ones, and lines that cannot be read are steps that are not there."""
+    """A part from the rows of files, one file after another. ahead: for future steps, without
+    targets and covariates; origin: what the rows are read from, if not files; skip_bad: invalid
+    numbers count as missing values, and unreadable lines as missing steps."""
     names = wanted_columns(settings, ahead)
     must, may = (tuple(names), ()) if not origin.files else ((), tuple(names))
     how = replace(options or ReadOptions(), columns=must, used=may, numbers=(), others=True)
@@ -119,13 +119,14 @@ def part_of_files(
 
 # --- numbers -------------------------------------------------------------------------------
 
-Fault = tuple[int, str]  # a row, and what is wrong in it
+Fault = tuple[int, str]  # a row, and its fault
 
 
 def _numbers(
     columns: Columns, settings: ForecastSettings, ahead: bool
 ) -> tuple[np.ndarray[Any, np.dtype[np.float64]], list[Fault]]:
-    """(rows, columns) of the settings, NaN where a value is missing, and what is no number."""
+    """(rows, columns) of the settings, NaN for missing values; and the cells that are not
+    numbers."""
     names = settings.known if ahead else settings.columns
     count = len(next(iter(columns.values()), ()))
     values = np.full((count, len(settings.columns)), math.nan)
@@ -139,7 +140,7 @@ def _numbers(
 
 
 def _number(value: Any) -> float | None:
-    """NaN for a missing value, None for what is no number."""
+    """A cell as a number: NaN if missing, None if it is not a number."""
     value = value.item() if isinstance(value, np.generic) else value
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return math.nan
@@ -197,7 +198,7 @@ def _text(value: Any) -> str:
 
 
 def time_texts(columns: Columns, names: Sequence[str]) -> list[str]:
-    """The time of each row; of several columns (year, month, day, hour) one text."""
+    """The time of each row; several columns (year, month, day, hour) are joined to one text."""
     if len(names) == 1:
         return [_text(value) for value in columns[names[0]]]
     order = [part for part in PARTS if part in {name.strip().lower() for name in names}]
@@ -221,7 +222,7 @@ def _joined(parts: Mapping[str, Any]) -> str:
 def _static(
     columns: Columns, names: Sequence[str], ids: Sequence[tuple[str, ...]], axis: Axis, where: Any
 ) -> tuple[list[tuple[Any, ...]], list[str]]:
-    """Of each series what is the same at all of its steps: the first value that is there."""
+    """The static values of each series: the first one that is not missing."""
     by_series: dict[tuple[str, ...], list[Any]] = {key: [None] * len(names) for key in axis.ids}
     for k, name in enumerate(names):
         for row, value in enumerate(columns[name]):

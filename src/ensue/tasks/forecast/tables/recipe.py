@@ -1,5 +1,4 @@
-"""Defaults that follow from the training part: how far to look back, what of the calendar to read,
-how long to train."""
+"""Defaults that follow from the training part: look-back, calendar columns, length of training."""
 
 from __future__ import annotations
 
@@ -16,12 +15,12 @@ from ensue.tasks.forecast.series import Series
 from ensue.tasks.forecast.settings import MIXED, TARGETS_ONLY, ForecastSettings
 from ensue.tasks.task import Recipe
 
-ALIKE = 0.999  # a correlation from which on a covariate is a copy
+ALIKE = 0.999  # correlation from which a covariate counts as a copy
 
 
 def leaks(train: Series, settings: ForecastSettings) -> list[str]:
-    """Warnings about columns that are declared known ahead but look like a target, or like one of
-    its next steps."""
+    """Warnings on columns that are declared known ahead but look like a target, or like one of its
+    later steps."""
     leaking = []
     targets = len(settings.targets)
     for at, name in enumerate(settings.known, len(settings.columns) - len(settings.known)):
@@ -46,7 +45,7 @@ def leaks(train: Series, settings: ForecastSettings) -> list[str]:
 
 
 def _copied(covariate: NDArray[np.float64], target: NDArray[np.float64], most: int) -> int | None:
-    """How many steps ahead of the target the covariate is, if it is a copy of it."""
+    """The number of steps by which a covariate is ahead of the target, if it is a copy of it."""
     steps = len(target)
     for shift in sorted(range(-most, most + 1), key=abs):
         one = covariate[max(0, -shift) : steps - max(0, shift)]
@@ -60,15 +59,15 @@ def _copied(covariate: NDArray[np.float64], target: NDArray[np.float64], most: i
     return None
 
 
-SEASONS = 2  # that a window has at least
+SEASONS = 2  # minimum steps of a window
 LONGEST = 336  # default limit for the steps of a window
-EPOCH_WINDOWS = 4096  # of an epoch, times targets: more learn no quicker
+EPOCH_WINDOWS = 4096  # maximum windows of an epoch, times targets: more do not speed up learning
 FEW_EPOCHS, LITTLE_PATIENCE = 20, 4  # with EPOCH_WINDOWS
-LARGE_BATCH = 64  # windows of a batch, times targets, where there are many
+LARGE_BATCH = 64  # windows of a batch, times targets, if there are many
 
 
 def recipe_of(part: SeriesPart, settings: ForecastSettings, explicit: Collection[str]) -> Recipe:
-    """explicit: keys of the settings that a person gave."""
+    """The recipe of a training part. explicit: keys of the settings that the user gave."""
     series, targets = part.series, len(settings.targets)
     season = settings.season or season_of_series(series, targets)
     model: dict[str, Any] = {}
@@ -95,7 +94,8 @@ def recipe_of(part: SeriesPart, settings: ForecastSettings, explicit: Collection
 
 
 def _look_back(steps: int, settings: ForecastSettings, season: int) -> int:
-    """Two seasons, and as far as the horizon, if the series is long enough; whole segments."""
+    """The look-back: two seasons, and at least the horizon, if the series is long enough; whole
+    segments."""
     length = min(max(SEASONS * season, settings.horizon, 8), LONGEST)
     most = steps - settings.horizon - settings.difference
     if settings.family not in MIXED:
@@ -107,7 +107,7 @@ def _look_back(steps: int, settings: ForecastSettings, season: int) -> int:
 
 
 def calendar_of(spacing: Spacing, steps: int) -> list[str]:
-    """What of the calendar changes from step to step, and was seen twice."""
+    """The calendar columns that vary between steps and occur at least twice."""
     seasons = spacing.seasons
     if spacing.months:
         return ["month"] if seasons and 2 * seasons[0] <= steps else []

@@ -1,4 +1,4 @@
-"""Inference for series from the data: time, ids of a panel, what to forecast, and how far."""
+"""Inference for series: time, ids of a panel, targets, and horizon."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def listed_names(listed: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Table:
-    """All sound rows, by column."""
+    """All valid rows, by column."""
 
     columns: dict[str, list[Any]]
     sample: Sample
@@ -50,7 +50,7 @@ class Table:
             }
         )
         how = replace(data.read_options(others=True), used=tuple(sample.columns))
-        if not sample.origin.files:  # an index of times is read where it is named
+        if not sample.origin.files:  # an index of times is read if it is named
             times = listed_names(sample.settings.get("model", {}).get("time", ""))
             how = replace(how, columns=tuple(name for name in times if name not in sample.columns))
         sources = {path: partial(sample.origin.read, path, how) for path in sample.data.train}
@@ -65,7 +65,7 @@ class Table:
         return time_texts(self.columns, [name])
 
     def numbers(self, name: str) -> list[float] | None:
-        """Those that are there, if all that is there are numbers."""
+        """The non-missing values of a column, if all of them are numbers."""
         columns = []
         for value in self.columns[name]:
             if value is None or (isinstance(value, str) and is_missing(value)):
@@ -81,7 +81,7 @@ class Table:
 
     @property
     def contents(self) -> list[tuple[str, ...]]:
-        """All of each row."""
+        """The complete content of each row."""
         return list(zip(*(map(str, column) for column in self.columns.values()), strict=True))
 
 
@@ -89,12 +89,12 @@ CALLED_YEAR = re.compile(r"(.*[_\-. ])?years?", re.IGNORECASE)
 YEARS = (1000, 3000)
 OF_THE_TIME = (*PARTS, "weekday", "week", "quarter", "dow", "dayofweek", "yearday", "dayofyear")
 CALLED_ID = re.compile(r"(.*[_\-. ])?(id|key|uuid|no|nr|index|row)\.?", re.IGNORECASE)
-COUNTED = 5  # numbers in a row that tell that a column only counts
-LEAST_STEPS = 12  # of a series that is recognised without an option
-WORDS = 3  # on average: a column with more holds texts
-FAR = 12  # steps ahead where there is no season
-SHORTEST_PART = 6  # horizons that a series has at least
-FEW_HORIZONS = 50  # a series with fewer is split by whole horizons
+COUNTED = 5  # consecutive numbers that show that a column only counts
+LEAST_STEPS = 12  # minimum steps of a series recognised without an option
+WORDS = 3  # mean words; a column with more has texts
+FAR = 12  # steps ahead without a season
+SHORTEST_PART = 6  # minimum horizons of a series
+FEW_HORIZONS = 50  # series with fewer horizons are split by whole horizons
 TEST, VALIDATION = 0.2, 0.1
 
 
@@ -135,7 +135,8 @@ def _are_years(texts: Sequence[str]) -> bool:
 
 
 def is_identifier(name: str, numbers: Sequence[float]) -> bool:
-    """Whether numbers only identify rows: whole, all different, and named so or consecutive."""
+    """Whether numbers only identify rows: integers, all different, and consecutive or with such a
+    name."""
     if any(number != int(number) for number in numbers) or len({*numbers}) < len(numbers):
         return False
     counted = all(b == a + 1 for a, b in pairwise(numbers))
@@ -143,8 +144,8 @@ def is_identifier(name: str, numbers: Sequence[float]) -> bool:
 
 
 def measures(table: Table, leave: Sequence[str], timed: bool) -> tuple[list[str], list[str]]:
-    """Columns of numbers to forecast, and those that are 0 or 1, which say when something was so.
-    Identifiers and what belongs to the time are neither."""
+    """Columns of numbers to forecast, and indicator columns of 0 and 1. Identifiers and parts of
+    the time are neither."""
     targets, flags = list[str](), list[str]()
     for name in table.columns:
         numbers = table.numbers(name) if name not in leave else None
@@ -163,7 +164,7 @@ def ids_of(table: Table, times: TimeColumn, leave: Sequence[str]) -> list[str] |
     columns do."""
     rows = table.contents
     first = {key: row for row, key in reversed([*enumerate(rows)])}
-    alone = sorted(first.values())  # without the copies of rows
+    alone = sorted(first.values())  # without duplicate rows
     moments = [times.moments[row] for row in alone]
     if len({*moments}) == len(moments):
         return []
@@ -185,19 +186,19 @@ def ids_of(table: Table, times: TimeColumn, leave: Sequence[str]) -> list[str] |
 
 
 def _counts(table: Table, name: str) -> bool:
-    """Whether a column of numbers may rather be a measure: it is not named like an id."""
+    """Whether a column of numbers may be a measure: it is not named like an id."""
     return table.numbers(name) is not None and not CALLED_ID.fullmatch(name)
 
 
 def _keys(texts: Sequence[str]) -> bool:
-    """Whether values can be names: whole numbers, or words, and all there."""
+    """Whether values can be names: integers or words, none missing."""
     return all(
         text and not is_missing(text) and not re.fullmatch(r"-?\d+\.\d+", text) for text in texts
     )
 
 
 def _static(table: Table, ids: Sequence[str], others: Sequence[str]) -> list[str]:
-    """Columns whose value is the same wherever the ids are, and not everywhere."""
+    """Columns that are constant within each series but not over all of them."""
     keys = list(zip(*(table.texts(name) for name in ids), strict=True))
     static = []
     for name in others:
@@ -213,7 +214,7 @@ def _static(table: Table, ids: Sequence[str], others: Sequence[str]) -> list[str
 
 
 def recognised(sample: Sample) -> Guess | DataError | None:
-    """A series; what keeps rows with dates and numbers from being one; None for other data."""
+    """A reading as series, or the problem of rows with dates and numbers; None for other data."""
     return series_recognised(sample) or problem_of(sample)
 
 
@@ -245,7 +246,7 @@ def series_recognised(sample: Sample) -> Guess | None:
 
 
 def problem_of(sample: Sample) -> DataError | None:
-    """An error for rows with dates and numbers that do not make a series; None for other data."""
+    """The error for rows with dates and numbers that do not form a series; None for other data."""
     if sample.data.text_column or any(_is_text(sample, name) for name in sample.columns):
         return None
     kinds = {kind.kind for kind in sample.kinds.values()}
@@ -260,7 +261,7 @@ def problem_of(sample: Sample) -> DataError | None:
 
 
 def _is_measure(table: Table, name: str) -> bool:
-    """Whether a column that was named is one to forecast, not a class or an identifier."""
+    """Whether a named column is one to forecast, not a class or an identifier."""
     numbers = table.numbers(name)
     return numbers is not None and len({*numbers}) > 2 and not is_identifier(name, numbers)
 
@@ -374,7 +375,7 @@ class Reading:
         return "; ".join(reasons)
 
     def _lengths(self, steps_ahead: int) -> dict[str, Any]:
-        """horizon, split: how far to forecast, and whole horizons to validate and test on.
+        """horizon, split: the steps to forecast, and whole horizons for validation and test.
         steps_ahead: the horizon, if it was set."""
         steps = np.diff(self.axis.bounds)
         longest = int(np.median(steps))
@@ -391,14 +392,14 @@ class Reading:
         return lengths
 
     def _horizon(self, steps: int) -> int:
-        """A season, as far as the series has several."""
+        """The default horizon: a season, if the series has several."""
         spacing = self.axis.spacing
         seasons = [round(season) for season in spacing.seasons] if spacing is not None else []
         season = seasons[0] if seasons else self._season()
         return max(1, min(season if season > 1 else FAR, steps // SHORTEST_PART))
 
     def _season(self) -> int:
-        """By the first series alone."""
+        """The season of the first series."""
         rows = self.axis.rows[self.axis.bounds[0] : self.axis.bounds[1]]
         columns = self.table.columns[self.targets[0]]
         read = [

@@ -1,7 +1,7 @@
 """ARPA files: n-grams as text, each with log₁₀ P and log₁₀ of its back-off weight.
 
-Numbers have all the digits that bring back the same bits; −99 stands for −∞, as is the custom.
-A word cannot hold white space in such a file, so the tokens of white space have names there.
+Numbers have enough digits to restore the same bits; −99 stands for −∞, as usual. A word in such a
+file cannot contain white space, so tokens of white space get names.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ BLOCK = 1 << 15
 
 
 def write_arpa(path: Path | str, model: NgramModel, tokens: Sequence[str]) -> None:
-    """tokens: what each number of the model is called. The file replaces what is there, whole or
-    not at all."""
+    """Writes a model. tokens: the name of each index. The file is replaced completely or not at
+    all."""
     path = Path(path)
     if model.smoothing == ADD_K and model.order > 1:
         raise OptionError(
@@ -50,7 +50,7 @@ def write_arpa(path: Path | str, model: NgramModel, tokens: Sequence[str]) -> No
 
 
 def _names(path: Path, model: NgramModel, tokens: Sequence[str]) -> list[str]:
-    """What each number is called in the file."""
+    """The name of each token in the file."""
     symbols = model.symbols
     if len(tokens) != symbols.size:
         raise OptionError(f"{path}: expected {symbols.size} tokens, got {len(tokens)}")
@@ -107,13 +107,13 @@ def _finite(logs: NDArray[np.float64]) -> list[float]:
 MOST_PROBLEMS = 20
 ANNOUNCED = re.compile(r"ngram[ \t]+([0-9]{1,3})[ \t]*=[ \t]*([0-9]{1,18})[ \t]*")
 TOKENS = {name: token for token, name in NAMED.items()}
-READ = "arpa"  # the smoothing of a model that was read
+READ = "arpa"  # the smoothing of a model read from a file
 Numbers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
 class ArpaFile(NamedTuple):
-    """The model, and what its numbers are called."""
+    """A model, and the tokens of its indices."""
 
     model: NgramModel
     tokens: tuple[str, ...]
@@ -122,12 +122,12 @@ class ArpaFile(NamedTuple):
 def read_arpa(
     path: Path | str, tokens: Sequence[str] | None = None, *, sentences: bool = True
 ) -> ArpaFile:
-    """tokens: the numbering to use, of exactly the file's words ("<pad>" may be more, and "<s>"
-    less); None numbers them as the file lists them. Without `sentences`, rows have no ends."""
+    """Reads a model. tokens: the order of the file's words ("<pad>" may be additional, "<s>"
+    missing); None for the order of the file. Without `sentences`, rows have no ends."""
     path = Path(path)
     reading = _Reading(path)
     sizes = reading.sizes()
-    names: dict[str, int] = {}  # as the file spells and numbers them
+    names: dict[str, int] = {}  # in the order of the file
     entries = reading.section(1, sizes, names)
     listed = [TOKENS.get(name, name) for name in names]
     tokens = tuple(listed if tokens is None else tokens)
@@ -135,7 +135,7 @@ def read_arpa(
     numbers = {START: symbols.start, **{NAMED.get(t, t): n for n, t in enumerate(tokens)}}
     entries.words[:, 0] = np.array([numbers[name] for name in names])[entries.words[:, 0]]
     _, log_p, back_off = reading.sorted(1, NgramIndex(symbols, ()), entries)
-    log_p[symbols.start] = -np.inf  # it is never predicted, whatever the file says
+    log_p[symbols.start] = -np.inf  # it is never predicted, even if the file has a probability
     keys, logs, weights = list[Numbers](), [log_p], [back_off]
     for order in range(2, len(sizes) + 1):
         entries = reading.section(order, sizes, numbers)
@@ -152,7 +152,7 @@ def read_arpa(
 def _symbols(
     path: Path, listed: Sequence[str], tokens: Sequence[str], sentences: bool
 ) -> NgramSymbols:
-    """The roles of the tokens; those given must be those of the file."""
+    """The roles of the tokens; given tokens must match the file."""
     problems = [
         *(f"{t!r} is a word of the file, not of the vocabulary" for t in {*listed} - {*tokens}),
         *(f"{t!r} is a word of the vocabulary, not of the file" for t in {*tokens} - {*listed}),
@@ -176,7 +176,7 @@ def _symbols(
 
 
 class _Entries(NamedTuple):
-    """The n-grams of one section: where they stand, their words (n-grams, order), log₁₀ P and
+    """The n-grams of one section: their lines, their words (n-grams, order), log₁₀ P and
     back-off."""
 
     lines: Numbers
@@ -186,7 +186,7 @@ class _Entries(NamedTuple):
 
 
 class _Reading:
-    """A file half read. `line` is the one that was read last, `text` what it says."""
+    """The state of a reading: the number of the current line, and its text."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -219,9 +219,9 @@ class _Reading:
     # --- the parts of the file ---------------------------------------------------------------
 
     def sizes(self) -> list[int]:
-        """How many n-grams of each order are announced; reads up to the first section."""
+        """The announced number of n-grams of each order; reads up to the first section."""
         while self.next("\\data\\") != "\\data\\":
-            pass  # whatever stands before is no part of the model
+            pass  # anything before is not part of the model
         sizes: list[int] = []
         while not self.next("\\1-grams:").startswith("\\"):
             match = ANNOUNCED.fullmatch(self.text)
@@ -233,8 +233,8 @@ class _Reading:
         return sizes
 
     def section(self, order: int, sizes: list[int], numbers: dict[str, int]) -> _Entries:
-        """One order's n-grams, from its title on; reads up to the next. numbers: of the words,
-        filled here in order 1."""
+        """The n-grams of one order, from its title on; reads up to the next title. numbers: indices
+        of the words, filled by order 1."""
         if self.text != f"\\{order}-grams:":
             self.fail(f"expected \\{order}-grams:, found {self.text!r}", self.line)
         title, highest = self.line, order == len(sizes)
@@ -257,7 +257,7 @@ class _Reading:
     def _entry(
         self, order: int, highest: bool, numbers: dict[str, int]
     ) -> tuple[list[int], float, float] | None:
-        """Words, log₁₀ P and back-off of the line; None, and a problem, where it is wrong."""
+        """Words, log₁₀ P and back-off of the line; None for a faulty line, which is reported."""
         fields = self.text.replace("\t", " ").split(" ")
         if "" in fields:
             fields = [field for field in fields if field]
@@ -282,8 +282,8 @@ class _Reading:
     def sorted(
         self, order: int, index: NgramIndex, ngrams: _Entries
     ) -> tuple[Numbers, Floats, Floats]:
-        """Keys, log₁₀ P and back-off of the entries as an index of the shorter ones numbers
-        them."""
+        """Keys, log₁₀ P and back-off of the entries, with keys in the numbering of shorter
+        n-grams."""
         contexts = np.zeros(len(ngrams.words), np.int64)
         for k in range(1, order):
             contexts = index.find(k, contexts, ngrams.words[:, k - 1])
@@ -311,7 +311,7 @@ class _Reading:
 
 
 def _numbered(words: list[str], numbers: dict[str, int]) -> list[int]:
-    """The numbers of an n-gram's words; ValueError with the reason if they cannot be one."""
+    """The indices of an n-gram's words; raises ValueError with the reason if they are invalid."""
     try:
         numbered = [numbers[word] for word in words]
     except KeyError as error:
@@ -324,7 +324,7 @@ def _numbered(words: list[str], numbers: dict[str, int]) -> list[int]:
 
 
 def _logarithm(text: str) -> float:
-    """A number, −∞ for −99 and below; ValueError for anything else that Python would take."""
+    """A number, −∞ for −99 and below; raises ValueError for other notations that Python accepts."""
     try:
         value = float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""An n-gram model as plain arrays, and back: what safetensors holds."""
+"""Conversion between n-gram models and plain arrays, for safetensors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def arrays_of(model: NgramModel) -> Arrays:
 
 
 def model_of(arrays: Mapping[str, NDArray[Any]]) -> NgramModel:
-    """The inverse of `arrays_of`; anything else is a DataError."""
+    """The inverse of `arrays_of`; raises DataError for invalid arrays."""
     order, kind, symbols = _heading(arrays)
     problems = list[str]()
     names = ["seen", *(f"log_p.{k}" for k in range(1, order + 1))]
@@ -87,7 +87,7 @@ def _heading(arrays: Mapping[str, NDArray[Any]]) -> tuple[int, int, NgramSymbols
 
 
 def _logarithms(values: NDArray[np.float64], part: str) -> bool:
-    """No NaN and no +∞; of probabilities, none above 0."""
+    """Checks logarithms: no NaN, no +∞; for probabilities, none above 0."""
     return bool((values <= 0).all() if part == "log_p" else (values < np.inf).all())
 
 

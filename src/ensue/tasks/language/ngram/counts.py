@@ -27,7 +27,7 @@ def placed(keys: Numbers, numbers: Numbers) -> Numbers:
     """The position of each given key among the rising keys, −1 if it is missing."""
     if not len(keys):
         return np.full(numbers.shape, -1, np.int64)
-    # looked for in rising order: what is read is then in the cache, five times as fast
+    # searched in rising order, which is five times as fast because of the cache
     flat = numbers.ravel()
     rising = np.argsort(flat)
     ordered = flat[rising]
@@ -39,7 +39,7 @@ def placed(keys: Numbers, numbers: Numbers) -> Numbers:
 
 
 def picked(values: NDArray[Any], numbers: Numbers) -> NDArray[np.float64]:
-    """The values of these numbers, 0 for the number −1."""
+    """The values at these indices, 0 for the index −1."""
     known = numbers >= 0
     result = np.zeros(numbers.shape)
     result[known] = values[numbers[known]]
@@ -48,7 +48,7 @@ def picked(values: NDArray[Any], numbers: Numbers) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class NgramIndex:
-    """keys: of the orders 2, 3, …"""
+    """An index of n-grams. keys: of the orders 2, 3, …"""
 
     symbols: NgramSymbols
     keys: tuple[Numbers, ...]
@@ -58,14 +58,14 @@ class NgramIndex:
         return len(self.keys) + 1
 
     def size(self, order: int) -> int:
-        """How many n-grams have a number; order 0 is the empty context."""
+        """The number of n-grams of an order; order 0 is the empty context."""
         return (1, self.symbols.width, *map(len, self.keys))[order]
 
     def upto(self, order: int) -> NgramIndex:
         return NgramIndex(self.symbols, self.keys[: order - 1])
 
     def contexts(self, order: int) -> Numbers:
-        """For each n-gram, the number of all its tokens but the last."""
+        """For each n-gram, the number of its context, all its tokens except the last."""
         if order == 1:
             return np.zeros(self.symbols.width, np.int64)
         return self.keys[order - 2] // self.symbols.width
@@ -77,16 +77,16 @@ class NgramIndex:
         return self.keys[order - 2] % self.symbols.width
 
     def find(self, order: int, contexts: Numbers, words: NDArray[Any]) -> Numbers:
-        """Numbers of the n-grams "context word", −1 for those that are not there; a context −1
-        has none."""
+        """Numbers of the n-grams "context word", −1 for missing ones; a context −1 has none."""
         if order == 1:
             return words.astype(np.int64)
         # the key of context −1 is below 0, and no key is
         return placed(self.keys[order - 2], contexts * self.symbols.width + words)
 
     def following(self, order: int, text: Bounded, shorter: Numbers) -> tuple[Numbers, Numbers]:
-        """For each token of a text: the number of the order − 1 tokens before it, and that of the
-        n-gram it ends, −1 without such an n-gram. shorter: those of order − 1 that end there."""
+        """For each token of a text: the number of its context, the order − 1 tokens before it, and
+        of the n-gram that it ends; −1 if there is none. shorter: numbers of the n-grams of order −
+        1 that end there."""
         contexts = np.full(len(text.tokens), -1, np.int64)
         contexts[1:] = shorter[:-1]  # across two rows too: no n-gram ends with a start
         return contexts, self.find(order, contexts, text.tokens)
@@ -119,8 +119,8 @@ Counts = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class NgramCounts:
-    """counts[k − 1][number]: how often the n-gram of k tokens stands there. The start of a row
-    is context only: as a token of its own it is counted 0 times."""
+    """counts[k − 1][number]: the count of the n-gram of k tokens. The start of a row is only
+    context: as a single token its count is 0."""
 
     index: NgramIndex
     counts: tuple[Counts, ...]
@@ -153,14 +153,14 @@ class NgramCounts:
         return self.index.order
 
     def upto(self, order: int) -> NgramCounts:
-        """Of the orders 1 … `order` alone."""
+        """Only the orders 1 … `order`."""
         if not 1 <= order <= self.order:
             raise OptionError(f"order: expected 1 … {self.order}, got {order}")
         return NgramCounts(self.index.upto(order), self.counts[:order])
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """How many different n-grams of 1, 2, … tokens there are."""
+        """The number of distinct n-grams of 1, 2, … tokens."""
         return (int(np.count_nonzero(self.counts[0])), *map(len, self.index.keys))
 
 
@@ -191,7 +191,7 @@ def _keys(numbers: Counts, text: Bounded, symbols: NgramSymbols, buffer: Numbers
 
 
 def _counted(keys: Numbers) -> tuple[Numbers, Counts]:
-    """The different keys, rising, and how often each is there. Sorts in place."""
+    """The distinct keys, rising, and their counts. Sorts in place."""
     keys.sort()
     new = np.ones(len(keys), np.bool_)
     np.not_equal(keys[1:], keys[:-1], out=new[1:])
@@ -203,8 +203,8 @@ def _counted(keys: Numbers) -> tuple[Numbers, Counts]:
 
 
 def _renumber(numbers: Counts, text: Bounded, symbols: NgramSymbols, keys: Numbers) -> None:
-    """Replace these numbers by those of the next order, from the last block to the first: a token
-    needs the number before it."""
+    """Replaces these numbers by those of the next order, from the last block to the first, because
+    a token needs the number before it."""
     for first, stop in reversed(_blocks(len(numbers))):
         contexts = numbers[first - 1 : stop - 1].astype(np.int64)
         numbers[first:stop] = placed(keys, contexts * symbols.width + text.tokens[first:stop])

@@ -1,4 +1,4 @@
-"""A language model of n-grams: what follows, and how likely a text is."""
+"""N-gram language models: probabilities of next tokens and of texts."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ LOG_10 = float(np.log(10))
 class NgramModel:
     """Probabilities of n-grams in back-off form, as ARPA files have them, in log₁₀.
 
-    log_p[k − 1]: log P(last token | those before it) of each n-gram of k tokens seen.
-    back_off[k − 1]: what P(w | shorter context) is multiplied with after this n-gram, where w was
-    never seen after it; of all orders but the highest.
-    occurring (width,): which single tokens the text had."""
+    log_p[k − 1]: log P(last token | those before it) of each n-gram of k tokens seen. back_off[k −
+    1]: the factor of P(w | shorter context) for words w never seen after this n-gram; for all
+    orders except the highest. occurring (width,): tokens that occurred in the text."""
 
     index: NgramIndex
     log_p: tuple[Floats, ...]
@@ -59,7 +58,7 @@ class NgramModel:
         k: float = 1.0,
         held_out: Ragged | None = None,
     ) -> NgramModel:
-        """From counts that are there already."""
+        """A model from existing counts."""
         tails = counts.index.tails()
         parts = smoother(counts, smoothing, tails, k, held_out)
         tables = logarithms(counts.index, parts, tails, to_uniform=smoothing == ADD_K)
@@ -78,7 +77,7 @@ class NgramModel:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """How many different n-grams of 1, 2, … tokens were seen."""
+        """The number of distinct n-grams of 1, 2, … tokens."""
         return (int(self.occurring.sum()), *map(len, self.index.keys))
 
     @property
@@ -89,8 +88,8 @@ class NgramModel:
         )
 
     def unseen(self, rows: Ragged) -> tuple[float, ...]:
-        """The share of the rows' n-grams of 1, 2, … tokens that were never seen; 0 where the
-        rows have none of that length."""
+        """The share of unseen n-grams among the rows' n-grams of 1, 2, … tokens; 0 if rows have
+        none of that length."""
         text = bounded(rows, self.symbols)
         offsets, numbers = text.offsets, text.tokens.astype(np.int64)
         missing = ~self.occurring[numbers]
@@ -121,7 +120,7 @@ class NgramModel:
         return Ragged(log_p[text.inside] * LOG_10, starts)
 
     def perplexity(self, rows: Ragged) -> float:
-        """exp of the mean of −log P over all tokens, ends included; ∞ where one has P = 0."""
+        """exp of the mean of −log P over all tokens, including ends; ∞ if one has P = 0."""
         values = self.score(rows).values
         if not len(values):
             raise DataError("perplexity: expected a text with at least one token, got none")
@@ -130,7 +129,7 @@ class NgramModel:
 
     @property
     def _to_uniform(self) -> bool:
-        """Whether the part left by an n-gram never seen goes to the uniform distribution."""
+        """Whether the mass left for unseen n-grams goes to the uniform distribution."""
         return self.smoothing == ADD_K
 
     @property
@@ -140,8 +139,8 @@ class NgramModel:
     # --- what follows ----------------------------------------------------------------------
 
     def log_probabilities(self, prefixes: Ragged) -> Floats:
-        """(batch, vocabulary): log P of every next token, each row a sentence's beginning without
-        its start (it may be empty); −∞ for the start and for padding."""
+        """(batch, vocabulary): log P of every next token, each row is a sentence's beginning
+        without its start (it may be empty); −∞ for the start and for padding."""
         text = bounded(prefixes, self.symbols)
         ends = text.starts[1:] - (self.symbols.end is not None)
         length = min(self.order - 1, int((ends - text.starts[:-1]).max(initial=0)))
@@ -160,8 +159,8 @@ class NgramModel:
         return torch.full((batch, self.order - 1), -1)
 
     def step(self, tokens: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Reads one token for each row, `first` before all others; gives log P of every next one
-        (batch, vocabulary) and the new state."""
+        """Reads one token for each row, `first` before all others; returns log P of every next
+        token (batch, vocabulary) and the new state."""
         if tokens.ndim != 1 or state.shape != (len(tokens), self.order - 1):
             raise ShapeError(
                 f"step: expected tokens (batch,) and a state (batch, {self.order - 1}), got "
@@ -180,8 +179,8 @@ class NgramModel:
         return state.index_select(0, order)
 
     def _following(self, before: Numbers) -> Floats:
-        """(batch, vocabulary): log P of what follows the tokens before (batch, length), −1 for
-        none."""
+        """(batch, vocabulary): log P of the next token after `before` (batch, length), in which −1
+        means none."""
         batch, length = before.shape
         log_p = np.tile(self.log_p[0][: self.symbols.size], (batch, 1))
         following = before.copy()  # numbers of the n-grams that end at each token
@@ -201,7 +200,8 @@ class NgramModel:
         return log_p * LOG_10
 
     def _continuing(self, order: int, contexts: Numbers) -> tuple[Numbers, Numbers]:
-        """The n-grams that continue each context: whose it is, and its number."""
+        """The n-grams that continue each context: the index of the context, and the number of the
+        n-gram."""
         keys, width = self.index.keys[order - 2], self.symbols.width
         first = np.searchsorted(keys, contexts * width)
         count = np.searchsorted(keys, (contexts + 1) * width) - first

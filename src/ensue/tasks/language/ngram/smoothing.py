@@ -32,12 +32,12 @@ from ensue.tasks.language.ngram.symbols import bounded
 
 GROUPS = 31  # c(h) < 2³¹
 MOST_ROUNDS = 200
-LEAST_GAIN = 1e-7  # in the mean log probability of a token
+LEAST_GAIN = 1e-7  # tolerance of the mean log probability of a token
 Floats = NDArray[np.float64]
 
 
 def group_of(often: Floats) -> NDArray[np.int64]:
-    """⌊log₂ c(h)⌋, −1 for a context never seen."""
+    """⌊log₂ c(h)⌋, −1 for an unseen context."""
     return np.frexp(often)[1].astype(np.int64) - 1
 
 
@@ -83,7 +83,7 @@ def _improved(
         mixed.append(trust * logs + (1 - trust) * mixed[-1])
     value = float(np.log(mixed[-1]).sum() + np.log(weights * (1 - weights)).sum())
     better = np.empty_like(weights)
-    reached = np.ones(likelihood.shape[1])  # chance that the token came from this order or below
+    reached = np.ones(likelihood.shape[1])  # probability of this order or a lower one
     for k in range(len(weights) - 1, -1, -1):
         stopped = reached * trusted[k] * likelihood[k] / mixed[k + 1]
         present = groups[k] >= 0
@@ -119,7 +119,7 @@ Smoother = Callable[[int], Parts]  # of an order
 def smoother(
     counts: NgramCounts, name: str, tails: Tails, k: float, held_out: Ragged | None
 ) -> Smoother:
-    """The smoothing of that name. tails: `counts.index.tails()`."""
+    """The smoothing with this name. tails: `counts.index.tails()`."""
     if name == MAXIMUM_LIKELIHOOD:
         return _maximum_likelihood(counts)
     if name == ADD_K:
@@ -138,7 +138,7 @@ def smoother(
 
 
 def _maximum_likelihood(counts: NgramCounts) -> Smoother:
-    """c(h w) / c(h); for a context never seen, that of the longest part of it that was."""
+    """c(h w) / c(h); for an unseen context, that of its longest seen suffix."""
 
     def parts(order: int) -> Parts:
         counted = counts.counts[order - 1]
@@ -187,7 +187,7 @@ def _kneser_ney(
         index, often = counts.index, counts.counts[order - 1]
         if order < counts.order:
             before = np.bincount(tails[order], minlength=len(often))
-            # one without a token before it can only begin with a start
+            # an n-gram without a token before it can only begin with a start
             often = np.where(before > 0, before, often).astype(np.int32)
         discounted = discounts(np.bincount(np.minimum(often, 5), minlength=6))[np.minimum(often, 3)]
         total = totals(index, order, often)
@@ -200,17 +200,16 @@ def _kneser_ney(
 
 
 def single_discount(having: NDArray[np.int64]) -> Floats:
-    """D for counts 0, 1, 2 and ≥ 3: n₁ / (n₁ + 2 n₂) for all; ½ where n₁ or n₂ is 0.
-    having[c]: how many n-grams have the count c."""
+    """D for counts 0, 1, 2 and ≥ 3: n₁ / (n₁ + 2 n₂) for all; ½ if n₁ or n₂ is 0. having[c]: the
+    number of n-grams with count c."""
     once, twice = map(float, having[1:3])
     d = once / (once + 2 * twice) if once and twice else 0.5
     return np.array([0, d, d, d])
 
 
 def modified_discounts(having: NDArray[np.int64]) -> Floats:
-    """D for counts 0, 1, 2 and ≥ 3 (Chen and Goodman): c − (c + 1) Y n₍c₊₁₎ / n₍c₎ with
-    Y = n₁ / (n₁ + 2 n₂); ½, 1 and 1½ where one of them is not between 0 and c, as in small
-    texts."""
+    """D for counts 0, 1, 2 and ≥ 3 (Chen and Goodman): c − (c + 1) Y n₍c₊₁₎ / n₍c₎ with Y = n₁ /
+    (n₁ + 2 n₂); ½, 1 and 1½ if one of them is not between 0 and c, as in small texts."""
     n = having.astype(np.float64)
     if (n[1:5] > 0).all():
         y = n[1] / (n[1] + 2 * n[2])
@@ -221,14 +220,14 @@ def modified_discounts(having: NDArray[np.int64]) -> Floats:
 
 
 def _ratio(values: NDArray[np.generic], total: Floats, index: NgramIndex, order: int) -> Floats:
-    """Each n-gram's value over its context's total; 0 where that is 0."""
+    """Each n-gram's value divided by its context's total; 0 if the total is 0."""
     below = total[index.contexts(order)]
     shares: Floats = np.divide(values, below, where=below > 0, out=np.zeros_like(below))
     return shares
 
 
 def logarithms(index: NgramIndex, parts: Smoother, tails: Tails, to_uniform: bool) -> list[Parts]:
-    """log₁₀ of P(w | h) of every n-gram seen, and of left, order by order. to_uniform: what is
+    """log₁₀ of P(w | h) of every seen n-gram, and of left, order by order. to_uniform: the mass
     left goes to the uniform distribution, not to the shorter context."""
     predicted = index.symbols.predicted
     uniform = predicted / predicted.sum()
@@ -239,7 +238,7 @@ def logarithms(index: NgramIndex, parts: Smoother, tails: Tails, to_uniform: boo
             lower = uniform[index.words(order)] if to_uniform else shorter[tails[order - 1]]
         else:
             lower = uniform
-        shorter = left[index.contexts(order)]  # in place: these arrays are the largest there are
+        shorter = left[index.contexts(order)]  # in place, because these are the largest arrays
         shorter *= lower
         shorter += direct
         np.minimum(shorter, 1, out=shorter)

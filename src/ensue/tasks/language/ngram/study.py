@@ -1,5 +1,5 @@
-"""N-grams as counted: how many there are, how many of a held-out text were never seen, what they
-cost, and what follows from them with and without smoothing."""
+"""A study of n-gram counts: number of n-grams, unseen n-grams of a held-out text, memory, and
+probabilities with and without smoothing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ensue.tasks.language.task import LanguageModel
 
 PLAIN, SMOOTHED = "maximum-likelihood", "modified-kneser-ney"
-MOST_WORDS = 10  # that are listed after a context
+MOST_WORDS = 10  # number of continuations listed after a context
 NOTES = (
     "possible: V^n; unseen: of the held-out n-grams; bytes: of a model up to n; ML, Kneser–Ney:",
     "perplexity of the held-out text by maximum likelihood, ∞ where an n-gram has probability 0,",
@@ -38,9 +38,9 @@ NOTES = (
 
 @dataclass(frozen=True)
 class OrderFacts:
-    """Of the n-grams of n tokens: how many could be, V^n; how many are there; how many of them
-    once; the share of the held-out text's that were never seen; the bytes of a model up to n; the
-    perplexity of the held-out text without smoothing and with."""
+    """Facts on n-grams of n tokens: the possible number V^n; the actual number; the number that
+    occur once; the unseen share of the held-out text's n-grams; the bytes of a model up to n; the
+    perplexity of the held-out text without and with smoothing."""
 
     n: int
     possible: int
@@ -54,7 +54,7 @@ class OrderFacts:
 
 @dataclass(frozen=True)
 class Continuation:
-    """A word after a context: how often, and its probability without smoothing and with."""
+    """A word after a context: its count, and its probability without and with smoothing."""
 
     word: str
     count: int
@@ -64,8 +64,8 @@ class Continuation:
 
 @dataclass(frozen=True)
 class After:
-    """What follows a context. used: the tokens of it that n-grams of this order see; count: how
-    often these stand in the text with anything after them."""
+    """The continuations of a context. used: the tokens that n-grams of this order see; count: their
+    occurrences in the text with a token after them."""
 
     context: tuple[str, ...]
     used: tuple[str, ...]
@@ -124,7 +124,8 @@ class NgramStudy(Printed):
 def study_ngrams(
     files: Sequence[str], held_out: Sequence[str], *, order: int, level: str, after: str | None
 ) -> NgramStudy:
-    """held_out: files of their own; without, a tenth of the text is split off."""
+    """The study of files. held_out: separate files; if there are none, a tenth of the text is split
+    off."""
     from ensue.tasks.language.task import LanguageModel
 
     model = LanguageModel({"level": level, "min_count": 1})
@@ -142,7 +143,7 @@ def study_ngrams(
     rows, held_rows = learned.rows(train), learned.rows(part)
     symbols = NgramSymbols.of(learned.words.tokens)
     counts = NgramCounts.of(rows, symbols, order)
-    vocabulary = counts.sizes[0]  # the end of a row included
+    vocabulary = counts.sizes[0]  # including the end of a row
     models = {
         name: [NgramModel.smoothed(counts.upto(n), name) for n in range(1, order + 1)]
         for name in (PLAIN, SMOOTHED)
@@ -172,7 +173,7 @@ def study_ngrams(
 
 
 class Counting:
-    """N-grams of files, counted."""
+    """The ability to study the n-gram counts of files."""
 
     def study(
         self,
@@ -187,7 +188,7 @@ class Counting:
 
 
 def _unigrams(model: LanguageModel) -> LanguageModel:
-    """The same reading, without counting more than is needed for the vocabulary."""
+    """Reads the files with only the counts that the vocabulary needs."""
     return type(model)(model.text, {"family": "ngram", "order": 1})
 
 
@@ -218,7 +219,7 @@ def _after(
 
 
 def _followers(rows: Ragged, context: list[int], symbols: NgramSymbols) -> Any:
-    """(width,): how often each token follows the context directly, ends of rows included."""
+    """(width,): the count of each token directly after the context, including ends of rows."""
     followers = np.zeros(symbols.width, np.int64)
     n = len(context)
     for row in range(len(rows)):

@@ -1,4 +1,4 @@
-"""The tokens of a language model by number, and sentences with their boundaries."""
+"""The tokens of n-gram models, and sentences with their boundaries."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ensue.errors import DataError, OptionError
 
 @dataclass(frozen=True)
 class NgramSymbols:
-    """Tokens are the numbers 0 … size − 1.
+    """Tokens are the integers 0 … size − 1.
 
-    start: stands before every row and is never predicted; `size` where no token has that role.
-    end: predicted after every row; None where rows are no sentences but pieces of a stream.
-    unpredicted: further tokens that no text holds, such as "<pad>"."""
+    start: comes before every row and is never predicted; `size` if no token has this role. end:
+    predicted after every row; None if rows are pieces of a stream instead of sentences.
+    unpredicted: further tokens that occur in no text, such as "<pad>"."""
 
     size: int
     start: int
@@ -45,8 +45,8 @@ class NgramSymbols:
 
     @classmethod
     def of(cls, tokens: Sequence[str], *, sentences: bool = True) -> NgramSymbols:
-        """Of a vocabulary's tokens: "<s>", "</s>" and "<pad>" have their roles. Without
-        `sentences`, rows have no ends and "</s>" is a token like others."""
+        """The symbols of a vocabulary: "<s>", "</s>" and "<pad>" have their roles. Without
+        `sentences`, rows have no ends and "</s>" is an ordinary token."""
         numbers = {token: number for number, token in enumerate(tokens)}
         if sentences and END not in numbers:
             raise OptionError(
@@ -62,7 +62,7 @@ class NgramSymbols:
 
     @property
     def width(self) -> int:
-        """How many numbers there are, the start's included."""
+        """The number of tokens, including the start."""
         return max(self.size, self.start + 1)
 
     @property
@@ -87,14 +87,14 @@ class Bounded(NamedTuple):
 
     @property
     def inside(self) -> NDArray[np.bool_]:
-        """All tokens but the starts."""
+        """Marks all tokens except the starts."""
         mask = np.ones(len(self.tokens), np.bool_)
         mask[self.starts[:-1]] = False
         return mask
 
 
 def bounded(rows: Ragged, symbols: NgramSymbols) -> Bounded:
-    """The rows with their boundaries; a token that cannot stand in a text is a DataError."""
+    """The rows with their boundaries; raises DataError for a token that cannot occur in a text."""
     _check(rows, symbols)
     added = 1 + (symbols.end is not None)
     starts = rows.starts + added * np.arange(len(rows) + 1)
@@ -138,8 +138,8 @@ def _refuse(rows: Ragged, wrong: NDArray[np.bool_], expected: str) -> None:
 
 
 def sentences(stream: NDArray[Any], end: int) -> Ragged:
-    """The rows of a stream in which every `end` closes a sentence; one that is not closed is
-    the last row."""
+    """The rows of a stream in which every `end` closes a sentence; an unclosed sentence is the last
+    row."""
     stops = np.flatnonzero(stream == end)
     last = stops[-1] + 1 if len(stops) else 0
     lengths = np.diff(np.concatenate([[-1], stops])) - 1

@@ -1,1 +1,1 @@
-"""The kinds of inputs, each in a separate file."""
+"""The kinds of inputs, each in a separate module."""

@@ -73,15 +73,15 @@ from ensue.tasks.targets.target import Target
 if TYPE_CHECKING:
     from ensue.tasks.any_model import ModelView
 
-AT_ONCE = 4096  # rows that the networks answer together
-LINEAR_CATEGORIES = 50  # of a column, that the linear model reads
+AT_ONCE = 4096  # rows of an answer batch
+LINEAR_CATEGORIES = 50  # categories of a column for the linear model
 RIDGE = 1e-3  # of the linear model
-CELLS = Tokenisers(Tokeniser("spaces"))  # cells are tokens already: nothing is cut
+CELLS = Tokenisers(Tokeniser("spaces"))  # cells are tokens already
 Pair = Annotated[tuple[int, int], Field(strict=False)]  # TOML has lists
 
 
 class ColumnsReaderSettings(Table):
-    """What a row is read as, and the layers that read it."""
+    """How a row is read, and its layers."""
 
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {"dropout": ("dropout_layers",)}
     instead: ClassVar[Mapping[str, str]] = {"hidden_size": "hidden", "layers": "hidden"}
@@ -140,14 +140,14 @@ class ColumnsReaderSettings(Table):
             if twice := sorted(read & {*getattr(self, key)}):
                 raise ValueError(f"{key}: expected columns that no feature reads, got {twice}")
         try:
-            with torch.device("meta"):  # nothing is drawn, and nothing takes memory
+            with torch.device("meta"):  # draws nothing and needs no memory
                 self.layers(1)
         except OptionError as error:
             raise ValueError(str(error)) from None
         return self
 
     def layers(self, inputs: int) -> HiddenLayers:
-        """With fresh weights."""
+        """The layers with fresh weights."""
         return HiddenLayers(
             [inputs, *self.hidden, 1],
             self.activations,
@@ -158,7 +158,7 @@ class ColumnsReaderSettings(Table):
 
 
 class ColumnsSettings(ColumnsReaderSettings, ShareSettings):
-    """What a row is read as, and the layers that read it."""
+    """How a row is read, and its layers."""
 
     batch_rows: Annotated[Size | None, OFF] = Field(
         64, description="Batch size, in rows; off: all rows at once."
@@ -174,7 +174,7 @@ class TableContent(Content):
     all_columns = True
 
     def __init__(self, left_out: Collection[str] = ()) -> None:
-        """left_out: columns that are not inputs, besides the target and the group."""
+        """left_out: columns that are not inputs, in addition to the target and the group."""
         self._left_out = left_out
 
     def value(self, row: Row, data: DataSettings) -> list[str]:
@@ -200,7 +200,7 @@ def labelled_rows(rows: TableRows, target: str) -> Iterator[Example]:
 
 
 def unlabelled_rows(rows: TableRows, target: str) -> Iterator[Example]:
-    """Rows in memory whose target, if they have one, is left out."""
+    """Rows in memory without their target, if they have one."""
     for number, row in enumerate(rows_of(rows), 1):
         place = Place(IN_MEMORY, number)
         yield Example(cells_of(row, str(place), (target,)), None, place)
@@ -211,8 +211,8 @@ def unlabelled_rows(rows: TableRows, target: str) -> Iterator[Example]:
 
 @dataclass(frozen=True)
 class LearnedColumns(LearnedInput):
-    """columns: their scales and categories; target_column: the name of the target's column, if
-    given to `fit`."""
+    """columns: with scales and categories; target_column: the name of the target's column, if
+    passed to `fit`."""
 
     columns: TableColumns
     target_column: str = ""
@@ -269,8 +269,8 @@ class LearnedColumns(LearnedInput):
         return lines + self.columns.remarks(arrays, number)
 
     def occlusions(self, part: Part, model: ModelView) -> Occlusions:
-        """Each cell replaced by one that says nothing: the mean of its numbers, an unknown
-        category, or, of a column that features read, an empty cell."""
+        """A row for each cell, in which it is replaced by a neutral one: the mean of its numbers,
+        an unknown category, or an empty cell for columns that features read."""
         tokens = part.numbers.tokens
         cells = [part.numbers.token_names[k] for k in part.inputs.row(0)]
         nothing = {column.name: repr(column.mean) for column in self.columns.numbers}
@@ -335,12 +335,12 @@ class ColumnsLinear(Linear):
 
 
 class ColumnsScores(nn.Module):
-    """The inputs of an exported graph → z of a linear model of columns."""
+    """From the inputs of an exported graph to z of a linear model of columns."""
 
     def __init__(self, columns: TableColumns, regression: Regression) -> None:
         super().__init__()
         self.columns, self.regression = columns, regression
-        self.features = columns.features.layer()  # an α that is learned, as it begins
+        self.features = columns.features.layer()  # the initial value of a learned α
 
     def forward(self, named: Named) -> Tensor:
         numbers, categories = named[NUMBERS], named[CATEGORIES]
@@ -360,8 +360,8 @@ def dense_rows(columns: TableColumns, part: Part, settings: Any) -> Tensor:
 
 
 class ColumnsEncoder(InputEncoder):
-    """numbers (rows, n), categories (rows, c) and what features read (rows, f), where there are
-    features → hidden layers (rows, width)."""
+    """numbers (rows, n), categories (rows, c) and inputs of features (rows, f), if any → hidden
+    layers (rows, width)."""
 
     def __init__(
         self,
@@ -390,7 +390,7 @@ class ColumnsEncoder(InputEncoder):
         return vectors
 
     def _dtype(self) -> torch.dtype:
-        """Of its weights; without any, that of the numbers is torch's default."""
+        """The dtype of its weights; torch's default without weights."""
         parameter = next(self.parameters(), None)
         return torch.get_default_dtype() if parameter is None else parameter.dtype
 
@@ -411,7 +411,7 @@ class ColumnsReader(InputReader[Part]):
     def labelled(
         self, rows: Any, columns: Mapping[str, str] = NO_COLUMNS, before: Part | None = None
     ) -> Part:
-        """rows: by column name, or columns by name."""
+        """A labelled part. rows: by column name, or columns by name."""
         target = columns.get("target") or columns.get("label") or self._target()
         if not target:
             raise OptionError('target: expected the column to predict, target="price", got none')
@@ -423,18 +423,18 @@ class ColumnsReader(InputReader[Part]):
         return CELLS
 
     def questions(self, inputs: Any, options: RequestOptions = NOTHING) -> Part:
-        """inputs: rows by column name, or columns by name."""
+        """Questions. inputs: rows by column name, or columns by name."""
         rows = inputs if isinstance(inputs, Mapping) else list(inputs)
         examples = list(unlabelled_rows(rows, self._target()))
         part: Part = self.collected(lambda: examples)
         return part
 
     def question_lines(self, lines: Sequence[str]) -> Part:
-        """Each line is a row as JSON."""
+        """Questions from lines, each a row as JSON."""
         return self.questions([row_of_line(line) for line in lines])
 
     def question_content(self, data: DataSettings) -> Content:
-        """Without the column of the answers, which files that are asked about may have."""
+        """The content of questions, without the target's column, which files may have."""
         return TableContent((data.label, data.group, self._target()))
 
     def question_keys(self, origin: Origin) -> tuple[str, ...]:
@@ -448,7 +448,7 @@ class ColumnsReader(InputReader[Part]):
 
 
 class Columns(Input):
-    """All columns of a row but the target and the group."""
+    """All columns of a row except the target and the group."""
 
     name = "columns"
     learned_class = LearnedColumns

@@ -1,4 +1,5 @@
-"""Several inputs together: texts, columns, a picture and a tree of one row become one vector."""
+"""Several inputs together: texts, columns, a picture and a tree of one row are joined to one
+vector."""
 
 from __future__ import annotations
 
@@ -48,8 +49,8 @@ from ensue.tasks.task import Recipe
 if TYPE_CHECKING:
     from ensue.tasks.any_model import ModelView
 
-SHOWN = 40  # characters of what was given
-BESIDE = "columns"  # the name of the input that reads columns
+SHOWN = 40  # maximum characters of a value in a message
+BESIDE = "columns"  # name of the input of columns
 
 
 # --- which they are ------------------------------------------------------------------------------
@@ -69,7 +70,7 @@ class JoinedInput:
 
 
 def joined_inputs(data: DataSettings) -> tuple[JoinedInput, ...]:
-    """The inputs of data, in their order: texts, columns, picture, tree; () of one alone."""
+    """The inputs of data in order: texts, columns, picture, tree; () for a single input."""
     if not data.joins:
         return ()
     sources: list[tuple[str, tuple[str, ...]]] = [("text", (column,)) for column in data.texts]
@@ -83,22 +84,22 @@ def joined_inputs(data: DataSettings) -> tuple[JoinedInput, ...]:
 
 
 def _free_name(column: str, names: Sequence[str]) -> str:
-    """The name of a column as a key of TOML, another one than those before."""
+    """The name of a column as a unique TOML key."""
     plain = re.sub(r"\W+", "_", column).strip("_") or "input"
     others = (f"{plain}_{number}" for number in range(2, len(names) + 3))
     return next(name for name in (plain, *others) if name not in names)
 
 
 def joined_data(roles: Mapping[str, Any]) -> DataSettings:
-    """The columns of rows that are in no file. roles: keys of [data]."""
+    """The [data] table for rows in memory. roles: keys of [data]."""
     return DataSettings.of({"train": [IN_MEMORY], **roles}, "data")
 
 
 def input_tables(
     inputs: Sequence[JoinedInput], tables_of_inputs: Mapping[str, Any], shared: Mapping[str, Any]
 ) -> dict[str, Table]:
-    """The settings of each input, every problem in one message. tables_of_inputs: its table,
-    if it has one; shared: keys of [text] and [model] that were given, for the texts."""
+    """The settings of each input; one message lists all problems. tables_of_inputs: its table, if
+    any; shared: given keys of [text] and [model], for the texts."""
     names = [each.name for each in inputs]
     wrong = [
         f"inputs.{name}: {unknown_key(name, names, 'input')}{known_keys(names)}"
@@ -153,7 +154,7 @@ class JoinsInputs:
         return input_tables(joined_inputs(data), tables_of_inputs, shared)
 
     def space(self, model: AnyModel) -> Space:
-        """How each input is read, and how all are trained."""
+        """The search space: settings of each input, and of the training."""
         ranges: dict[str, Searched] = {}
         for name, table in model.inputs.items():
             fields = type(table).model_fields
@@ -173,8 +174,8 @@ class JoinsInputs:
 
 
 class JoinedContent(Content):
-    """The inputs of a row by their names. in_files: whether rows come from files, with pictures
-    next to them; look: whether pictures are read."""
+    """The inputs of a row by name. in_files: whether rows come from files, with pictures next to
+    them; look: whether pictures are read."""
 
     def __init__(
         self, inputs: Sequence[JoinedInput], in_files: bool = True, look: bool = True
@@ -216,7 +217,7 @@ class JoinedContent(Content):
 def examples_in_memory(
     inputs: Sequence[JoinedInput], rows: Any, roles: Mapping[str, Any]
 ) -> list[Example]:
-    """Rows by column name, or columns by name."""
+    """Examples from rows by column name, or columns by name."""
     content, data, examples = JoinedContent(inputs, in_files=False), joined_data(roles), []
     for number, row in enumerate(rows_of(rows), 1):
         place = Place(IN_MEMORY, number)
@@ -242,7 +243,7 @@ class JoinedFiles:
         self.rejected = 0
 
     def part(self, name: str, like: JoinedPart | None = None) -> JoinedPart:
-        """Pictures are read once, in the last pass over the rows."""
+        """Reads a part; pictures are read once, in the last pass over the rows."""
         reading, texts = self._reading(True, self._on_bad_row), self._reading(False, None)
         part = self._reader.collected_of(lambda: reading.rows(name), lambda: texts.rows(name), like)
         self.rejected = reading.rejected
@@ -254,7 +255,7 @@ class JoinedFiles:
 
 
 class JoinedReader(InputReader[JoinedPart]):
-    """Reads rows by column name. joined: what their columns are."""
+    """Reads rows by column name. joined: the inputs of their columns."""
 
     def __init__(self, joined: Joined, model: AnyModel) -> None:
         super().__init__(model)
@@ -304,7 +305,7 @@ class JoinedReader(InputReader[JoinedPart]):
         return ()
 
     def named_row(self, role: str, value: str) -> Mapping[str, Any]:
-        """A row as JSON, or what the only input reads."""
+        """A row as JSON, or the value of the only input of this role."""
         only = self.inputs[0] if len(self.inputs) == 1 else None
         if value.lstrip().startswith("{"):
             return row_of_line(value, f"--{role}")
@@ -334,7 +335,8 @@ class JoinedReader(InputReader[JoinedPart]):
         return self.collected_of(rows, rows, like)
 
     def collected_of(self, rows: Rows, texts: Rows, like: JoinedPart | None) -> JoinedPart:
-        """A part of each input, from one pass over the rows. texts: the same without pictures."""
+        """A part of each input, from one pass over the rows. texts: the same rows without
+        pictures."""
         numbers = Numbers() if like is None else like.numbers
         views, collectors = self.joined.views(self.model), dict[str, Any]()
         for input_of_row in self.inputs:
@@ -362,7 +364,7 @@ class JoinedReader(InputReader[JoinedPart]):
 
 
 class Joined(Input):
-    """Several inputs of one row, side by side."""
+    """Several inputs of one row."""
 
     name = "joined"
 
@@ -370,7 +372,7 @@ class Joined(Input):
         self.inputs = tuple(inputs)
 
     def views(self, model: ModelView) -> dict[str, InputView]:
-        """The model as each input sees it."""
+        """The view of the model for each input."""
         settings: Any = model.settings
         most = self.answer_budget(settings)
         by_name = {}
@@ -439,7 +441,8 @@ EPOCHS, PATIENCE = 30, 5  # where no text tells
 
 
 def joined_recipe(train: JoinedPart, model: AnyModel, kind: str, mixed: bool) -> Recipe:
-    """kind: of the target; mixed: a linear model answers with the network."""
+    """The recipe of several inputs. kind: of the target; mixed: whether a linear model is mixed
+    with the network."""
     tables: dict[str, dict[str, Any]] = {"train": {}, "inputs": {}}
     why = list[str]()
     joined = JoinsInputs().input_of(model.roles)
@@ -467,7 +470,7 @@ def joined_recipe(train: JoinedPart, model: AnyModel, kind: str, mixed: bool) ->
 
 
 def _own_recipe(part: Any, view: InputView, kind: str, explicit: frozenset[str]) -> Recipe:
-    """That of one input alone."""
+    """The recipe of one input."""
     model: Any = view
     if view.kind == "text":
         return text_recipe(part, model, mixed=False)

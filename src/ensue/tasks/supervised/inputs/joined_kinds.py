@@ -1,4 +1,4 @@
-"""What each of several inputs is: its settings, how it is read from its columns and collected."""
+"""The kinds of several inputs: their settings, how they are read from columns and collected."""
 
 from __future__ import annotations
 
@@ -45,36 +45,36 @@ from ensue.tasks.supervised.inputs.tree_network import TreeReaderSettings
 from ensue.tasks.trees.content import tokens_of, tree_of
 
 TEXT_KEYS = tuple(TextSettings.model_fields)
-SPACES = Tokenisers(Tokeniser("spaces"))  # of trees: brackets are tokens already
+SPACES = Tokenisers(Tokeniser("spaces"))  # for trees: brackets are tokens already
 
 
 # --- settings ------------------------------------------------------------------------------------
 
 
 class TextTable(PooledSettings, SequenceSettings, TextSettings):
-    """How one text of several inputs becomes tokens, and the network that reads them."""
+    """One text among several inputs: its tokens and its network."""
 
     kind: Literal["text"] = Field("text", description="Kind of the input.")
 
 
 class TextViewSettings(TextTable, LinearSettings):
-    """The same with the linear model of all inputs."""
+    """`TextTable` with the settings of the linear model of all inputs."""
 
 
 class ColumnsTable(ColumnsReaderSettings):
-    """What the columns of several inputs are read as, and the layers that read them."""
+    """The columns among several inputs: how they are read, and their layers."""
 
     kind: Literal["columns"] = Field("columns", description="Kind of the input.")
 
 
 class PictureTable(PictureReaderSettings):
-    """The convolutions that read the picture of several inputs, the layers on top of them."""
+    """The picture among several inputs: its convolutions, and the layers on top of them."""
 
     kind: Literal["picture"] = Field("picture", description="Kind of the input.")
 
 
 class TreeTable(TreeReaderSettings):
-    """The words of a tree of several inputs, and the cell that goes up it."""
+    """The tree among several inputs: its words, and the cell that goes up the tree."""
 
     kind: Literal["tree"] = Field("tree", description="Kind of the input.")
     lower: bool = Field(False, description="Convert texts to lower case.")
@@ -91,18 +91,17 @@ class TreeTable(TreeReaderSettings):
 
 @dataclass(frozen=True)
 class PictureFile:
-    """A picture by the name of its file, or as an array; pixels: None while it is not read."""
+    """A picture by the name of its file, or as an array; pixels: None until it is read."""
 
     name: str
     pixels: NDArray[np.uint8] | None = None
 
 
 class Kind(ABC):
-    """What one of several inputs is, and how it is read from its columns.
+    """A kind of input among several, and how it is read from its columns.
 
-    role: its option on the command line; at_once: rows of it that the networks answer together,
-    None where its steps count; shared: keys of [text] and [model] that it takes over where its own
-    table does not say."""
+    role: its option on the command line; at_once: rows of an answer batch, None if limited by
+    steps; shared: keys of [text] and [model] that it takes over unless its own table sets them."""
 
     table: ClassVar[type[Table]]
     role: ClassVar[str]
@@ -113,11 +112,11 @@ class Kind(ABC):
 
     @abstractmethod
     def value(self, row: Row, columns: Sequence[str]) -> Any:
-        """What is learned from; `Unfit` where the row has none."""
+        """The value of a row; raises `Unfit` if it is missing."""
 
     @abstractmethod
     def as_text(self, value: Any) -> str:
-        """What decides the part of a row."""
+        """The text whose hash decides the part of a row."""
 
     @abstractmethod
     def as_fields(self, value: Any, columns: Sequence[str]) -> Mapping[str, Any]:
@@ -127,15 +126,16 @@ class Kind(ABC):
     def collector(
         self, values: Callable[[], Iterable[Any]], numbers: Numbers, view: InputView, like: Any
     ) -> Any:
-        """Takes the examples of this input one by one. values: of all rows, to learn tokenisers
-        from; like: the part of this input that the rows share tokenisers and shape with."""
+        """A collector for the examples of this input. values: of all rows, for learning tokenisers;
+        like: the part of this input with the tokenisers and shape to use."""
 
     def looked_up(self, value: Any, place: Place, columns: Sequence[str], in_files: bool) -> Any:
-        """With what the value stands for. in_files: whether the row comes from a file."""
+        """The resolved value, such as a picture for its file name. in_files: whether the row comes
+        from a file."""
         return value
 
     def settings(self, table: Any, linear: str) -> Table:
-        """Those that the input reads as [model]."""
+        """The settings that the input reads as its [model]."""
         parsed: Table = table
         return parsed
 
@@ -259,8 +259,7 @@ class PictureKind(Kind):
 
 
 def picture_path(name: str, place: Place) -> Path:
-    """The file of a picture that a row names: inside the folder of the row's file, wherever that
-    came from."""
+    """The path of a picture named in a row, inside the folder of the row's file."""
     folder = Path(place.file).parent
     path = folder / name
     plain = not Path(name).is_absolute() and ".." not in Path(name).parts
@@ -273,7 +272,7 @@ def picture_path(name: str, place: Place) -> Path:
 
 @dataclass(frozen=True)
 class _Pictures:
-    """Takes pictures that are read already."""
+    """Collects pictures that are already read."""
 
     inner: PictureCollector
 

@@ -1,4 +1,4 @@
-"""What was learned of several inputs together: one vector of all, linear views side by side."""
+"""The learned part of several inputs: the joined vector, and a linear model for each input."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ from ensue.tasks.targets.target import Target
 if TYPE_CHECKING:
     from ensue.tasks.any_model import ModelView
 
-PREFIX = "inputs"  # begins the names of what belongs to one of them
-SEVERAL = "linear model"  # as an evaluation calls the views together
-DOUBT = 0.5  # what Σ (log w/w₀)² and Σ b² count for
+PREFIX = "inputs"  # prefix of the names of one input
+SEVERAL = "linear model"  # name of all linear models in evaluations
+DOUBT = 0.5  # weight of Σ (log w/w₀)² and Σ b²
 FOLDS = 5
 
 
@@ -52,9 +52,9 @@ FOLDS = 5
 
 @dataclass(frozen=True)
 class JoinedPart:
-    """Rows of several inputs: a part for each, by its name, with the same rows and labels.
+    """Rows of several inputs: a part for each, by name, with the same rows and labels.
 
-    labels, names, numbers, unlabelled: as a part of one input has them."""
+    labels, names, numbers, unlabelled: as in a part of one input."""
 
     parts: Mapping[str, Any]
     labels: Ragged | None
@@ -66,7 +66,7 @@ class JoinedPart:
         return len(self.names.line)
 
     def take(self, rows: NDArray[np.int64]) -> JoinedPart:
-        """The rows of these numbers."""
+        """The rows with these indices."""
         return replace(
             self,
             parts={name: part.take(rows) for name, part in self.parts.items()},
@@ -94,7 +94,7 @@ def stacked(parts: Sequence[Any]) -> Any:
 
 @dataclass(frozen=True)
 class JoinedRows:
-    """Encoded rows of every input. unit: what a row costs for each step of an input."""
+    """Encoded rows of every input. unit: cost of a step of each input."""
 
     inputs: Sequence[Encoded]
     units: Sequence[int]
@@ -128,8 +128,8 @@ class JoinedRows:
 
 @dataclass(frozen=True)
 class InputView:
-    """A model as one of its inputs sees it: with the settings of this input, and what was learned
-    of it. unit: what a row costs in a batch for each of its steps."""
+    """The view of a model for one of its inputs, with the settings and the learned part of this
+    input. unit: cost of a step in a batch."""
 
     of: ModelView
     name: str
@@ -164,7 +164,7 @@ class InputView:
 
     @property
     def encoders(self) -> list[nn.Module]:
-        """What reads this input, of each member."""
+        """The encoder of this input, for each member."""
         place = list(self.of.learned.input.inputs).index(self.name)
         return [encoders_of(network)[place] for network in self.of.networks]
 
@@ -184,8 +184,7 @@ ViewsOf = Callable[["ModelView"], Views]
 
 @dataclass(frozen=True)
 class LearnedJoined(LearnedInput):
-    """What was learned of each input, by its name in their order. views: a model as each of them
-    sees it."""
+    """The learned part of each input, by name, in order. views: of a model for each input."""
 
     by_unit: ClassVar[bool] = True
 
@@ -197,7 +196,7 @@ class LearnedJoined(LearnedInput):
         raise AssertionError("each of several inputs has tokenisers of its own")
 
     def _each(self, model: ModelView) -> list[tuple[str, Any, Any]]:
-        """Name, what was learned, and the model as the input sees it."""
+        """The name, the learned part and the view of each input."""
         views = self.views(model)
         return [(name, learned, views[name]) for name, learned in self.inputs.items()]
 
@@ -223,8 +222,8 @@ class LearnedJoined(LearnedInput):
     def linear(
         self, train: JoinedPart, validation: JoinedPart, target: Target, model: ModelView
     ) -> FittedLinear | None:
-        """Each view is scaled and penalised as it is alone; their scores are weighted on rows that
-        they did not learn from."""
+        """The linear model: each input's model is fitted separately, then their scores are weighted
+        on rows that they did not learn from."""
         views, out_of_sample = dict[str, Linear](), list[Tensor]()
         for name, learned, view in self._each(model):
             fitted = learned.linear(train.parts[name], validation.parts[name], target, view)
@@ -271,7 +270,7 @@ class LearnedJoined(LearnedInput):
         ]
 
     def occlusions(self, part: JoinedPart, model: ModelView) -> Occlusions:
-        """Each input taken apart in its way, the others as they are."""
+        """The occlusions of each input, with the others unchanged."""
         each = self._each(model)
         by_name = {name: learned.occlusions(part.parts[name], view) for name, learned, view in each}
         present = {
@@ -309,8 +308,8 @@ class LearnedJoined(LearnedInput):
         return InputQuestion(inputs, steps, batch)
 
     def members(self, model: ModelView) -> tuple[Sequence[nn.Module], tuple[Graph, ...]]:
-        """What goes up a tree is a graph of its own, which is run before: the network takes its
-        vectors."""
+        """The networks for an export. A tree has a separate graph, which runs first; the network
+        takes its vectors."""
         graphs: tuple[Graph, ...] = ()
         members = list(model.networks)
         for place, (_, learned, view) in enumerate(self._each(model)):
@@ -331,7 +330,7 @@ class LearnedJoined(LearnedInput):
 
 
 def packed_by_name(key: str, parts: Mapping[str, LearnedInput | Linear]) -> Packed:
-    """What was learned of each input, under its name. key: of their facts."""
+    """Packs the learned part of each input under its name. key: of their facts."""
     facts, known, arrays = dict[str, Any](), dict[str, Any](), dict[str, Any]()
     for name, part in parts.items():
         of_part = part.pack()
@@ -342,7 +341,7 @@ def packed_by_name(key: str, parts: Mapping[str, LearnedInput | Linear]) -> Pack
 
 
 def saved_of(saved: Saved, name: str) -> Saved:
-    """What was saved of one input."""
+    """The saved part of one input."""
     begin = f"{PREFIX}.{name}."
     facts: dict[str, Any] = dict(saved.facts["learned_inputs"][name])
     facts |= saved.facts.get("linear_inputs", {}).get(name, {})
@@ -359,7 +358,7 @@ def saved_of(saved: Saved, name: str) -> Saved:
 
 
 class JoinedEncoder(InputEncoder):
-    """The vectors of all inputs, one after another: (rows, Σ width)."""
+    """The concatenated vectors of all inputs: (rows, Σ width)."""
 
     def __init__(self, encoders: Sequence[InputEncoder]) -> None:
         super().__init__()
@@ -384,7 +383,7 @@ class JoinedEncoder(InputEncoder):
             super().begin(output)
 
     def penalty(self, inputs: Sequence[Any], cost: Cost) -> Tensor | None:
-        """The regularisers of all inputs; for each, the vectors of the others stay as they are."""
+        """The regularisers of all inputs; for each, the vectors of the others are constant."""
         total: Tensor | None = None
         for k, (encoder, batch_of_input) in enumerate(zip(self.readers, inputs, strict=True)):
 
@@ -401,14 +400,14 @@ class JoinedEncoder(InputEncoder):
 
 
 def encoders_of(network: nn.Module) -> nn.ModuleList:
-    """What reads each input in a network of several."""
+    """The encoder of each input in a network of several inputs."""
     assert isinstance(network, SupervisedNetwork)
     assert isinstance(network.reader, JoinedEncoder)
     return network.reader.readers
 
 
 class FixedVector(InputEncoder):
-    """The vector of an input that a graph of its own has made, of one member of several."""
+    """The vector of an input, computed by a separate graph, for one member."""
 
     def __init__(self, member: int, width: int) -> None:
         super().__init__()
@@ -425,9 +424,9 @@ def view_weights(
     scores: Sequence[Tensor], y: Tensor, kind: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """w (views,) > 0 and b (outputs,) for which z = Σ w_v·z_v + b has the lowest cost on rows that
-    the views did not learn from, plus ½·Σ (log w_v/w₀)² and ½·Σ b²: few rows move the
-    weights little from w₀ = 1/views. scores: z_v (rows, outputs) of each view; kind: of the cost,
-    as `Regression` has them."""
+    the views did not learn from, plus ½·Σ (log w_v/w₀)² and ½·Σ b²: so that few rows change the
+    weights only little from w₀ = 1/views. scores: z_v (rows, outputs) of each view; kind: of the
+    cost, as in `Regression`."""
     views = torch.stack([z.double() for z in scores])
     count, rows, outputs = views.shape
     viewweights = ViewWeights(count, outputs)
@@ -460,7 +459,7 @@ class ViewWeights(nn.Module):
 
 
 def crossed(scores: Sequence[Tensor], y: Tensor, kind: str) -> Tensor:
-    """z of each row by weights that were fitted to the other folds."""
+    """z of each row, by weights fitted to the other folds."""
     folds = torch.arange(len(y)) % FOLDS
     z = torch.zeros(scores[0].shape, dtype=torch.float64)
     for fold in range(FOLDS):
@@ -479,7 +478,8 @@ def weighted(
 
 @dataclass(frozen=True)
 class JoinedLinear(Linear):
-    """z = Σ w_v·z_v + b over the linear models z_v of the inputs, by name; one alone is as it is.
+    """z = Σ w_v·z_v + b over the linear models z_v of the inputs, by name; a single model is
+    unchanged.
 
     weights (views,), bias (outputs,): fitted to the validation part."""
 
@@ -536,8 +536,8 @@ class JoinedLinear(Linear):
 
 
 class JoinedScores(nn.Module):
-    """The inputs of an exported graph → z of the linear models of all inputs. names: the inputs of
-    each, by its name."""
+    """From the inputs of an exported graph to z of the linear models of all inputs. names: the
+    graph's inputs for each input."""
 
     def __init__(
         self,
@@ -568,7 +568,7 @@ def _outer(name: str, axis: str | int) -> str | int:
 
 
 def prefixed(name: str, inputs: Sequence[GraphInput]) -> tuple[GraphInput, ...]:
-    """The inputs of a graph, with the name of the input that they belong to in front."""
+    """The inputs of a graph, with the name of their input as a prefix."""
     return tuple(
         GraphInput(
             f"{name}_{each.name}",
@@ -581,13 +581,13 @@ def prefixed(name: str, inputs: Sequence[GraphInput]) -> tuple[GraphInput, ...]:
 
 
 def inner(name: str, named: Named, inputs: Sequence[GraphInput]) -> dict[str, Tensor]:
-    """The values of one input, by its names."""
+    """The values of one input, by names without the prefix."""
     return {each.name: named[f"{name}_{each.name}"] for each in inputs}
 
 
 def of_input(view: InputView, steps: Sequence[Step], inputs: Sequence[GraphInput]) -> Step:
-    """The steps of one input among its values: what they read is in a column of the row, or is the
-    row itself; `gives` has the name of the input in front outside of it."""
+    """The steps of one input on its own values: they read a column of the row, or the row; outside,
+    the names in `gives` have the input's name as a prefix."""
     return {
         "step": "input",
         "name": view.name,

@@ -66,14 +66,14 @@ BINS = 10  # of a share
 
 
 def overlap_numbers(words: Vocabulary) -> int:
-    """How many token numbers `overlap_rows` gives."""
+    """The number of distinct tokens in `overlap_rows`."""
     return 3 * len(words) + 3 + 2 * BINS
 
 
 def overlap_rows(part: Part, words: Vocabulary) -> Ragged:
-    """Token numbers of both sides, one after the other. With V words: those of the first side as
-    they are, of the second + V, in both + 2·V, then the borders and the shares of words that the
-    other side has, in steps of a tenth."""
+    """Token indices of both sides, one after the other. With V words: those of the first side
+    unchanged, of the second + V, in both + 2·V, then the borders and the shares of shared words, in
+    steps of a tenth."""
     assert part.second is not None
     first = vocabulary_rows(part, words.numbers)
     second = renumbered(part.second, part.numbers.tokens, words.numbers)
@@ -102,17 +102,17 @@ def _bin(part: int, whole: int) -> int:
     return round(BINS * part / whole) if whole else 0
 
 
-RARE = 2  # rows that a feature of the linear model has at least
+RARE = 2  # minimum rows of a feature of the linear model
 BETWEEN = "\t"
-SECOND = "second_"  # begins the names of the second side
+SECOND = "second_"  # prefix of the names of the second side
 SIDES = ("first_text", "second_text")  # of an exported question
 
 
 class PairInputSettings(PooledSettings, ShareSettings):
     """How the two sides are compared.
 
-    compare: "vectors" pools each side to u and v and reads [u; v; |u − v|; u * v]; "attention"
-    lets every step look at the other side first."""
+    compare: "vectors" pools the sides to u and v and reads [u; v; |u − v|; u * v]; with
+    "attention", every step first attends to the other side."""
 
     compare: Literal["vectors", "attention"] = Field(
         "vectors",
@@ -126,7 +126,7 @@ class PairInputSettings(PooledSettings, ShareSettings):
 
 
 class PairContent(Content):
-    """The column of `data.text` is matched with that of `data.second`."""
+    """Pairs of the columns `data.text` and `data.second`."""
 
     def second(self, row: Row, data: DataSettings) -> Any:
         return named(data.second, lambda other: sequence(other.fields.get(data.second)), row)
@@ -263,7 +263,7 @@ class LearnedPair(LearnedInput):
 
 @dataclass(frozen=True)
 class OverlapLinear(Linear):
-    """A linear model of the words of both sides and of those that they share."""
+    """A linear model of the words of both sides and of shared words."""
 
     inputs: Annotated[LearnedInputs, Derived("input.inputs")]
     model: Annotated[
@@ -291,8 +291,8 @@ class OverlapLinear(Linear):
 
 
 class Attended(nn.Module):
-    """Every step with what it sees of the other side: ReLU(W·[y; c; |y − c|; y * c] + b), where
-    c = Σ_k α_k·o_k over the steps o of the other side, α = softmax(y·o/√width); c = 0 where the
+    """Every step combined with its attention to the other side: ReLU(W·[y; c; |y − c|; y * c] + b),
+    where c = Σ_k α_k·o_k over the steps o of the other side, α = softmax(y·o/√width); c = 0 if the
     other side is empty."""
 
     def __init__(self, width: int) -> None:
@@ -311,11 +311,11 @@ class Attended(nn.Module):
 
 
 class PairEncoder(StepEncoder):
-    """ReLU(W·[u; v; |u − v|; u * v] + d), with u and v the two sides embedded, encoded and pooled
-    by the same layers.
+    """ReLU(W·[u; v; |u − v|; u * v] + d), where u and v are the two sides, embedded, encoded and
+    pooled by the same layers.
 
-    attention: each side looks at the other before it is pooled; standardise: whether what is
-    pooled is."""
+    attention: each side attends to the other before pooling; standardise: whether pooled values are
+    standardised."""
 
     def __init__(
         self,
@@ -340,7 +340,7 @@ class PairEncoder(StepEncoder):
         return self.embed(inputs.first.inputs), self.embed(inputs.second.inputs)
 
     def read_steps(self, sides: Sides, inputs: PairBatch) -> Tensor:
-        """The vectors of steps that are embedded already."""
+        """The vectors of embedded steps."""
         lengths, others = inputs.first.lengths, inputs.second.lengths
         u, u_final = self.encoder(sides[0], lengths)
         v, v_final = self.encoder(sides[1], others)
@@ -413,7 +413,7 @@ class Pair(Input):
 
 
 def asked_pair(inputs: Any, options: RequestOptions) -> Any:
-    """A pair as it is; a text with the second one that was asked with it."""
+    """A pair unchanged; a text is combined with the second one of the options."""
     if not isinstance(inputs, str):
         return inputs
     if options.get("second") is None:

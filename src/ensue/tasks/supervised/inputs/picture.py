@@ -1,4 +1,4 @@
-"""Pictures: bytes in, a vector of convolutions out; disturbed in training."""
+"""Pictures: from bytes to a vector of convolutions, with augmentation in training."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ if TYPE_CHECKING:
     from ensue.tasks.any_model import ModelView
 
 SIDE = 28  # larger pictures are averaged to this height and width
-MOST_ROWS = 60_000  # that it is fitted to
+MOST_ROWS = 60_000  # maximum pictures for the fit
 ITERATIONS, RIDGE = 60, 1e-3
 
 
 def feature_count(shape: tuple[int, int, int]) -> int:
-    """Of pictures of channels, height and width."""
+    """The number of features of pictures with these channels, height and width."""
     channels, height, width = shape
     return channels * min(height, SIDE) * min(width, SIDE)
 
@@ -73,8 +73,8 @@ def pixel_features(pictures: NDArray[np.uint8]) -> Tensor:
 def pixel_regression(
     pictures: NDArray[np.uint8], targets: NDArray[Any], outputs: int, kind: str = "softmax"
 ) -> Regression:
-    """Fitted to the pictures, of very many to some of all parts of their order. kind: as
-    `Regression` has them."""
+    """A regression fitted to the pictures; of very many, to an evenly spaced subset. kind: as in
+    `Regression`."""
     count = min(len(pictures), MOST_ROWS)
     rows = np.linspace(0, len(pictures) - 1, count).round().astype(np.int64)
     x, y = pixel_features(pictures[rows]), torch.from_numpy(targets[rows])
@@ -89,15 +89,15 @@ def pixel_regression(
     return regression
 
 
-AT_ONCE = 500  # pictures that the networks answer together
+AT_ONCE = 500  # pictures of an answer batch
 LEVELS = np.arange(256)
-PATCHES = 6  # of each side, that an explanation takes apart
+PATCHES = 6  # patches per side in explanations
 PICTURES = "pictures"  # the input of the network
-START = "he"  # how its dense layers begin
+START = "he"  # initialisation of its dense layers
 
 
 class PictureReaderSettings(PictureSettings):
-    """The convolutions, the layers on top of them, and how training disturbs pictures."""
+    """The convolutions, the layers on top of them, and data augmentation."""
 
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {"dropout": ("dropout_layers",)}
     instead: ClassVar[Mapping[str, str]] = {"hidden_size": "hidden", "layers": "blocks"}
@@ -117,7 +117,7 @@ class PictureReaderSettings(PictureSettings):
 
 
 class PictureInputSettings(PictureReaderSettings, ShareSettings):
-    """The convolutions, the layers on top of them, and how training disturbs pictures."""
+    """The convolutions, the layers on top of them, and data augmentation."""
 
     batch_rows: Size = Field(64, description="Batch size, in pictures.")
 
@@ -166,7 +166,7 @@ class LearnedPictures(LearnedInput):
         return InputQuestion(inputs, (picture_step(self.shape),), lambda named: named)
 
     def occlusions(self, part: PicturePart, model: ModelView) -> Occlusions:
-        """Each patch replaced by the mean brightness of training."""
+        """A row for each patch, in which it is replaced by the mean brightness of training."""
         _, height, width = self.shape
         grey = self.mean.round().astype(np.uint8)[:, None, None]
         names, pictures = list[str](), list[NDArray[np.uint8]]()
@@ -214,7 +214,7 @@ class PixelLinear(Linear):
 
 
 class PixelScores(nn.Module):
-    """The inputs of an exported graph → z of a linear model of pixels."""
+    """From the inputs of an exported graph to z of a linear model of pixels."""
 
     def __init__(self, shape: Shape, regression: Regression) -> None:
         super().__init__()
@@ -247,12 +247,11 @@ def brightness(pictures: NDArray[np.uint8]) -> tuple[NDArray[np.float64], NDArra
 
 @dataclass(frozen=True)
 class Disturbance:
-    """Data augmentation: pictures moved, turned and stretched a little, each in another way, so
-    that what is learned does not depend on where exactly a thing is. Everything is drawn from
-    torch's generator.
+    """Data augmentation: each picture is slightly moved, turned and stretched, so that the exact
+    position of things does not matter. Everything is drawn from torch's generator.
 
-    shift: at most, as a share of height and width; rotate: degrees at most; zoom: so much larger
-    or smaller at most; flip: left and right exchanged, half of the time."""
+    shift: maximum, as a share of height and width; rotate: maximum degrees; zoom: maximum change of
+    size; flip: mirrors left and right, half of the time."""
 
     shift: float = 0.0
     rotate: float = 0.0
@@ -263,28 +262,29 @@ class Disturbance:
         return bool(self.shift or self.rotate or self.zoom or self.flip)
 
     def maps(self, rows: int, height: int, width: int) -> Tensor:
-        """(rows, 2, 3): where each picture looks in the old one, in halves of its width and
-        height from the centre."""
+        """(rows, 2, 3): the affine maps from new to old positions, in halves of width and height
+        from the centre."""
         turn, zoom, across, down, side = (2 * torch.rand(5, rows) - 1).unbind()
         turn, zoom = turn * math.radians(self.rotate), 1 + zoom * self.zoom
         across, down = 2 * self.shift * across, 2 * self.shift * down
         side = torch.where(side < 0, -1.0, 1.0) if self.flip else torch.ones(rows)
         cos, sin = zoom * turn.cos(), zoom * turn.sin()
-        long = height / width  # a turn is one of pixels, not of halves
+        long = height / width  # a rotation is in pixels, not in halves
         first = torch.stack([side * cos, -sin * long, across], 1)
         second = torch.stack([side * sin / long, cos, down], 1)
         return torch.stack([first, second], 1)
 
     def __call__(self, x: Tensor) -> Tensor:
-        """x (rows, channels, height, width); beyond the edge its last pixels go on."""
+        """The augmented x (rows, channels, height, width); edge pixels continue beyond the
+        border."""
         maps = self.maps(len(x), *x.shape[2:]).to(x)
         grid = affine_grid(maps, list(x.shape), align_corners=False)
         return grid_sample(x, grid, padding_mode="border", align_corners=False)
 
 
 class PictureEncoder(InputEncoder):
-    """Convolutions and layers over (x − mean)/spread of pictures x in bytes, each channel by its
-    own mean and spread."""
+    """Convolutions and layers over (x − mean)/spread of pictures x in bytes, with mean and spread
+    of each channel."""
 
     mean: Tensor
     spread: Tensor
@@ -356,7 +356,7 @@ class Picture(Input):
     def learn(self, train: PicturePart, model: ModelView) -> LearnedPictures:
         mean, spread = brightness(train.pixels)
         learned = LearnedPictures(train.shape, mean, spread)
-        with torch.device("meta"):  # an error about sizes comes before any long work
+        with torch.device("meta"):  # an error about sizes should come before any long work
             learned.encoder(model)
         return learned
 

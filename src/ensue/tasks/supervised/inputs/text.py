@@ -67,11 +67,11 @@ if TYPE_CHECKING:
     from ensue.tasks.explaining.measures import ExplainedOutput
     from ensue.tasks.supervised.task import SupervisedModel
 
-MOST_UNITS = 40  # of a row that is taken apart
-RARE = 2  # rows that an n-gram of the linear model has at least
+MOST_UNITS = 40  # maximum units of an explained row
+RARE = 2  # minimum rows of an n-gram of the linear model
 RIDGE = 1e-3  # of the linear model of vectors
 MIXED = "mixed"
-TEXT = "text"  # the text of a question that has columns too
+TEXT = "text"  # the text of a question with columns
 
 
 class PooledSettings(Table):
@@ -82,7 +82,7 @@ class PooledSettings(Table):
 
 
 class NgramSettings(Table):
-    """The n-grams of a classifier of texts that has no mixed linear model."""
+    """The n-grams of a text classifier without a mixed linear model."""
 
     ngrams: Annotated[int, Field(ge=0, le=3)] = Field(
         0, description="Longest n-gram to read next to the network; 0 for no n-grams."
@@ -118,8 +118,8 @@ class NgramSettings(Table):
 
 @dataclass(frozen=True)
 class LearnedText(LearnedInput):
-    """inputs: the vocabulary of words, or the scale of vectors; beside: the columns that are read
-    next to the text, if there are any."""
+    """inputs: the vocabulary of words, or the scale of vectors; beside: the columns next to the
+    text, if any."""
 
     inputs: Annotated[LearnedInputs, NEXT_TO]
     beside: ColumnsBeside | None = None
@@ -156,7 +156,7 @@ class LearnedText(LearnedInput):
         )
 
     def side(self, model: ModelView, outputs: int) -> NgramScores | None:
-        """The n-grams inside the network; None where they answer next to it, or not at all."""
+        """The n-grams inside the network; None if they are mixed with it, or not used."""
         settings, linear = model.settings, model.learned.linear
         if not getattr(settings, "ngrams", 0) or settings.ngram_share:
             return None
@@ -228,7 +228,8 @@ class LearnedText(LearnedInput):
 
     # ------------------------------------------------------------- explained
     def occlusions(self, part: Part, model: ModelView) -> Occlusions:
-        """Each token left out; of a long row, as many tokens together as make few units."""
+        """A row for each token, without it; in a long row, tokens are grouped to limit the number
+        of units."""
         row, names = part.inputs.row(0), part.numbers.token_names
         count = min(len(row), MOST_UNITS)
         edges = np.linspace(0, len(row), count + 1).round().astype(int).tolist()
@@ -267,7 +268,7 @@ class LearnedText(LearnedInput):
         assert isinstance(learned.linear, NgramText)
         assert isinstance(learned.linear.model, LinearModel)
         mean = torch.stack([side.weight.detach().cpu() for side in sides]).mean(0)
-        weights = (mean / learned.temperature).numpy()  # as they count in the answer
+        weights = (mean / learned.temperature).numpy()  # weighted as in the answer
         nothing = 0 * learned.linear.model.bias
         return learned.linear.parts_of(part, explained, learned.target, weights, nothing)
 
@@ -299,11 +300,10 @@ class LearnedText(LearnedInput):
 
 
 class TextEncoder(StepEncoder):
-    """[dropout(pool(encode(embed(steps)))), c], with c the columns next to the steps, where there
-    are any.
+    """[dropout(pool(encode(embed(steps)))), c], where c are the columns next to the steps, if any.
 
-    standardise: whether what is pooled is; norm_weight: how much the norm-preserving regulariser
-    of the encoder counts."""
+    standardise: whether pooled values are standardised; norm_weight: weight of the encoder's
+    norm-preserving regulariser."""
 
     def __init__(
         self,
@@ -329,7 +329,7 @@ class TextEncoder(StepEncoder):
         return (self.embed(inputs.inputs),)
 
     def read_steps(self, sides: Sides, inputs: SequenceBatch) -> Tensor:
-        """The vectors of steps that are embedded already."""
+        """The vectors of embedded steps."""
         y, final = self.encoder(sides[0], inputs.lengths)
         return self._vectors(y, final, inputs)
 
@@ -354,17 +354,16 @@ class TextEncoder(StepEncoder):
         )
 
     def attention(self, inputs: SequenceBatch) -> Tensor:
-        """(time, batch): what each step counts for in the pooling by attention."""
+        """(time, batch): the weights of attention pooling."""
         y, _ = self.encoder(self.embed(inputs.inputs), inputs.lengths)
         return self.pooling.attention(y, inputs.lengths)
 
 
 class NgramScores(SideScores):
-    """Scores of classes from a row's n-grams: z = Σ of w_n over the row's n-grams n.
+    """Scores of classes from a row's n-grams: z = Σ w_n over the row's n-grams n.
 
     start: initial w (count, classes), such as a linear model's; None for zero. In training an
-    n-gram is left out with probability `dropout`, and ½·l2·‖w − start‖² is the penalty of a
-    row."""
+    n-gram is dropped with probability `dropout`, and the penalty of a row is ½·l2·‖w − start‖²."""
 
     start: Tensor | None
 
@@ -437,7 +436,7 @@ class Text(Input):
 
 
 def telling_ngrams(learned: Learned, label: str, count: int) -> list[str]:
-    """The n-grams that speak most for a label, by the linear model."""
+    """The n-grams with the highest weights for a label, by the linear model."""
     target, linear = learned.target, learned.linear
     assert isinstance(target, LabelTarget)
     (number,) = target.labels.ids([label])
@@ -455,10 +454,10 @@ def telling_ngrams(learned: Learned, label: str, count: int) -> list[str]:
 
 
 class WordTopics:
-    """The linear model is fitted again, with the topics of all texts."""
+    """Fits the linear model again, with the topics of all texts."""
 
     def refused(self, model: SupervisedModel) -> str:
-        """Why a model with these settings cannot; "" where it can."""
+        """Why a model with these settings cannot learn topics; "" if it can."""
         if model.inputs:
             return "expected a model of one text, got several inputs"
         if model.settings.linear == MIXED:
@@ -471,8 +470,8 @@ class WordTopics:
     def learned(
         self, unlabelled: Part, train: Part, validation: Part, model: SupervisedModel
     ) -> tuple[Learned, str]:
-        """With the linear model and the mixture learned again, if topics make its answers to rows
-        that it did not learn from better; else as before."""
+        """The learned part with the linear model and the mixture fitted again, if topics improve
+        answers to held-out rows; else unchanged."""
         from ensue.tasks.supervised.task import outputs_of
 
         learned = model.learned

@@ -1,5 +1,5 @@
-"""Trees in brackets: a cell goes from the leaves to the root. The label is that of the whole tree,
-or one stands at each node."""
+"""Trees in brackets: a cell goes from the leaves to the root. Labels belong to whole trees or to
+nodes."""
 
 from __future__ import annotations
 
@@ -79,12 +79,12 @@ from ensue.tasks.trees.content import (
 if TYPE_CHECKING:
     from ensue.tasks.any_model import ModelView
 
-CLOSES, OPENS, OPENS_LEARNED = -1, -2, -3  # kinds of tokens; of a word 0
-LEAVES = "leaves"  # the words of a tree, among the values of an exported one
+CLOSES, OPENS, OPENS_LEARNED = -1, -2, -3  # kinds of tokens; 0 for a word
+LEAVES = "leaves"  # name of a tree's words in an export
 
 
 class TreeInputSettings(TreeReaderSettings, ShareSettings):
-    """The cell that goes up a tree, and how it takes the states of a node's children."""
+    """The cell that goes up a tree, and how it combines the states of a node's children."""
 
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "batch_size": ("batch_rows",),
@@ -102,8 +102,8 @@ class TreeInputSettings(TreeReaderSettings, ShareSettings):
 
 @dataclass(frozen=True)
 class LearnedTree(LearnedInput):
-    """words: the vocabulary; inner: the labels of nodes that are inputs, where the label of a whole
-    tree is learned; lower: whether capital letters are read as small ones."""
+    """words: the vocabulary; inner: labels of nodes that are inputs, if the label of a whole tree
+    is learned; lower: whether words are converted to lower case."""
 
     cut: Annotated[Tokenisers, NEXT_TO]
     words: Words
@@ -116,14 +116,14 @@ class LearnedTree(LearnedInput):
 
     @property
     def whole(self) -> bool:
-        """Whether one label of the whole tree is learned, not those of its nodes."""
+        """Whether the label of the whole tree is learned, not those of its nodes."""
         return self.inner is not None
 
     def encode(self, part: Part, model: ModelView) -> Forest:
         return self.forest(part)
 
     def forest(self, part: Part) -> Forest:
-        """A part as the networks read it."""
+        """A part, encoded for the networks."""
         kinds, words, inner = self._tables(part)
         kind = kinds[part.inputs.values] if len(kinds) else part.inputs.values
         opens = kind < CLOSES
@@ -131,14 +131,14 @@ class LearnedTree(LearnedInput):
         nodes = np.cumsum(opens) - 1  # the node that a token opens or belongs to
         parents = _parents(kind, part.inputs.starts)
         word = np.zeros(int(starts[-1]), np.int64)
-        # a word stands right after the bracket that it belongs to
+        # a word directly follows its bracket
         is_word = kind == 0
         word[nodes[is_word]] = words[part.inputs.values[is_word]]
         label = inner[part.inputs.values[opens]] if len(inner) else np.zeros(0, np.int64)
         return Forest(starts, word, label, parents)
 
     def _tables(self, part: Part) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """Of each token: its kind, the number of its word, that of its inner label."""
+        """For each token: its kind, the index of its word, and of its inner label."""
         names = part.numbers.token_names
         fold = str.lower if self.lower else str
         kinds, words, inner = (np.zeros(len(names), np.int64) for _ in range(3))
@@ -155,7 +155,7 @@ class LearnedTree(LearnedInput):
 
     # ------------------------------------------------------------- labels
     def labelled(self, part: Part) -> Part:
-        """With one label for each row, that of the root."""
+        """A part with one label for each row, that of the root."""
         if part.labels is None:
             return part
         learned = part.numbers.tokens.get(LEARNED, -1)
@@ -179,7 +179,7 @@ class LearnedTree(LearnedInput):
         return self.node_targets(part, target.labels.tokens)
 
     def node_targets(self, part: Part, labels: Sequence[str]) -> Ragged:
-        """The number of each node's label, NO_TARGET where it has none."""
+        """The index of each node's label, NO_TARGET if it has none."""
         kinds, _, _ = self._tables(part)
         kind = kinds[part.inputs.values]
         opens = kind < CLOSES
@@ -227,7 +227,7 @@ class LearnedTree(LearnedInput):
 
     # ------------------------------------------------------------- explained
     def occlusions(self, part: Part, model: ModelView) -> Occlusions:
-        """The word of each node replaced by one that training never saw."""
+        """A row for each node, in which its word is replaced by an unknown one."""
         tokens, names = part.inputs.row(0), part.numbers.token_names
         places = [k for k, token in enumerate(tokens) if not names[token].startswith((PLAIN, END))]
         units, rows = [names[tokens[k]] for k in places], []
@@ -243,8 +243,8 @@ class LearnedTree(LearnedInput):
 
     # ------------------------------------------------------------- exported, kept
     def question(self, model: Any) -> InputQuestion:
-        """Of one input of several: the vectors of the root, which `climb` makes by the graph of
-        `vectors_graph`."""
+        """The question, for one of several inputs: the root's vectors, which `climb` computes with
+        the graph of `vectors_graph`."""
         encoders = tree_encoders(model.encoders)
         names = [f"vector_{number}" for number in range(len(encoders))]
         inputs = tuple(
@@ -255,8 +255,8 @@ class LearnedTree(LearnedInput):
         return InputQuestion(inputs, (self._brackets(encoders), climb), lambda named: named)
 
     def vectors_graph(self, model: Any) -> Graph:
-        """One node at a time, from its word and the states of its children to its vector and its
-        own state."""
+        """The graph of one node: from its word and its children's states to its vector and
+        state."""
         encoders = tree_encoders(model.encoders)
         inputs, states = self._node_inputs(encoders, model.settings.combine)
         outputs = [f"vector_{number}" for number in range(len(encoders))]
@@ -266,7 +266,7 @@ class LearnedTree(LearnedInput):
     def _node_inputs(
         self, encoders: Sequence[TreeEncoder], combine: str
     ) -> tuple[tuple[GraphInput, ...], tuple[str, ...]]:
-        """Of the graph of a node, and the names of the states that it gives."""
+        """The inputs of a node's graph, and the names of the states that it returns."""
         inputs = [GraphInput(WORDS, (BATCH,), len(self.words))]
         if self.inner is not None:
             inputs.append(GraphInput(LABELS, (BATCH,), len(self.inner)))
@@ -289,8 +289,8 @@ class LearnedTree(LearnedInput):
         }
 
     def exported(self, model: ModelView) -> Exported:
-        """One node at a time, from its word and the states of its children to its answer and its
-        own state. The walk from the leaves to the root is a step after it."""
+        """The export: a graph for one node, from its word and its children's states to its answer
+        and state. A later step walks from the leaves to the root."""
         target = model.learned.target
         if model.learned.mixture is not None:
             raise refuse("linear of trees", "tree")
@@ -312,7 +312,7 @@ class LearnedTree(LearnedInput):
 
 @dataclass(frozen=True)
 class TreeLinear(Linear):
-    """TF-IDF of the words of a tree, in their order, and of their letters."""
+    """TF-IDF of the words of a tree, in order, and of their letters."""
 
     knows_validation: ClassVar[bool] = True
 
@@ -328,7 +328,7 @@ class TreeLinear(Linear):
         return self.model.scores(tree_texts(part))
 
     def question(self, model: ModelView) -> LinearQuestion:
-        """Of one input of several: the words that `climb` leaves."""
+        """The question, for one of several inputs: the words that `climb` provides."""
         read = linear_steps(self.model.features, model.learned.tokenisers.input)
         steps = tuple({**step, "from": LEAVES} for step in read.steps)
         return LinearQuestion(read.inputs, steps, TextScores(self.model, None))
@@ -344,7 +344,7 @@ def tree_texts(part: Part) -> Texts:
 
 
 def _parents(kind: NDArray[Any], starts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The parent of each node, by its number in its own tree; −1 for roots."""
+    """The parent of each node, as an index in its tree; −1 for roots."""
     parents: list[int] = []
     kinds = kind.tolist()
     for row in range(len(starts) - 1):
@@ -370,7 +370,7 @@ class TreeReader(InputReader[Part]):
         return [_example(row, line) for line, row in enumerate(rows, 1)]
 
     def tokenisers(self, rows: Rows) -> Tokenisers:
-        """Words are what stands between brackets and spaces."""
+        """Tokenisers that split at brackets and spaces."""
         return Tokenisers(Tokeniser("spaces"))
 
     def questions(self, inputs: Any, options: RequestOptions = NOTHING) -> Part:
@@ -412,7 +412,7 @@ class Tree(Input):
                 word = token.lower() if text.lower else token
                 words[word] = words.get(word, 0) + count
         labels = None
-        if LEARNED not in counts:  # trees whose nodes have no labels have specials alone
+        if LEARNED not in counts:  # trees without labels at nodes have only specials
             labels = (
                 Vocabulary.build(inner) if inner else Vocabulary(SPECIALS, (0,) * len(SPECIALS))
             )

@@ -1,4 +1,4 @@
-"""The network of trees in brackets, and one node of it for export."""
+"""The network of trees in brackets, and its graph for one node for export."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NODE = "node"  # the graph of one
 
 
 class TreeReaderSettings(Table):
-    """The cell that goes up a tree, and how it takes the states of a node's children."""
+    """The cell that goes up a tree, and how it combines the states of a node's children."""
 
     combine: Literal["ordered", "sum", "mean"] = Field(
         "ordered",
@@ -50,8 +50,8 @@ class TreeEncoder(InputEncoder):
     """h_n = cell([e(word_n); a(inner label_n)], states of the children of n), as `Recursive`
     combines them; the vector of a tree is that of its root. A node without a word has e = 0.
 
-    inner_labels: how many labels of nodes there are among the inputs, 0 for none; units: whether
-    all nodes have a vector of their own."""
+    inner_labels: number of node labels among the inputs, 0 for none; units: whether to return
+    vectors of all nodes."""
 
     def __init__(
         self, words: int, settings: TreeReaderSettings, inner_labels: int = 0, units: bool = False
@@ -75,14 +75,14 @@ class TreeEncoder(InputEncoder):
         self.width = self.recursive.output_size
 
     def entering(self, inputs: TreeBatch) -> Tensor:
-        """x (nodes, width)."""
+        """The inputs of the cell, x (nodes, width)."""
         x: Tensor = self.words(inputs.words)
         if self.inner is not None:
             x = torch.cat([x, self.inner(inputs.labels)], -1)
         return x
 
     def states(self, inputs: TreeBatch) -> Tensor:
-        """(nodes, features): what stands at each node."""
+        """(nodes, features): the vector at each node."""
         x = dropout(self.entering(inputs), self.dropout_input, self.training)
         y: Tensor = self.recursive(x, inputs.parents)[0]
         return y
@@ -109,7 +109,7 @@ def node_outputs(network: nn.Module, forest: Forest, tokens: int) -> Tensor:
 
 
 def tree_encoders(modules: Iterable[nn.Module]) -> list[TreeEncoder]:
-    """Those of them that read trees."""
+    """The modules that read trees."""
     return [module for module in modules if isinstance(module, TreeEncoder)]
 
 
@@ -123,10 +123,10 @@ def state_sizes(encoders: Sequence[TreeEncoder]) -> dict[str, int]:
 
 
 class NodeStep(nn.Module):
-    """What the target makes of z of each member, for all nodes, and the state parts of each.
+    """The target's answers from z of each member, for all nodes, and the state parts of each.
 
-    below (nodes, places, features): of each part of a state the sums over the children that are
-    first, between and last; children (nodes, 1): how many there are, where they are averaged."""
+    below (nodes, places, features): for each part of a state, the sums over first, middle and last
+    children; children (nodes, 1): their number, if they are averaged."""
 
     def __init__(
         self,
