@@ -73,6 +73,24 @@ def in_markdown(text: str) -> str:
     return MARKDOWN.sub(lambda sign: f"\\{sign[0]}", printable(text))
 
 
+# Texts that a spreadsheet computes: signs of equality, and of numbers before a call, a reference or
+# another program (DDE); spreadsheets skip white space, and read wide signs as plain ones.
+FORMULA = re.compile(
+    r"\s*(?:[=@＝＠]|[-+－＋][-+\s]*(?:[=@＝＠]|[^|]*\||.*[A-Za-z_.][\w.]*\s*\(|.*!\$?[A-Za-z]))"
+)
+
+
+def is_formula(text: str) -> bool:
+    """Whether a spreadsheet would compute a text cell.
+
+    >>> [is_formula(cell) for cell in ("=1+1", "@SUM(A1)", "-cmd|'/C calc'!A0", "+HYPERLINK(A1)")]
+    [True, True, True, True]
+    >>> [is_formula(cell) for cell in ("-3.5", "-1", "+49 (0)30 12", "- a point", "a = b")]
+    [False, False, False, False, False]
+    """
+    return FORMULA.match(text) is not None
+
+
 def _written(sign: re.Match[str]) -> str:
     return ascii(sign[0])[1:-1]
 

@@ -256,6 +256,14 @@ class PredictOptions(TolerantOptions):
             "--keep COLUMNS", "Columns of the files to keep in the table: a,b or all. [its ids]"
         ),
     ] = ""
+    raw: Annotated[
+        bool,
+        option(
+            "--raw",
+            "Write text cells that a spreadsheet would compute (=…, @…) to .csv and .tsv as they "
+            "are; the default prefixes them with '.",
+        ),
+    ] = False
     workers: Workers = None
     on: On = "local"
     picture: Picture = None
@@ -293,6 +301,10 @@ def predict(options: PredictOptions, option_values: OptionValues) -> None:
             "--keep: expected --out FILE, the table that keeps them, got none; "
             "add --out answers.csv"
         )
+    elif options.raw:
+        raise OptionError(
+            "--raw: expected --out FILE, the table to write, got none; add --out answers.csv"
+        )
     run = open_run(RunFolder(options.run), loading(options), teller())
     model, data = run.model, run.config.data.model_copy(update=options.as_data())
     if options.out is not None:
@@ -307,7 +319,7 @@ def predict(options: PredictOptions, option_values: OptionValues) -> None:
     with watch_reading(None) if sys.stdout.isatty() else nullcontext():
         if options.out is not None:
             paths = (options.files or []) if model.task.needs_input else []
-            _write_answers(options.out, answers, paths, data, options.keep)
+            _write_answers(options.out, answers, paths, data, options)
         else:
             _print_answers(answers, options.as_json, to_the_end=options.picture is not None)
     if options.picture is not None:
@@ -355,10 +367,20 @@ def _print_answers(answers: "Iterable[Reply]", as_json: bool, to_the_end: bool) 
 
 
 def _write_answers(
-    path: Path, answers: "Iterable[Reply]", files: list[str], data: "DataSettings", keep: str
+    path: Path,
+    answers: "Iterable[Reply]",
+    files: list[str],
+    data: "DataSettings",
+    options: PredictOptions,
 ) -> None:
     from ensue.runs.answer_table import CopiedColumns, table_rows, write_table
 
-    columns = CopiedColumns(files, data, [name.strip() for name in keep.split(",") if name.strip()])
-    count = write_table(path, table_rows(answers, columns))
-    say(f"wrote {path}: {count:,} rows")
+    names = [name.strip() for name in options.keep.split(",") if name.strip()]
+    columns = CopiedColumns(files, data, names)
+    written = write_table(path, table_rows(answers, columns), options.raw)
+    say(f"wrote {path}: {written.rows:,} rows")
+    if count := written.formulas:
+        say(
+            f"{count:,} text cell{'s' * (count > 1)} that a spreadsheet would compute: prefixed "
+            "with ' (--raw writes cells as they are)"
+        )

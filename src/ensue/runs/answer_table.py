@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from ensue.data.frames.frame import untaken
 from ensue.data.parallel import parallel, sides_of
@@ -19,7 +19,7 @@ from ensue.data.read import read
 from ensue.data.rows import Row
 from ensue.data.settings import DataSettings
 from ensue.errors import OptionError
-from ensue.escape import in_shell
+from ensue.escape import in_shell, is_formula
 from ensue.files.atomic_folder import finite
 from ensue.files.disk import disk_errors, refuse_target, replacing
 from ensue.runs.predict import Reply, plain
@@ -98,12 +98,39 @@ def table_rows(answers: Iterable[Reply], columns: CopiedColumns) -> Iterator[Val
 
 def _as_csv(rows: Rows, file: BinaryIO, delimiter: str = ",") -> None:
     text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
-    table = csv.writer(text, delimiter=delimiter, lineterminator="\n")
+    plain_rows = csv.writer(text, delimiter=delimiter, lineterminator="\n")
+    quoted = csv.writer(text, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_ALL)
+
+    def write(cells: Iterable[Any]) -> None:
+        cells = [*cells]
+        returns = any(isinstance(cell, str) and "\r" in cell for cell in cells)
+        (quoted if returns else plain_rows).writerow(cells)  # csv quotes \n alone
+
     for number, row in enumerate(rows):
         if not number:
-            table.writerow(row)
-        table.writerow([_cell(value) for value in row.values()])
+            write(row)
+        write(map(_cell, row.values()))
     text.detach()
+
+
+class Formulas:
+    """Prefixes texts and names of columns that a spreadsheet would compute. count: of texts."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def inert(self, rows: Rows) -> Iterator[Values]:
+        for row in rows:
+            table: Values = {}
+            for name, value in row.items():
+                table[untaken(f"'{name}", table) if is_formula(name) else name] = self._cell(value)
+            yield table
+
+    def _cell(self, value: Any) -> Any:
+        if not isinstance(value, str) or not is_formula(value):
+            return value
+        self.count += 1
+        return f"'{value}"
 
 
 def _cell(value: Any) -> Any:
@@ -151,6 +178,7 @@ def _groups_of(rows: Rows, pyarrow: Any) -> Iterator[Any]:
         yield pyarrow.table({name: [row.get(name) for row in some] for name in names})
 
 
+SPREADSHEETS = (".csv", ".tsv")  # open in programs that compute text cells
 WRITERS: dict[str, Callable[[Rows, BinaryIO], None]] = {
     ".csv": _as_csv,
     ".tsv": _as_tsv,
@@ -190,9 +218,17 @@ def refuse_read_files(path: Path, read: Iterable[str]) -> None:
             )
 
 
-def write_table(path: Path, rows: Rows) -> int:
-    """Writes the table; returns the number of rows. After an error the old file is unchanged."""
-    count = 0
+class Written(NamedTuple):
+    """rows: of a table; formulas: cells that were prefixed."""
+
+    rows: int
+    formulas: int
+
+
+def write_table(path: Path, rows: Rows, raw: bool = False) -> Written:
+    """Writes the table. After an error the old file is unchanged. raw: cells that a spreadsheet
+    would compute are written to .csv and .tsv as they are."""
+    count, formulas = 0, Formulas()
 
     def counted() -> Iterator[Values]:
         nonlocal count
@@ -201,5 +237,6 @@ def write_table(path: Path, rows: Rows) -> int:
             yield row
 
     with disk_errors(path, 0), replacing(path) as file:
-        WRITERS[path.suffix](counted(), file)
-    return count
+        inert = path.suffix in SPREADSHEETS and not raw
+        WRITERS[path.suffix](formulas.inert(counted()) if inert else counted(), file)
+    return Written(count, formulas.count)
