@@ -21,7 +21,7 @@ from test_export_models import needs_node, no_node
 
 from ensue.export.grid import ExportMismatch
 from ensue.export.languages import JavaScript
-from ensue.export.model import write_traced
+from ensue.export.model import page_of, write_traced
 from ensue.export.module import PATTERNS
 from ensue.export.programs import node_program
 
@@ -250,6 +250,14 @@ def test_a_page_is_called_as_its_run_or_its_file(tmp_path: Path) -> None:
     for title, expected in (("reviews & more", "reviews &amp; more"), ("", "page")):
         write_traced(replace(traced, title=title), tmp_path / "page.html", unchecked=True)
         assert f"<title>{expected}</title>" in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize("name", ["@SCRIPT@", "@TITLE@@POLICY@", "a @SCRIPT@ b"])
+def test_a_name_like_a_placeholder_is_shown_as_it_is(name: str) -> None:
+    page = page_of("export const AFTER = {};", name)
+    assert f"<title>{name}</title>" in page
+    assert page.count("export const AFTER") == 0
+    assert page.count("const AFTER = {};") == 1
 
 
 def test_a_sabotaged_module_leaves_no_file(tmp_path: Path, monkeypatch: Any) -> None:

@@ -36,7 +36,7 @@ from ensue.export.onnx.network import network_model, traced
 from ensue.export.onnx.run import session_of
 from ensue.export.weights import store
 from ensue.export.writing import Written
-from ensue.files.disk import disk_errors, refuse_target, write_whole
+from ensue.files.disk import disk_errors, refuse_target, write_together
 from ensue.tasks.abilities import NOTHING
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.exported import Exported, Graph, Step, rounded
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 PAGE = Path(__file__).parent / "page"
 PARTS = ("questions", "answers", "page")  # in this order, from the last
+PLACEHOLDER = re.compile("@(TITLE|POLICY|SCRIPT)@")
 SERIES = 'AFTER["steps ahead"] ='  # marks modules whose page needs a plot
 
 
@@ -62,8 +63,8 @@ def page_of(module: str, title: str) -> str:
         f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style[1])}'; "
         "base-uri 'none'; form-action 'none'"
     )
-    named = frame.replace("@TITLE@", html.escape(title)).replace("@POLICY@", policy)
-    return named.replace("@SCRIPT@", script)
+    texts = {"TITLE": html.escape(title), "POLICY": policy, "SCRIPT": script}
+    return PLACEHOLDER.sub(lambda name: texts[name[1]], frame)  # once: texts may have such names
 
 
 def _digest(text: str) -> str:
@@ -410,8 +411,7 @@ def _written(
             f"{folder / foreign[0]} already exists, and no export wrote it; it would be lost, "
             "so nothing was exported. Name a path in another folder, or move that file"
         )
-    for name, content in files.items():
-        write_whole(folder / name, content)
+    write_together(folder, files)
     made = tuple(folder / name for name in files)
     return Written(made, 0 if unchecked else len(CASES), worst, tuple(remarks))
 

@@ -14,7 +14,7 @@ from ensue.cells import Cell
 from ensue.errors import OptionError
 from ensue.export.grid import CASES, cases_of, compare, expected, with_stored_weights
 from ensue.export.stack import stack_of
-from ensue.files.disk import refuse_target, write_whole
+from ensue.files.disk import refuse_target, write_together
 from ensue.layers.recurrent import Recurrent
 from ensue.layers.recursive import Recursive
 from ensue.tasks.any_model import AnyModel
@@ -105,7 +105,6 @@ def write(
         for got in target.outcomes(stack, cases_of(stack), first):
             worst = max(worst, compare(references, got, target.title))
         count = len(CASES)
-    for name, data in files.items():
-        write_whole(place.parent / name, data)
+    write_together(place.parent, files)
     made = tuple(place.parent / name for name in files)
     return Written(made, count, worst, tuple(target.lines(stack)))

@@ -10,8 +10,8 @@ import secrets
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
 from typing import BinaryIO
@@ -208,6 +208,17 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         os.replace(beside, path)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def write_together(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Writes files that belong together, by name: all of them next to the old ones first, then each
+    in its place. If the disk fails, the old files stay; raises RunError."""
+    with disk_errors(folder, sum(map(len, files.values()))), ExitStack() as stack:
+        for name, data in files.items():  # each replaces its file when the stack is left
+            file = stack.enter_context(replacing(folder / name))
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def write_whole(path: Path, data: bytes) -> None:
