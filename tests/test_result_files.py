@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ensue.cli.app import check_files
+from ensue.data.tasks.write import write_task
 from ensue.errors import OptionError, RunError
 from ensue.files.disk import write_together
 
@@ -50,3 +51,21 @@ def test_files_that_belong_together_are_all_old_or_all_new(
     )
     write_together(tmp_path, dict.fromkeys(names, b"new"))
     assert {path.read_bytes() for path in tmp_path.iterdir()} == {b"new"}
+
+
+def test_made_data_replace_no_other_file_unasked(tmp_path: Path) -> None:
+    path = tmp_path / "dates.tsv"
+    path.write_text("my own rows\n")
+    with pytest.raises(OptionError) as error:
+        write_task("dates", path, rows=5)
+    assert str(error.value) == (
+        f"{path} already exists with other content, and was left unchanged. Name another file, or "
+        "add --replace"
+    )
+    assert [file.read_text() for file in tmp_path.iterdir()] == ["my own rows\n"]
+    write_task("dates", path, rows=5, replace=True)
+    made = path.read_text()
+    write_task("dates", path, rows=5)  # the same rows again
+    assert path.read_text() == made
+    with pytest.raises(OptionError, match="add --replace"):
+        write_task("dates", path, rows=5, seed=2)

@@ -235,11 +235,14 @@ def make_data(
         str, option("--part NAME", "train, validation or test; no row is in two parts.")
     ] = "train",
     seed: Annotated[int, option("--seed N", "Random seed of the rows.", min=0)] = 1,
+    replace: Annotated[bool, option("--replace", "Replace an existing file.")] = False,
 ) -> None:
     """Write a built-in data set to a file, to try commands on."""
     from ensue.data.tasks.write import write_task
 
-    about = write_task(task, file, rows=rows, steps=steps, depth=depth, part=part, seed=seed)
+    about = write_task(
+        task, file, rows=rows, steps=steps, depth=depth, part=part, seed=seed, replace=replace
+    )
     report(f"{file}: {rows:,} rows; {about}")
 
 

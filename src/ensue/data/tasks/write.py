@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterator
+from filecmp import cmp
 from hashlib import sha256
 from pathlib import Path
 
@@ -112,13 +113,16 @@ def write_task(
     depth: int = 6,
     part: str = "train",
     seed: int = 1,
+    replace: bool = False,
 ) -> str:
     """Writes rows of a part, which no other part has; returns a line that describes them.
 
     dates: .conll has the parts of each date labelled, .tsv its language and its ISO form; shapes: a
     folder of pictures, with captions.tsv next to them; arithmetic, logic: .trees with expressions
     up to that depth; the others: .jsonl with `features` (steps, n) and `label`, a class, a number,
-    or one label for each step."""
+    or one label for each step.
+
+    replace: an existing file with other content is replaced; otherwise it is refused."""
     if name not in NAMES:
         raise unknown("task", name, NAMES)
     if part not in PARTS:
@@ -139,6 +143,12 @@ def write_task(
     try:
         with replacing(path) as file:
             file.writelines(line.encode() for line in lines)
+            file.flush()
+            if not replace and path.exists() and not cmp(file.name, path, shallow=False):
+                raise OptionError(
+                    f"{path} already exists with other content, and was left unchanged. Name "
+                    "another file, or add --replace"
+                )
     except OSError as problem:
         raise OptionError(f"{path} cannot be written: {problem.strerror}") from problem
     return about
