@@ -54,6 +54,14 @@ def test_a_series_is_recognised_by_the_words_of_forecasting(tmp_path: Path) -> N
     assert recognised.tables["model"]["targets"] == ["sales"]
 
 
+@pytest.mark.parametrize("key", ["targets", "ids"])
+def test_columns_that_a_panel_does_not_have_are_named(key: str, tmp_path: Path) -> None:
+    rows = [f"{shop},{week},{week % 7}" for shop in "ab" for week in range(40)]
+    text = "\n".join(["shop,week,sold", *rows])
+    with pytest.raises(DataError, match="unknown column 'sales'"):
+        TASK.infer(sample_of(tmp_path, text, {key: ["sales"]}))
+
+
 def test_what_is_no_number_is_missing_where_bad_rows_are_skipped(tmp_path: Path) -> None:
     """The advice of the message can be followed."""
     settings = settings_of(time="month")

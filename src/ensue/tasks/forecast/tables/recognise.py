@@ -300,12 +300,9 @@ class Reading:
         sample = table.sample
         model = sample.settings.get("model", {})
         names = [name.strip() for name in time.split(",") if name.strip()]
-        require(
-            [*names, *listed_names(sample.data.group), *listed_names(sample.data.label)],
-            list(table.columns),
-            sample.place,
-        )
         named = [*model.get("targets", []), *listed_names(sample.data.label)]
+        groups = [*model.get("ids", []), *listed_names(sample.data.group)]
+        require([*names, *groups, *named], list(table.columns), sample.place)
         beside = [*model.get("covariates", []), *model.get("known", []), *model.get("static", [])]
         times, order = None, ""
         ids = list(model.get("ids", [])) or listed_names(sample.data.group)
