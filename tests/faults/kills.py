@@ -3,6 +3,7 @@ a training that was never stopped."""
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -10,36 +11,59 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
+
+from made_once import made_once
 
 from faults import material, processes
 from faults.campaign import ABORT, FINE, REFUSED, SILENT, TRACEBACK, Campaign, Case, Outcome
-from faults.events import kill_at_event
-from faults.material import Material, make_ready, state
+from faults.events import count_events, kill_at_event
+from faults.material import Material, Subject, done, make_ready, material_code, state
+from faults.scenes import FURTHER, Command, Scene, ready, result
 
 MOST_KILLS = 5
 STARTING = 4.0  # seconds until the executable has loaded torch; kills fall there, too
 CALLS = ("rename", "renameat2", "fsync", "openat", "write", "unlink", "unlinkat", "mkdir", "flock")
 STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
-Killing = Callable[[Path, list[str], Material, random.Random], int]
+OTHER_SHARE = 0.25  # selections, bases, several networks, exports
 
 
-def _at_a_moment(folder: Path, words: list[str], training: Material, draw: random.Random) -> int:
+class Measured(NamedTuple):
+    """Of an undisturbed call: seconds, and how often it changed something on the disk."""
+
+    seconds: float
+    events: int
+
+
+Killing = Callable[[Path, list[str], "Material | Measured", random.Random], int]
+
+
+def _at_a_moment(
+    folder: Path, words: list[str], training: Material | Measured, draw: random.Random
+) -> int:
     process = processes.forked(folder, words, folder / "log")
     time.sleep(draw.uniform(0, 1.2 * training.seconds))
     os.kill(process, signal.SIGKILL)
     return processes.wait(process)
 
 
-def _by_a_signal(folder: Path, words: list[str], training: Material, draw: random.Random) -> int:
+def _by_a_signal(
+    folder: Path, words: list[str], training: Material | Measured, draw: random.Random
+) -> int:
     process, number = processes.forked(folder, words, folder / "log"), draw.choice(STOPS)
     time.sleep(draw.uniform(0, 1.2 * training.seconds))
     os.kill(process, number)
     return processes.wait(process)
 
 
-def _at_an_event(folder: Path, words: list[str], training: Material, draw: random.Random) -> int:
+def _at_an_event(
+    folder: Path, words: list[str], training: Material | Measured, draw: random.Random
+) -> int:
     number = draw.randint(1, training.events)
     return processes.wait(
         processes.forked(folder, words, folder / "log", lambda: kill_at_event(number))
@@ -47,7 +71,7 @@ def _at_an_event(folder: Path, words: list[str], training: Material, draw: rando
 
 
 def _at_a_system_call(
-    folder: Path, words: list[str], training: Material, draw: random.Random
+    folder: Path, words: list[str], training: Material | Measured, draw: random.Random
 ) -> int:
     """strace attaches while the child waits, and kills at the so-many-th call."""
     call, number = draw.choice(CALLS), draw.randint(1, max(2, training.events // 2))
@@ -74,7 +98,9 @@ def _at_a_system_call(
     return processes.wait(process)
 
 
-def _the_executable(folder: Path, words: list[str], training: Material, draw: random.Random) -> int:
+def _the_executable(
+    folder: Path, words: list[str], training: Material | Measured, draw: random.Random
+) -> int:
     process = processes.executable(folder, words, folder / "log")
     time.sleep(draw.uniform(0, STARTING + training.seconds))
     os.kill(process, signal.SIGKILL)
@@ -91,34 +117,97 @@ WAYS: dict[Killing, int] = {
 ENDINGS = {0, -signal.SIGKILL, *(128 + number for number in STOPS), *(-n for n in STOPS)}
 
 
+@dataclass(frozen=True)
+class Work:
+    """What is killed: a command in a folder, and what it has to end with. alone: takes processes
+    of its own, which Python's events do not see."""
+
+    name: str
+    words: list[str]
+    folder: Path
+    expected: dict[str, str]
+    measured: Material | Measured
+    result: Callable[[Path], dict[str, str]]
+    alone: bool = True
+
+
+def _training(work: Path, place: Path, subject: Subject) -> Work:
+    training = Material(work, subject)
+    folder = training.copy(place / "case")
+    words = ["train", *training.words, "--run", "run"]
+    return Work(
+        str(subject), words, folder, training.state, training, lambda at: state(at / "run"),
+        subject.row.task != "tally",
+    )  # fmt: skip
+
+
+def _other(work: Path, place: Path, scene: Scene, row: Command) -> Work:
+    """A command of the table: what it makes is taken away, and made once by an undisturbed call."""
+    name = f"{scene} {' '.join(row.words)}"
+    undisturbed = work / "undisturbed" / material_code() / sha256(name.encode()).hexdigest()[:12]
+    with made_once(undisturbed) as half:
+        if half is not None:
+            whole = half / "case"
+            shutil.copytree(ready(work, scene), whole)
+            _take_away(whole / row.writes)
+            begun, log = time.monotonic(), half / "log"
+            count = partial(count_events, half / "events")
+            done(processes.forked(whole, row.words, log, count), log)
+            (half / "seconds").write_text(str(time.monotonic() - begun))
+            (half / "result.json").write_text(json.dumps(result(whole, row.writes)))
+    folder = place / "case"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(ready(work, scene), folder)
+    _take_away(folder / row.writes)
+    return Work(
+        name, list(row.words), folder, json.loads((undisturbed / "result.json").read_text()),
+        _measured(undisturbed), lambda at: result(at, row.writes),
+    )  # fmt: skip
+
+
+def _measured(folder: Path) -> Measured:
+    return Measured(float((folder / "seconds").read_text()), int((folder / "events").read_text()))
+
+
+def _take_away(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
 def begin(work: Path, place: Path) -> Case:
     make_ready()
 
+    def work_of(draw: random.Random) -> Work:
+        if draw.random() < OTHER_SHARE:
+            scene = draw.choice([scene for scene in FURTHER if scene.commands("kills")])
+            return _other(work, place, scene, draw.choice(scene.commands("kills")))
+        return _training(work, place, material.chosen(draw))
+
     def case(draw: random.Random) -> Outcome:
-        subject, kills = material.chosen(draw), draw.randint(1, MOST_KILLS)
-        training = Material(work, subject)
-        folder = training.copy(place / "case")
-        words, hits, ways = ["train", *training.words, "--run", "run"], 0, []
+        killed, kills = work_of(draw), draw.randint(1, MOST_KILLS)
+        folder, hits, ways = killed.folder, 0, list[str]()
         for _ in range(kills):
             (way,) = draw.choices([*WAYS], [*WAYS.values()])
-            if way is _the_executable and subject.row.task == "tally":
+            if way is _the_executable and not killed.alone:
                 way = _at_an_event
-            code = way(folder, words, training, draw)
+            code = way(folder, killed.words, killed.measured, draw)
             ways.append(f"{way.__name__.strip('_')} {code}")
             hits += code != 0
             if code not in ENDINGS:
-                return _broken(folder, f"{subject}: {ways}", code, hits)
-        code = processes.wait(processes.forked(folder, words, folder / "log"))
-        what = f"{subject}: {', '.join(ways)}"
+                return _broken(folder, f"{killed.name}: {ways}", code, hits)
+        code = processes.wait(processes.forked(folder, killed.words, folder / "log"))
+        what = f"{killed.name}: {', '.join(ways)}"
         if code:
             return _broken(folder, what, code, hits)
-        files = state(folder / "run")
-        if files != training.state:
+        files = killed.result(folder)
+        if files != killed.expected:
             names = sorted(
-                n for n in {*files, *training.state} if files.get(n) != training.state.get(n)
+                n for n in {*files, *killed.expected} if files.get(n) != killed.expected.get(n)
             )
             return Outcome(SILENT, f"{what}: differs in {names}", hits)
-        if left := [*(folder / "run").rglob(".tmp-*"), *(folder / "run").rglob("damaged")]:
+        if left := [*folder.rglob(".tmp-*"), *folder.rglob("damaged")]:
             return Outcome(SILENT, f"{what}: left behind {left}", hits)
         return Outcome(FINE, what, hits)
 
