@@ -23,7 +23,7 @@ from faults.material import make_ready
 from faults.scenes import PROGRAM, PYTHON, SLOW, SLOW_SHARE, ready, scenes
 
 SECONDS = 30.0  # of processor time for one command
-CELLS = 0.4  # of the references take the place of a cell
+CELLS = 0.5  # of the references take the place of a cell
 TRAINED = 3.0  # seconds after which a training is asked to stop
 
 
@@ -71,7 +71,8 @@ def begin(work: Path, place: Path) -> Case:
         scene = draw.choice(scenes())
         whole, folder, canary = ready(work, scene), place / "case", Canary(place / "canary")
         canary.mark.unlink(missing_ok=True)
-        planted = draw.choice(scene.planted)
+        bases = [f"{name}/base" for name in scene.planted if (whole / name / "base").is_dir()]
+        planted = draw.choice([*scene.planted, *bases])
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(whole, folder)
         for beside in (folder, folder / planted):  # that names of modules and relative paths mean

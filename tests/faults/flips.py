@@ -13,7 +13,7 @@ from faults import material
 from faults.campaign import FINE, SILENT, Campaign, Case, Outcome
 from faults.inside import Notice, answers, command, without_syncing
 from faults.material import Material, Subject, make_ready
-from faults.scenes import FURTHER, SLOW_SHARE, Command, Scene, ready, result
+from faults.scenes import SLOW_SHARE, Command, Scene, further, ready, result
 from faults.snapshot import Snapshot
 
 KINDS = {"run": 6, "model": 2, "stopped": 2, "further": 3}
@@ -55,7 +55,6 @@ class Trial:
         return [
             ["evaluate", "run", "--json", *trust],
             ["predict", "run", question, "--json", *trust],
-            ["compare", "run", "run", *trust],
             ["runs", ".", "--json"],
         ]
 
@@ -136,7 +135,7 @@ def begin(work: Path, place: Path) -> Case:
     def case(draw: random.Random) -> Outcome:
         (kind,) = draw.choices([*KINDS], [*KINDS.values()])
         if kind == "further":
-            scene = draw.choice(FURTHER)
+            scene = draw.choice(further())
             rows = scene.commands("flips")
             row = draw.choices(rows, [SLOW_SHARE if row.is_slow else 1.0 for row in rows])[0]
             key = str(scene), " ".join(row.words)

@@ -3,7 +3,6 @@ a training that was never stopped."""
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import shutil
@@ -12,18 +11,15 @@ import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from hashlib import sha256
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
-
-from made_once import made_once
 
 from faults import material, processes
 from faults.campaign import ABORT, FINE, REFUSED, SILENT, TRACEBACK, Campaign, Case, Outcome
 from faults.events import count_events, kill_at_event
-from faults.material import Material, Subject, done, make_ready, material_code, state
-from faults.scenes import FURTHER, Command, Scene, ready, result
+from faults.material import Material, Subject, done, make_ready, state
+from faults.scenes import Command, Scene, further, ready, result
 
 MOST_KILLS = 5
 STARTING = 4.0  # seconds until the executable has loaded torch; kills fall there, too
@@ -38,6 +34,13 @@ class Measured(NamedTuple):
 
     seconds: float
     events: int
+
+
+class Undisturbed(NamedTuple):
+    """What a command makes if nothing stops it, and how long that takes."""
+
+    expected: dict[str, str]
+    measured: Measured
 
 
 Killing = Callable[[Path, list[str], "Material | Measured", random.Random], int]
@@ -141,39 +144,36 @@ def _training(work: Path, place: Path, subject: Subject) -> Work:
     )  # fmt: skip
 
 
-def _other(work: Path, place: Path, scene: Scene, row: Command) -> Work:
-    """A command of the table: what it makes is taken away, and made once by an undisturbed call."""
-    name = f"{scene} {' '.join(row.words)}"
-    undisturbed = work / "undisturbed" / material_code() / sha256(name.encode()).hexdigest()[:12]
-    with made_once(undisturbed) as half:
-        if half is not None:
-            whole = half / "case"
-            shutil.copytree(ready(work, scene), whole)
-            _take_away(whole / row.writes)
-            begun, log = time.monotonic(), half / "log"
-            count = partial(count_events, half / "events")
-            done(processes.forked(whole, row.words, log, count), log)
-            (half / "seconds").write_text(str(time.monotonic() - begun))
-            (half / "result.json").write_text(json.dumps(result(whole, row.writes)))
+@cache
+def _undisturbed(work: Path, place: Path, scene: Scene, row: Command) -> Undisturbed:
+    """A command of the table once, in the folder where it is killed later: models name the place of
+    their base."""
+    folder = _without(work, place, scene, row)
+    events, log, begun = place / "events", place / "log", time.monotonic()
+    done(processes.forked(folder, row.words, log, partial(count_events, events)), log)
+    seconds = time.monotonic() - begun
+    return Undisturbed(result(folder, row.writes), Measured(seconds, int(events.read_text())))
+
+
+def _without(work: Path, place: Path, scene: Scene, row: Command) -> Path:
+    """The folder of a scene without what the command makes."""
     folder = place / "case"
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(ready(work, scene), folder)
-    _take_away(folder / row.writes)
-    return Work(
-        name, list(row.words), folder, json.loads((undisturbed / "result.json").read_text()),
-        _measured(undisturbed), lambda at: result(at, row.writes),
-    )  # fmt: skip
-
-
-def _measured(folder: Path) -> Measured:
-    return Measured(float((folder / "seconds").read_text()), int((folder / "events").read_text()))
-
-
-def _take_away(path: Path) -> None:
+    path = folder / row.writes
     if path.is_dir():
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
+    return folder
+
+
+def _other(work: Path, place: Path, scene: Scene, row: Command) -> Work:
+    """A command of the table."""
+    expected, measured = _undisturbed(work, place, scene, row)
+    folder = _without(work, place, scene, row)
+    name, words = f"{scene} {' '.join(row.words)}", list(row.words)
+    return Work(name, words, folder, expected, measured, lambda at: result(at, row.writes))
 
 
 def begin(work: Path, place: Path) -> Case:
@@ -181,7 +181,7 @@ def begin(work: Path, place: Path) -> Case:
 
     def work_of(draw: random.Random) -> Work:
         if draw.random() < OTHER_SHARE:
-            scene = draw.choice([scene for scene in FURTHER if scene.commands("kills")])
+            scene = draw.choice([scene for scene in further() if scene.commands("kills")])
             return _other(work, place, scene, draw.choice(scene.commands("kills")))
         return _training(work, place, material.chosen(draw))
 

@@ -68,9 +68,9 @@ BUGS = (
         "expected = self.files.get(_absolute(file))",
         "expected = self.files.get(_absolute(file), _digest(_read(file)))",
         campaign="canaries",
-        cases=60,
+        cases=200,
         kinds=(RAN,),
-        subjects="classify-mixed",
+        subjects="bases",
         seconds=600.0,
     ),
     Planted(

@@ -11,11 +11,13 @@ import shutil
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
-from faults import learned, material
+from faults import learned, material, scenes
 from faults.campaign import FINE, Campaign, Outcome
 from faults.journal import Journal, code_digest, summary
 from faults.table import CAMPAIGNS
@@ -78,12 +80,17 @@ def go_through(campaign: Campaign, journal: Journal, work: Path, how: argparse.N
 
 
 def limit_subjects(text: str) -> None:
-    """Tries faults on these runs and models alone. text: parts of names, with commas."""
+    """Tries faults on these runs, models and scenes alone. text: parts of names, with commas."""
     parts = text.split(",")
-    for module, name in ((material, "SUBJECTS"), (learned, "MODELS")):
-        every = getattr(module, name)
-        some = [one for one in every if any(part in str(one) for part in parts)]
-        setattr(module, name, some or every)
+
+    def some(every: Sequence[object]) -> list[Any]:
+        return [one for one in every if any(part in str(one) for part in parts)]
+
+    learned.MODELS = some(learned.MODELS) or learned.MODELS
+    if limited := some(scenes.FURTHER):
+        scenes.FURTHER, material.SUBJECTS = tuple(limited), some(material.SUBJECTS)
+    else:
+        material.SUBJECTS = some(material.SUBJECTS) or material.SUBJECTS
 
 
 def prepare(work: Path) -> None:
@@ -113,7 +120,8 @@ def main(words: list[str] | None = None) -> int:
     work = how.work.resolve()
     campaigns = chosen(how.only)
     prepare(work)
-    limit_subjects(how.subjects)
+    if how.subjects:
+        limit_subjects(how.subjects)
     if how.case is not None:
         outcome = one_case(campaigns[0], work, how)
         print(f"{outcome.kind}: {outcome.what}")

@@ -34,6 +34,7 @@ LETTERS = (
 EVERYWHERE = ("canaries", "flips", "folders", "kills", "streams")
 READING = ("canaries", "flips", "folders", "streams")  # of commands that write nothing to continue
 SUBJECTS = "the run of every task"
+CLOCKED = ("optuna.db", "selection.", "test-openings")  # files of a selection
 TIMES = ("seconds", "speed", "around", "after")  # of a trial, by the clock
 
 
@@ -69,7 +70,7 @@ BOTH = ("--base", "forward", "--base", "backward")
 SELECT = ("select", "rows.csv", *TINY, "--quiet", "--run", "chosen")
 COMMANDS = (
     Command("runs", SUBJECTS, ("runs", ".")),
-    Command("compare", SUBJECTS, ("compare", "run", "run")),
+    Command("compare", SUBJECTS, ("compare", "run", "run"), campaigns=("canaries", "folders")),
     Command("train", SUBJECTS, ("train", "--run", "run"), "run", EVERYWHERE),
     Command("evaluate", SUBJECTS, ("evaluate", "run", "--json")),
     Command("evaluate --best-so-far", SUBJECTS, ("evaluate", "run", "--best-so-far")),
@@ -112,7 +113,7 @@ COMMANDS = (
             ("canaries", "folders", "kills")),
     Command("evaluate", "bases", ("evaluate", "tags"), campaigns=("canaries", "folders")),
     Command("predict", "bases", ("predict", "tags", "tags.conll")),
-    Command("export", "bases", ("export", "tags", "tags.js", "--unchecked"), "tags.js",
+    Command("export", "bases", ("export", "reviews", "reviews.js", "--unchecked"), "reviews.js",
             ("canaries", "flips", "folders", "kills")),
     Command("study labels", "bases", ("study", "labels", "reviews", "--labels", "8"),
             "reviews-labels", EVERYWHERE),
@@ -132,7 +133,9 @@ COMMANDS = (
             ("compare", "chosen/trial-000", "chosen/trial-001", "--validation")),
     Command("evaluate", "selection", ("evaluate", "chosen/trial-000"),
             campaigns=("canaries", "folders")),
-    Command("predict", "selection", ("predict", "chosen/together", "rows.csv")),
+    Command("predict", "selection", ("predict", "chosen/trial-001", "rows.csv")),
+    Command("predict", "selection", ("predict", "chosen/together", "rows.csv"),
+            campaigns=("canaries", "folders")),
     Command("train", "selection", ("train", "--run", "chosen/trial-000"),
             campaigns=("canaries", "folders")),
     Command(PYTHON, "selection", (PYTHON, "chosen/together"), campaigns=("canaries", "folders")),
@@ -275,6 +278,11 @@ FURTHER = (
 )
 
 
+def further() -> tuple[Scene, ...]:
+    """Those that are no run of the material."""
+    return FURTHER
+
+
 def scenes() -> list[Scene]:
     """Every run of the material, and more than once what has the more ways in."""
     return [
@@ -301,7 +309,7 @@ def result(folder: Path, writes: str) -> dict[str, str]:
     if not place.is_dir():
         return {writes: sha256(place.read_bytes()).hexdigest()} if place.exists() else {}
     digests = state(place)
-    for name in [name for name in digests if name.startswith(("optuna.db", "selection."))]:
+    for name in [name for name in digests if name.startswith(CLOCKED)]:
         del digests[name]
     if (listed := place / "selection.json").exists():
         facts = _timeless(json.loads(listed.read_text()))

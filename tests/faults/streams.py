@@ -11,7 +11,7 @@ from pathlib import Path
 from faults import material, processes
 from faults.campaign import FINE, REFUSED, SILENT, TRACEBACK, Campaign, Case, Outcome
 from faults.material import Material, Subject, make_ready
-from faults.scenes import FURTHER, of_subject, ready, result
+from faults.scenes import further, of_subject, ready, result
 
 NAMES = ("stdin", "stdout", "stderr")
 FURTHER_SHARE = 0.3  # selections, bases, several networks, exports
@@ -53,7 +53,7 @@ def begin(work: Path, place: Path) -> Case:
     def case(draw: random.Random) -> Outcome:
         stream, fault = draw.randrange(3), draw.choice(FAULTS)
         if draw.random() < FURTHER_SHARE:
-            scene = draw.choice([scene for scene in FURTHER if scene.commands("streams")])
+            scene = draw.choice([scene for scene in further() if scene.commands("streams")])
         else:
             scene = of_subject(material.chosen(draw, known))
         row = draw.choice(scene.commands("streams"))

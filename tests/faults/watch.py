@@ -77,7 +77,7 @@ class Watch:
     def _written(self, event: str, path: Any, flags: int = os.O_NOFOLLOW) -> None:
         if not isinstance(path, int):
             real = self._real(path, flags)
-            if real.startswith(self._canaries) or not real.startswith(self._allowed):
+            if real.startswith(self._canaries) or not f"{real}{os.sep}".startswith(self._allowed):
                 self.events.append(f"{event} {real}")
 
     def _real(self, path: Any, flags: int) -> str:
