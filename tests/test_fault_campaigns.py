@@ -66,10 +66,11 @@ from ensue.training.run import History
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process.*fork:DeprecationWarning")
 SMALL = {
-    "canaries": 4, "files": 60, "flips": 12, "folders": 3, "learned": 40, "starts": 1, "streams": 1,
+    "canaries": 4, "files": 60, "flips": 10, "folders": 3, "learned": 40, "starts": 1, "streams": 1,
     "threads": 1, "kills": 1,
 }  # fmt: skip
 FEW = ("label mixed", "forecast mixed", "classify text and columns")  # models of `learned`
+FURTHER = scenes.FURTHER
 SUBJECT = next(subject for subject in material.SUBJECTS if str(subject) == "table-number-split")
 
 
@@ -84,6 +85,9 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def _one_subject(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(material, "SUBJECTS", [SUBJECT])
+    monkeypatch.setattr(scenes, "FURTHER", FURTHER[-1:])  # the others take longer to make
+    monkeypatch.setattr(flips, "KINDS", {**flips.KINDS, "further": 1})
+    monkeypatch.setattr(kills, "OTHER_SHARE", 0.0)
     monkeypatch.setattr(learned, "MODELS", [model for model in learned.MODELS if str(model) in FEW])
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(work / "cache" / "torch"))
 
@@ -132,7 +136,7 @@ def test_what_is_newer_takes_part_in_every_campaign(campaign: str) -> None:
 
 def test_what_a_killed_command_makes_is_known() -> None:
     assert [row for row in scenes.COMMANDS if "kills" in row.campaigns and not row.writes] == []
-    known = {scene.name for scene in scenes.FURTHER} | {scenes.SUBJECTS}
+    known = {scene.name for scene in FURTHER} | {scenes.SUBJECTS}
     assert {row.scene for row in scenes.COMMANDS} == known
 
 
@@ -235,7 +239,7 @@ def test_references_that_load_without_permission(
     def cells_of(folder: Path) -> list[canary.Place]:
         return [place for place in canary.strings_in(folder) if place.way[-1] == "cell"]
 
-    bases = next(scene for scene in canaries.scenes() if str(scene) == "bases")
+    bases = next(scene for scene in FURTHER if str(scene) == "bases")
     monkeypatch.setattr(canaries, "scenes", lambda: [replace(bases, planted=["reviews/base"])])
     monkeypatch.setattr(canaries, "strings_in", cells_of)
     monkeypatch.setattr(CellPermission, "source", lambda unpickled, file: Path(file).read_bytes())
