@@ -17,7 +17,7 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PEERS := .venv-peers
 AUDIT := .venv-audit
 
-.PHONY: help demo test test-slow test-ray test-optimised test-avx2 faults faults-full fuzz mutants check settings docs docs-pictures bench bench-full bench-peers audit clean again
+.PHONY: help demo test test-slow test-ray test-optimised test-avx2 faults faults-full faults-selftest fuzz mutants check settings docs docs-pictures bench bench-full bench-peers audit clean again
 
 help:
 	@echo 'make demo          see it learn to read dates as people write them; ARGS=cell: its other demo'
@@ -28,6 +28,7 @@ help:
 	@echo 'make test-avx2     the native engine built for AVX2 alone'
 	@echo 'make faults        kill -9, flipped bits, mutated files, hostile folders: a tenth of the cases'
 	@echo 'make faults-full   all of them (hours); resumes where it stopped'
+	@echo 'make faults-selftest  plant bugs, one at a time: tests and campaigns have to catch each'
 	@echo 'make fuzz          look for files that readers do not reject properly    make fuzz MINUTES=30'
 	@echo 'make mutants       change the code in 200 places, one at a time: do the tests notice? (hours)'
 	@echo 'make check         lint, format, types and spelling'
@@ -75,6 +76,10 @@ faults: $(READY)
 faults-full: $(READY)
 	@PYTHONPATH=tests OMP_NUM_THREADS=1 $(PY) -m faults.run --share 1 $(ARGS)
 	@$(slow-tests)
+
+# bugs of tests/faults/planted.py, one at a time in a copy; ARGS="--only lock"
+faults-selftest: $(READY)
+	@PYTHONPATH=tests OMP_NUM_THREADS=1 $(PY) -m faults.selftest $(ARGS)
 
 # every test of kills, full disks and several processes that `make test` leaves out
 FAULT_TESTS := tests/test_faults.py tests/test_native_cache.py tests/test_one_lock.py tests/test_runs.py \

@@ -43,7 +43,24 @@ class Canary:
     @property
     def references(self) -> tuple[str, ...]:
         """The same file, in every way in which a cell can be named."""
-        return (f"{self.file}:Canary", str(self.file))
+        name, folder = self.file.name, self.file.parent
+        return (
+            *(f"{self.file}:Canary", str(self.file), f"../{folder.name}/{name}:Canary"),
+            *(
+                f"{name}:Canary",
+                name,
+                f"./{name}",
+                f"run/{name}:Canary",
+                f"{folder}/../{folder.name}/{name}",
+            ),
+            *(
+                "canary:Canary",
+                "canary.Canary",
+                "canary",
+                "canary@" + "0" * 64,
+                f"file://{self.file}",
+            ),
+        )
 
     @property
     def sang(self) -> bool:

@@ -20,6 +20,15 @@ from ensue.files.atomic_folder import MANIFEST, with_manifest
 VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 1, 7, 10**6, 10**18, 10**30, 0.5, -1e308, 1e-320),
     *("", "x", "GRU", "../../etc", "\x1b[31m", "a" * 5000, [], {}, [[]], {"a": {}}),
+    *(
+        "mine.py:Cell",
+        "os:system",
+        "torch.hub",
+        "/etc/passwd",
+        "../../../precious/file",
+        "a\0b",
+        ".",
+    ),
 )
 
 

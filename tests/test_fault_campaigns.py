@@ -3,6 +3,7 @@ continues where it stopped."""
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import random
@@ -26,8 +27,11 @@ from faults import (
     kills,
     learned,
     material,
+    planted,
     processes,
     run,
+    scenes,
+    selftest,
     starts,
     threads,
 )
@@ -43,12 +47,16 @@ from faults.campaign import (
     Case,
     Outcome,
 )
+from faults.inside import Notice
 from faults.journal import Journal, summary
-from faults.readers import Reader, readers
+from faults.readers import Counted, Reader, readers
 from faults.table import CAMPAIGNS
 from faults.workers import outcomes
+from typer.main import get_command
 
 from ensue.cells.permission import CellPermission
+from ensue.cli.app import app
+from ensue.cli.commands import load_commands
 from ensue.data.formats import csv as csv_format
 from ensue.data.formats import format_names
 from ensue.files import atomic_folder, run_folder
@@ -58,10 +66,11 @@ from ensue.training.run import History
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process.*fork:DeprecationWarning")
 SMALL = {
-    "canaries": 4, "files": 60, "flips": 12, "folders": 3, "learned": 40, "starts": 1, "streams": 1,
+    "canaries": 4, "files": 60, "flips": 10, "folders": 3, "learned": 40, "starts": 1, "streams": 1,
     "threads": 1, "kills": 1,
 }  # fmt: skip
 FEW = ("label mixed", "forecast mixed", "classify text and columns")  # models of `learned`
+FURTHER = scenes.FURTHER
 SUBJECT = next(subject for subject in material.SUBJECTS if str(subject) == "table-number-split")
 
 
@@ -76,6 +85,9 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def _one_subject(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(material, "SUBJECTS", [SUBJECT])
+    monkeypatch.setattr(scenes, "FURTHER", FURTHER[-1:])  # the others take longer to make
+    monkeypatch.setattr(flips, "KINDS", {**flips.KINDS, "further": 1})
+    monkeypatch.setattr(kills, "OTHER_SHARE", 0.0)
     monkeypatch.setattr(learned, "MODELS", [model for model in learned.MODELS if str(model) in FEW])
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(work / "cache" / "torch"))
 
@@ -90,6 +102,120 @@ def test_a_few_cases_of_each_campaign(name: str, work: Path) -> None:
 
 def test_every_campaign_is_tried() -> None:
     assert SMALL.keys() == CAMPAIGNS.keys()
+
+
+# --- every command takes part ----------------------------------------------------------------
+
+
+def commands_of(group: Any, above: str = "") -> list[str]:
+    """The commands of the command line, those of a group by both words."""
+    return [
+        name
+        for word, command in group.commands.items()
+        for name in (
+            commands_of(command, f"{word} ") if hasattr(command, "commands") else [above + word]
+        )
+    ]
+
+
+def test_every_command_takes_part_in_a_campaign_or_says_why_not() -> None:
+    load_commands()
+    known = commands_of(get_command(app))
+    tried = {row.verb for row in scenes.COMMANDS if row.verb != scenes.PYTHON}
+    assert sorted({*tried, *scenes.IN_NO_CAMPAIGN}) == sorted(known)
+    assert not tried & scenes.IN_NO_CAMPAIGN.keys()
+    assert all(scenes.IN_NO_CAMPAIGN.values())
+
+
+@pytest.mark.parametrize("campaign", scenes.EVERYWHERE)
+def test_what_is_newer_takes_part_in_every_campaign(campaign: str) -> None:
+    newer = {"select", "train --workers", "predict --workers", "export", "pretrain", "train --base"}
+    newer |= {"study labels"}
+    assert newer <= {row.name for row in scenes.COMMANDS if campaign in row.campaigns}
+
+
+def test_what_a_killed_command_makes_is_known() -> None:
+    assert [row for row in scenes.COMMANDS if "kills" in row.campaigns and not row.writes] == []
+    known = {scene.name for scene in FURTHER} | {scenes.SUBJECTS}
+    assert {row.scene for row in scenes.COMMANDS} == known
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "says"),
+    [
+        ("run/config.toml", "run: the run was restarted", False),
+        ("run/config.toml", "config.toml: rate was 0.1, now 0.2", True),
+        ("run/config.toml", "my-config.toml.old is strange", False),
+        ("run/members/2/checkpoints/step-000012/state.json", "2 rows were read", False),
+        ("run/members/2/checkpoints/step-000012/state.json", "step-000012 is damaged", True),
+        ("run/model/model.json", "run/model/: not what was written", True),
+    ],
+)
+def test_a_flip_must_be_named(file: str, line: str, says: bool) -> None:
+    usual = Notice(0, "", "run: continuing")
+    assert flips.named(Path(file), Notice(0, "", f"{usual.err}\n{line}"), usual) is says
+
+
+# --- rows of mutated files ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "count"),
+    [
+        ("csv", b'a,b\n1,2\n"x\ny",3\n', 2),
+        ("csv", b"a,b\n1,2\n\n3,4\n\n", 3),
+        ("csv", b'a,b\n1,"2\n3,4\n', None),
+        ("tsv", b"a\tb\n1\t2\n3\n", 2),
+        ("jsonl", b"{}\n\n{}\n\n", 3),
+        ("text", b"a\n\nb", 3),
+        ("json", b"[{}, {}]", 2),
+        ("conll", b"a X\nb Y\n\n\nc X\n", 2),
+    ],
+)
+def test_rows_are_counted_without_the_readers(name: str, data: bytes, count: int | None) -> None:
+    (reader,) = [reader for reader in readers() if reader.name == name]
+    assert reader.count(data) == count
+
+
+def test_a_row_that_is_lost_is_noticed() -> None:
+    assert files.lost_rows(Counted(3, 1, True), 4).kind == FINE
+    assert files.lost_rows(Counted(3, 0, True), 4).kind == SILENT
+    assert files.lost_rows(Counted(3, 0, False), 4).kind == FINE  # the rest was not read
+
+
+# --- planted bugs ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bug", planted.BUGS, ids=lambda bug: bug.name)
+def test_every_planted_bug_can_still_be_planted(bug: planted.Planted) -> None:
+    source = (selftest.PROJECT / selftest.SOURCE / bug.file).read_text("utf-8")
+    ast.parse(selftest.changed(source, bug))
+    assert bool(bug.tests) != bool(bug.campaign)
+    for test in bug.tests:
+        file, _, name = test.partition("::")
+        text = (selftest.PROJECT / file).read_text("utf-8")
+        assert f"def {name}(" in text if name else "def test_" in text
+
+
+def test_bugs_are_planted_for_every_campaign_and_rule() -> None:
+    assert len(planted.BUGS) >= 20
+    assert {bug.campaign for bug in planted.BUGS if bug.campaign} == CAMPAIGNS.keys()
+    rules = {int(bug.rule.split()[0]) for bug in planted.BUGS if bug.rule[0].isdigit()}
+    assert rules == {*range(1, 17)} - {7}  # there is no server
+
+
+def test_a_bug_that_is_missed_is_told() -> None:
+    bug = next(bug for bug in planted.BUGS if bug.campaign == "flips")
+    broken = "  flips 3: silent: run/model: 'a' became 'b'\n"
+    assert selftest.verdict(bug, 1, broken).by.startswith("flips: silent: ")
+    for code, output in [(0, ""), (1, "  flips 3: hang: over 180 s\n"), (1, "no module"), (-9, "")]:
+        assert selftest.verdict(bug, code, output).by == ""
+    test = replace(bug, campaign="", tests=("tests/test_x.py::test_y",))
+    assert (
+        selftest.verdict(test, 1, "FAILED tests/test_x.py::test_y - x\n").by == "test_x.py::test_y"
+    )
+    assert selftest.verdict(test, 1, "ERROR tests/test_x.py\n").by == ""
+    assert selftest.verdict(test, 2, "FAILED tests/test_x.py::test_y\n").by == ""
 
 
 # --- a broken build is noticed ---------------------------------------------------------------
@@ -113,7 +239,7 @@ def test_references_that_load_without_permission(
     def cells_of(folder: Path) -> list[canary.Place]:
         return [place for place in canary.strings_in(folder) if place.way[-1] == "cell"]
 
-    (bases,) = [scene for scene in canaries.scenes() if str(scene) == "bases"]
+    bases = next(scene for scene in FURTHER if str(scene) == "bases")
     monkeypatch.setattr(canaries, "scenes", lambda: [replace(bases, planted=["reviews/base"])])
     monkeypatch.setattr(canaries, "strings_in", cells_of)
     monkeypatch.setattr(CellPermission, "source", lambda unpickled, file: Path(file).read_bytes())

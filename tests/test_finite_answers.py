@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 
 import pytest
 
+from ensue.errors import DataError
 from ensue.tasks.answers import Answer
-from ensue.tasks.finite_answers import _finite_together, all_finite
+from ensue.tasks.finite_answers import _finite_together, all_finite, answers_of
 
 
 @dataclass(frozen=True)
@@ -88,3 +89,25 @@ def test_what_sums_cannot_tell_is_gone_through() -> None:
     assert not _finite_together([Plain(), Everything()])
     assert not _finite_together([Everything()])
     assert not _finite_together([1.0])
+
+
+@pytest.mark.parametrize("names", [("a.csv:2", "a.csv:3"), ("a.csv:2",)])
+def test_no_answer_leaves_with_such_a_number(names: tuple[str, ...]) -> None:
+    """Of rows it is named; of a row with several answers it is numbered."""
+
+    class Model:
+        @staticmethod
+        def answers_to(part: object, options: object) -> list[Everything]:
+            return [Everything(), Everything(one=math.nan)]
+
+    class Part:
+        def __init__(self) -> None:
+            self.names = names
+
+        def __len__(self) -> int:
+            return len(names)
+
+    model: Any = Model()
+    begin = "a.csv:3: answer 2" if len(names) == 2 else "answer 2"
+    with pytest.raises(DataError, match=f"^{begin} holds a number that is not finite"):
+        answers_of(model, Part(), {})

@@ -7,10 +7,10 @@ import traceback
 from pathlib import Path
 
 from ensue.errors import EnsueError
-from faults.campaign import FINE, HANG, TRACEBACK, Campaign, Case, Outcome
+from faults.campaign import FINE, HANG, SILENT, TRACEBACK, Campaign, Case, Outcome
 from faults.limits import Hangs, limit_memory, processor_seconds
 from faults.mutate import mutated
-from faults.readers import Reader, packed, readers
+from faults.readers import Counted, Reader, packed, readers
 
 SECONDS = 10.0  # of processor time for one file
 MEMORY = 512 << 20  # bytes more than the process has
@@ -53,7 +53,9 @@ def read_one(place: Path, reader: Reader, data: bytes) -> Outcome:
     path.write_bytes(data)
     try:
         with processor_seconds(SECONDS):
-            reader.read(path)
+            counts = reader.read(path)
+        if isinstance(counts, Counted):
+            return lost_rows(counts, reader.count(data))
     except EnsueError as error:
         if len(str(error)) > LONGEST:
             return Outcome(TRACEBACK, f"a message of {len(str(error)):,} characters")
@@ -63,6 +65,18 @@ def read_one(place: Path, reader: Reader, data: bytes) -> Outcome:
         last = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{Path(last.filename).name}:{last.lineno}"
         return Outcome(TRACEBACK, f"{type(error).__name__} at {where}: {str(error)[:200]}")
+    return Outcome(FINE, "")
+
+
+def lost_rows(counts: Counted, expected: int | None) -> Outcome:
+    """Whether rows were lost without a word: those given and those rejected are all that there are.
+    expected: None if only the reader can tell."""
+    accepted, rejected, whole = counts
+    if not whole or expected is None:
+        return Outcome(FINE, "")
+    if accepted + rejected != expected:
+        sums = f"{accepted} rows and {rejected} rejected"
+        return Outcome(SILENT, f"{sums}, of {expected} in the file")
     return Outcome(FINE, "")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 import re
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,9 +13,11 @@ from faults import material
 from faults.campaign import FINE, SILENT, Campaign, Case, Outcome
 from faults.inside import Notice, answers, command, without_syncing
 from faults.material import Material, Subject, make_ready
+from faults.scenes import SLOW_SHARE, Command, Scene, further, ready, result
 from faults.snapshot import Snapshot
 
-KINDS = {"run": 6, "model": 2, "stopped": 2}
+KINDS = {"run": 6, "model": 2, "stopped": 2, "further": 3}
+MADE = re.compile(r"step-\d{6,}(?:-final)?|[a-z]+-?[a-z]+")  # folders whose name says which file
 # What a listing says of the disk and the clock, and of a file that no result follows from.
 PASSING = re.compile(r'"(?:bytes|size|when|seconds|trained|time)": [^,}]+')
 
@@ -24,20 +27,25 @@ class Trial:
 
     def __init__(self, work: Path, place: Path, subject: Subject, kind: str) -> None:
         training = Material(work, subject)
-        self.kind, self.subject, self.trust = kind, subject, training.trust
+        self.kind, self.trust = kind, training.trust
+        self.subject: Subject | Scene = subject
         self.folder = training.copy(place / f"{subject}-{kind}", kind)
-        self.whole = Snapshot(self.folder)
-        self.files = [*self.whole.below(kind)]
-        if (openings := self.folder / "test-openings.jsonl") in self.whole.files and kind == "run":
-            self.files.append(openings)
+        openings = self.folder / "test-openings.jsonl"
+        files = Snapshot(self.folder).below(kind)
+        self._look([*files, openings] if openings.exists() and kind == "run" else files)
+
+    def _look(self, files: Sequence[Path]) -> None:
+        """What is said of the whole folder, twice."""
+        self.whole, self.files = Snapshot(self.folder), files
         self.expected = self.say()
         self.whole.restore()
         if any(answer.code for answer in self.expected) or self.say() != self.expected:
-            raise AssertionError(f"{subject}: {self.expected}")
+            raise AssertionError(f"{self.subject}: {self.expected}")
         self.whole.restore()
 
     def commands(self) -> Sequence[Sequence[str]]:
         """Whatever a result can be had from."""
+        assert isinstance(self.subject, Subject)
         question, trust = self.subject.questions, self.trust
         if self.kind == "stopped":
             return [
@@ -52,6 +60,7 @@ class Trial:
 
     def say(self) -> list[Notice]:
         if self.kind == "model":
+            assert isinstance(self.subject, Subject)
             questions = self.subject.row.questions()
             return [answers(self.folder / "model", questions, self.subject.cell)]
         replies = []
@@ -77,15 +86,39 @@ class Trial:
         for answer, expected in zip(replies, self.expected, strict=False):
             if answer.code == 2 or answer.out == expected.out:
                 continue
-            if not self._named(answer, expected, path):
+            if not named(path.relative_to(self.folder), answer, expected):
                 return Outcome(SILENT, f"{what}: {_difference(expected.out, answer.out)}")
         return Outcome(FINE, what)
 
-    def _named(self, answer: Notice, expected: Notice, path: Path) -> bool:
-        """Whether a line more on standard error names the file or a folder that it is in."""
-        names = {path.name, *(above.name for above in path.relative_to(self.folder).parents)}
-        lines = {*answer.err.splitlines()} - {*expected.err.splitlines()}
-        return any(name and name in line for name in names for line in lines)
+
+def named(path: Path, answer: Notice, expected: Notice) -> bool:
+    """Whether a line more on standard error names the file, or a folder of it that is read as a
+    whole: not that of the run, which many lines name."""
+    parts = [part for part in path.parts[1:-1] if MADE.fullmatch(part)]
+    names = re.compile(
+        "|".join(rf"(?<![\w.-]){re.escape(name)}(?![\w-])" for name in [path.name, *parts])
+    )
+    lines = {*answer.err.splitlines()} - {*expected.err.splitlines()}
+    return any(names.search(line) for line in lines)
+
+
+class Further(Trial):
+    """The same of a scene: a selection, a base, several networks, an export."""
+
+    def __init__(self, work: Path, place: Path, scene: Scene, row: Command) -> None:
+        self.kind, self.subject, self._row = row.name, scene, row
+        self.folder = place / f"{scene}-{'-'.join(row.words)}".replace("/", "-")[:100]
+        shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.copytree(ready(work, scene), self.folder)
+        self._look([path for part in scene.planted for path in self._below(part)])
+
+    def _below(self, part: str) -> list[Path]:
+        return Snapshot(self.folder).below(part)
+
+    def say(self) -> list[Notice]:
+        answer = command(self.folder, self._row.words)
+        made = str(result(self.folder, self._row.writes)) if self._row.writes else ""
+        return [answer._replace(out=PASSING.sub("", answer.out) + made)]
 
 
 def _difference(one: str, other: str) -> str:
@@ -100,8 +133,16 @@ def begin(work: Path, place: Path) -> Case:
     trials: dict[tuple[str, str], Trial] = {}
 
     def case(draw: random.Random) -> Outcome:
-        subject = material.chosen(draw)
         (kind,) = draw.choices([*KINDS], [*KINDS.values()])
+        if kind == "further":
+            scene = draw.choice(further())
+            rows = scene.commands("flips")
+            row = draw.choices(rows, [SLOW_SHARE if row.is_slow else 1.0 for row in rows])[0]
+            key = str(scene), " ".join(row.words)
+            if key not in trials:
+                trials[key] = Further(work, place, scene, row)
+            return trials[key].flipped(draw)
+        subject = material.chosen(draw)
         key = str(subject), kind
         if key not in trials:
             trials[key] = Trial(work, place, subject, kind)

@@ -23,14 +23,16 @@ from faults import material
 from faults.campaign import FINE, HANG, OUTSIDE, TRACEBACK, Campaign, Case, Outcome
 from faults.inside import answers, command, without_syncing
 from faults.limits import Hangs, limit_memory, processor_seconds
-from faults.material import Material, Subject, make_ready
+from faults.material import Material, make_ready
+from faults.scenes import PROGRAM, PYTHON, SLOW, SLOW_SHARE, Scene, of_subject, ready
 from faults.watch import Watch
 
 SECONDS = 20.0  # of processor time for one command
 TRAINED = 5.0  # seconds after which a training is asked to stop: settings may be for years
 MEMORY = 3 << 30
 LONGEST = 4000  # characters of a message
-PYTHON = "load and predict"
+TRUSTING = ("train", "evaluate", "predict", "export")
+FURTHER_SHARE = 0.3  # selections, bases, several networks, exports
 SPARSE = 1 << 40  # bytes of a file that takes no room
 
 
@@ -135,18 +137,19 @@ CHANGES = {changed_content: 5, changed_facts: 3, put_strange: 3}
 # --- what is done with them ----------------------------------------------------------------
 
 
-def commands(subject: Subject, training: Material, run: str) -> list[list[str]]:
-    question, trust = subject.questions, training.trust
+def commands(scene: Scene, folder: Path, run: str, draw: random.Random) -> list[list[str]]:
+    """What is done with a folder; of what takes long, a part."""
     if run == "model":
-        return [[PYTHON]]
-    return [
-        ["runs", "."],
-        ["train", "--run", run, *trust],
-        ["evaluate", run, "--json", *trust],
-        ["evaluate", run, "--best-so-far", *trust],
-        ["predict", run, question, "--json", *trust],
-        ["train", *training.words, "--run", run],
-    ]
+        return [[PYTHON, "model"]]
+    trust = ["--trust-cell"] * (scene.subject is not None and scene.subject.cell)
+    words = []
+    for line in scene.every_command(folder, "folders"):
+        if any(word in SLOW for word in line) and draw.random() > SLOW_SHARE:
+            continue
+        named = ["stopped" if word == "run" and run == "stopped" else word for word in line]
+        trusting = trust if named[0] in TRUSTING and scene.subject is not None else []
+        words.append([*named, *trusting])
+    return words
 
 
 @contextmanager
@@ -169,12 +172,17 @@ def asked_to_stop(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def used(folder: Path, words: list[str], subject: Subject) -> Outcome:
+def used(folder: Path, words: list[str], scene: Scene) -> Outcome:
     """What becomes of one command, or of the saved model in Python."""
     try:
         with processor_seconds(SECONDS), asked_to_stop(TRAINED):
-            if words == [PYTHON]:
-                answered = answers(folder / "model", subject.row.questions(), subject.cell)
+            if words[0] == PROGRAM:
+                return Outcome(FINE, "")  # a process of its own, which reads the export alone
+            if words[0] == PYTHON:
+                subject = scene.subject
+                questions = subject.row.questions() if subject else ["a text"]
+                trust = subject is not None and subject.cell
+                answered = answers(folder / words[1], questions, trust)
             else:
                 answered = command(folder, words)
     except Hangs:
@@ -199,20 +207,26 @@ def begin(work: Path, place: Path) -> Case:
     watch = Watch()
 
     def case(draw: random.Random) -> Outcome:
-        subject, run = material.chosen(draw), draw.choice(KINDS)
-        training = Material(work, subject)
+        further = draw.random() < FURTHER_SHARE
+        scene = draw.choice(further()) if further else of_subject(material.chosen(draw))
+        run = draw.choice(scene.planted if further else KINDS)
         canaries = place / "precious"
         shutil.rmtree(canaries, ignore_errors=True)
         canaries.mkdir()
         (canaries / "file").write_text("years of work")
-        folder = training.copy(place / "case", run)
+        if scene.subject is None:
+            folder = place / "case"
+            shutil.rmtree(folder, ignore_errors=True)
+            shutil.copytree(ready(work, scene), folder)
+        else:
+            folder = Material(work, scene.subject).copy(place / "case", run)
         (change,) = draw.choices([*CHANGES], [*CHANGES.values()])
         if run == "model" and change is changed_facts:
             change = changed_content
-        what = f"{subject} {change(folder / run, draw)}"
+        what = f"{scene} {change(folder / run, draw)}"
         with watch.over([folder, work / "cache"], canaries) as touched:
-            for words in commands(subject, training, run):
-                outcome = used(folder, words, subject)
+            for words in commands(scene, folder, run, draw):
+                outcome = used(folder, words, scene)
                 if outcome.kind != FINE:
                     return outcome._replace(what=f"{what}: {outcome.what}")
         if touched:

@@ -10,36 +10,63 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
+from typing import NamedTuple
 
 from faults import material, processes
 from faults.campaign import ABORT, FINE, REFUSED, SILENT, TRACEBACK, Campaign, Case, Outcome
-from faults.events import kill_at_event
-from faults.material import Material, make_ready, state
+from faults.events import count_events, kill_at_event
+from faults.material import Material, Subject, done, make_ready, state
+from faults.scenes import Command, Scene, further, ready, result
 
 MOST_KILLS = 5
 STARTING = 4.0  # seconds until the executable has loaded torch; kills fall there, too
 CALLS = ("rename", "renameat2", "fsync", "openat", "write", "unlink", "unlinkat", "mkdir", "flock")
 STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
-Killing = Callable[[Path, list[str], Material, random.Random], int]
+OTHER_SHARE = 0.25  # selections, bases, several networks, exports
 
 
-def _at_a_moment(folder: Path, words: list[str], training: Material, draw: random.Random) -> int:
+class Measured(NamedTuple):
+    """Of an undisturbed call: seconds, and how often it changed something on the disk."""
+
+    seconds: float
+    events: int
+
+
+class Undisturbed(NamedTuple):
+    """What a command makes if nothing stops it, and how long that takes."""
+
+    expected: dict[str, str]
+    measured: Measured
+
+
+Killing = Callable[[Path, list[str], "Material | Measured", random.Random], int]
+
+
+def _at_a_moment(
+    folder: Path, words: list[str], training: Material | Measured, draw: random.Random
+) -> int:
     process = processes.forked(folder, words, folder / "log")
     time.sleep(draw.uniform(0, 1.2 * training.seconds))
     os.kill(process, signal.SIGKILL)
     return processes.wait(process)
 
 
-def _by_a_signal(folder: Path, words: list[str], training: Material, draw: random.Random) -> int:
+def _by_a_signal(
+    folder: Path, words: list[str], training: Material | Measured, draw: random.Random
+) -> int:
     process, number = processes.forked(folder, words, folder / "log"), draw.choice(STOPS)
     time.sleep(draw.uniform(0, 1.2 * training.seconds))
     os.kill(process, number)
     return processes.wait(process)
 
 
-def _at_an_event(folder: Path, words: list[str], training: Material, draw: random.Random) -> int:
+def _at_an_event(
+    folder: Path, words: list[str], training: Material | Measured, draw: random.Random
+) -> int:
     number = draw.randint(1, training.events)
     return processes.wait(
         processes.forked(folder, words, folder / "log", lambda: kill_at_event(number))
@@ -47,7 +74,7 @@ def _at_an_event(folder: Path, words: list[str], training: Material, draw: rando
 
 
 def _at_a_system_call(
-    folder: Path, words: list[str], training: Material, draw: random.Random
+    folder: Path, words: list[str], training: Material | Measured, draw: random.Random
 ) -> int:
     """strace attaches while the child waits, and kills at the so-many-th call."""
     call, number = draw.choice(CALLS), draw.randint(1, max(2, training.events // 2))
@@ -74,7 +101,9 @@ def _at_a_system_call(
     return processes.wait(process)
 
 
-def _the_executable(folder: Path, words: list[str], training: Material, draw: random.Random) -> int:
+def _the_executable(
+    folder: Path, words: list[str], training: Material | Measured, draw: random.Random
+) -> int:
     process = processes.executable(folder, words, folder / "log")
     time.sleep(draw.uniform(0, STARTING + training.seconds))
     os.kill(process, signal.SIGKILL)
@@ -91,34 +120,94 @@ WAYS: dict[Killing, int] = {
 ENDINGS = {0, -signal.SIGKILL, *(128 + number for number in STOPS), *(-n for n in STOPS)}
 
 
+@dataclass(frozen=True)
+class Work:
+    """What is killed: a command in a folder, and what it has to end with. alone: takes processes
+    of its own, which Python's events do not see."""
+
+    name: str
+    words: list[str]
+    folder: Path
+    expected: dict[str, str]
+    measured: Material | Measured
+    result: Callable[[Path], dict[str, str]]
+    alone: bool = True
+
+
+def _training(work: Path, place: Path, subject: Subject) -> Work:
+    training = Material(work, subject)
+    folder = training.copy(place / "case")
+    words = ["train", *training.words, "--run", "run"]
+    return Work(
+        str(subject), words, folder, training.state, training, lambda at: state(at / "run"),
+        subject.row.task != "tally",
+    )  # fmt: skip
+
+
+@cache
+def _undisturbed(work: Path, place: Path, scene: Scene, row: Command) -> Undisturbed:
+    """A command of the table once, in the folder where it is killed later: models name the place of
+    their base."""
+    folder = _without(work, place, scene, row)
+    events, log, begun = place / "events", place / "log", time.monotonic()
+    done(processes.forked(folder, row.words, log, partial(count_events, events)), log)
+    seconds = time.monotonic() - begun
+    return Undisturbed(result(folder, row.writes), Measured(seconds, int(events.read_text())))
+
+
+def _without(work: Path, place: Path, scene: Scene, row: Command) -> Path:
+    """The folder of a scene without what the command makes."""
+    folder = place / "case"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(ready(work, scene), folder)
+    path = folder / row.writes
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+    return folder
+
+
+def _other(work: Path, place: Path, scene: Scene, row: Command) -> Work:
+    """A command of the table."""
+    expected, measured = _undisturbed(work, place, scene, row)
+    folder = _without(work, place, scene, row)
+    name, words = f"{scene} {' '.join(row.words)}", list(row.words)
+    return Work(name, words, folder, expected, measured, lambda at: result(at, row.writes))
+
+
 def begin(work: Path, place: Path) -> Case:
     make_ready()
 
+    def work_of(draw: random.Random) -> Work:
+        if draw.random() < OTHER_SHARE:
+            scene = draw.choice([scene for scene in further() if scene.commands("kills")])
+            return _other(work, place, scene, draw.choice(scene.commands("kills")))
+        return _training(work, place, material.chosen(draw))
+
     def case(draw: random.Random) -> Outcome:
-        subject, kills = material.chosen(draw), draw.randint(1, MOST_KILLS)
-        training = Material(work, subject)
-        folder = training.copy(place / "case")
-        words, hits, ways = ["train", *training.words, "--run", "run"], 0, []
+        killed, kills = work_of(draw), draw.randint(1, MOST_KILLS)
+        folder, hits, ways = killed.folder, 0, list[str]()
         for _ in range(kills):
             (way,) = draw.choices([*WAYS], [*WAYS.values()])
-            if way is _the_executable and subject.row.task == "tally":
+            if way is _the_executable and not killed.alone:
                 way = _at_an_event
-            code = way(folder, words, training, draw)
+            code = way(folder, killed.words, killed.measured, draw)
             ways.append(f"{way.__name__.strip('_')} {code}")
             hits += code != 0
             if code not in ENDINGS:
-                return _broken(folder, f"{subject}: {ways}", code, hits)
-        code = processes.wait(processes.forked(folder, words, folder / "log"))
-        what = f"{subject}: {', '.join(ways)}"
+                return _broken(folder, f"{killed.name}: {ways}", code, hits)
+        code = processes.wait(processes.forked(folder, killed.words, folder / "log"))
+        what = f"{killed.name}: {', '.join(ways)}"
         if code:
             return _broken(folder, what, code, hits)
-        files = state(folder / "run")
-        if files != training.state:
+        files = killed.result(folder)
+        if files != killed.expected:
             names = sorted(
-                n for n in {*files, *training.state} if files.get(n) != training.state.get(n)
+                n for n in {*files, *killed.expected} if files.get(n) != killed.expected.get(n)
             )
             return Outcome(SILENT, f"{what}: differs in {names}", hits)
-        if left := [*(folder / "run").rglob(".tmp-*"), *(folder / "run").rglob("damaged")]:
+        if left := [*folder.rglob(".tmp-*"), *folder.rglob("damaged")]:
             return Outcome(SILENT, f"{what}: left behind {left}", hits)
         return Outcome(FINE, what, hits)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow
@@ -30,6 +30,17 @@ from ensue.data.vocabulary import Vocabulary, count_tokens
 from ensue.runs.config import RunConfig
 from ensue.runs.infer import infer
 from ensue.tasks.language.ngram.arpa import read_arpa
+from faults.records import (
+    Count,
+    every_line,
+    filled_lines,
+    listed,
+    quoted_lines,
+    sentences,
+    table_lines,
+    uncounted,
+    unpacked,
+)
 
 Clean = tuple[bytes, ...]
 
@@ -122,31 +133,53 @@ CLEAN: dict[str, Clean] = {
     "trees": TREES,
 }
 
+COUNTS: dict[str, Count] = {
+    "csv": quoted_lines(),
+    "tsv": table_lines,
+    "jsonl": filled_lines,
+    "json": listed,
+    "conll": sentences,
+    "conllu": sentences,
+    "text": every_line,
+    "labelled": filled_lines,
+    "fasttext": filled_lines,
+}
+
 # --- reading all of a file -----------------------------------------------------------------
 
 NAMED = {"conllu": "u.conllu", "fasttext": "a.txt", "labelled": "a.txt", "whole": "a.txt"}
 SHOWN = 20  # problems that are written out
 
 
-def _read_all(rows: Iterable[Row], problems: list[Problem]) -> None:
+class Counted(NamedTuple):
+    """Rows that a reader gave and rejected; ended: whether it read the file to its end."""
+
+    accepted: int
+    rejected: int
+    ended: bool
+
+
+def _read_all(rows: Iterable[Row], problems: list[Problem]) -> Counted:
     """Goes through the rows, and words the problems as a message does."""
-    for _ in rows:
-        pass
+    accepted = sum(1 for _ in rows)
     for problem in problems[:SHOWN]:
         str(problem)
+    rejected = sum(problem.rejects for problem in problems)
+    whole = not any(problem.rejects == 0 for problem in problems)
+    return Counted(accepted, rejected, whole)
 
 
-def _read(path: Path, options: ReadOptions) -> None:
+def _read(path: Path, options: ReadOptions) -> Counted:
     problems: list[Problem] = []
-    _read_all(read(path, options, problems.append), problems)
+    return _read_all(read(path, options, problems.append), problems)
 
 
-def _series(path: Path) -> None:
+def _series(path: Path) -> Counted:
     problems: list[Problem] = []
-    _read_all(read_series(path, problems.append, time="month"), problems)
+    return _read_all(read_series(path, problems.append, time="month"), problems)
 
 
-def _long_table(path: Path) -> None:
+def _long_table(path: Path) -> None:  # its rows are sequences of lines
     _read(path, ReadOptions(sequence="shop", numbers=("sales",), time="month"))
 
 
@@ -194,20 +227,23 @@ def _labelled_pictures(path: Path) -> None:
 @dataclass(frozen=True)
 class Reader:
     """file: the name that the data are written under; packed: they are mutated within gzip as well
-    as around it; clean: what is mutated; read: goes through all of a file."""
+    as around it; clean: what is mutated; read: goes through all of a file; count: its rows, counted
+    otherwise."""
 
     name: str
     file: str
     clean: Clean
     read: Callable[[Path], Any]
     packed: bool = False
+    count: Count = uncounted
 
 
 def _format(name: str) -> Reader:
     every = tuple(content for clean in CLEAN.values() for content in clean)
     clean = CLEAN.get(name) or every
     ending = NAMED.get(name, f"a.{name}")
-    return Reader(name, ending, clean, partial(_read, options=ReadOptions(format=name)))
+    read = partial(_read, options=ReadOptions(format=name))
+    return Reader(name, ending, clean, read, count=COUNTS.get(name, uncounted))
 
 
 @cache
@@ -221,13 +257,14 @@ def readers() -> Sequence[Reader]:
     by_name = partial(_read, options=ReadOptions())
     return [
         *(_format(name) for name in format_names() if name != "folder"),
-        Reader("csv by its name", "a.csv", CSV, by_name),
+        Reader("csv by its name", "a.csv", CSV, by_name, count=quoted_lines()),
         Reader("csv in cp1252", "a.csv", CSV,
-               partial(_read, options=ReadOptions(encoding="cp1252", delimiter=";"))),
+               partial(_read, options=ReadOptions(encoding="cp1252", delimiter=";")),
+               count=quoted_lines(";", "cp1252")),
         Reader("csv in utf-16", "a.csv", CSV,
                partial(_read, options=ReadOptions(encoding="utf-16"))),
-        Reader("csv.gz", "a.csv.gz", CSV, by_name, packed=True),
-        Reader("jsonl.gz", "a.jsonl.gz", JSONL, by_name, packed=True),
+        Reader("csv.gz", "a.csv.gz", CSV, by_name, True, unpacked(quoted_lines())),
+        Reader("jsonl.gz", "a.jsonl.gz", JSONL, by_name, True, unpacked(filled_lines)),
         Reader("a name that says nothing", "a.data", tables + LABELLED, by_name),
         Reader("xlsx", "book.xlsx", (b"PK\x03\x04" + bytes(60), *tables), by_name),
         Reader("arrow", "a.arrow", arrow, by_name),

@@ -11,9 +11,13 @@ import shutil
 import signal
 import sys
 import time
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
+from faults import learned, material, scenes
 from faults.campaign import FINE, Campaign, Outcome
 from faults.journal import Journal, code_digest, summary
 from faults.table import CAMPAIGNS
@@ -29,6 +33,9 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="names of campaigns, with commas between them")
     parser.add_argument("--case", type=int, help="try one case of the campaign --only")
+    parser.add_argument("--cases", type=int, help="number of cases, instead of --share")
+    parser.add_argument("--first", action="store_true", help="end after the first broken promise")
+    parser.add_argument("--subjects", default="", help="only runs with one of these in their name")
     parser.add_argument("--work", type=Path, default=Path(".faults"), help="folder of the work")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     return parser.parse_args(words)
@@ -51,22 +58,39 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 def go_through(campaign: Campaign, journal: Journal, work: Path, how: argparse.Namespace) -> None:
     """Tries what the journal has not, and writes it down."""
-    count = max(1, round(campaign.cases * how.share))
+    count = how.cases or max(1, round(campaign.cases * how.share))
     left = journal.missing(range(count))
     shown_at = begun = time.monotonic()
-    results = outcomes(campaign, work, how.seed, left, how.workers)
-    for done, (number, outcome) in enumerate(results, 1):
-        journal.add(number, outcome)
-        if outcome.kind != FINE:
-            print(f"  {campaign.name} {number}: {outcome.kind}: {outcome.what}", flush=True)
-        if time.monotonic() - shown_at > EVERY:
-            shown_at = time.monotonic()
-            rest = (shown_at - begun) / done * (len(left) - done)
-            print(
-                f"  {campaign.name}: {len(journal.outcomes):,} of {count:,}, {rest / 60:.0f} min",
-                file=sys.stderr,
-                flush=True,
-            )
+    with closing(outcomes(campaign, work, how.seed, left, how.workers)) as results:
+        for done, (number, outcome) in enumerate(results, 1):
+            journal.add(number, outcome)
+            if outcome.kind != FINE:
+                print(f"  {campaign.name} {number}: {outcome.kind}: {outcome.what}", flush=True)
+                if how.first:
+                    return
+            if time.monotonic() - shown_at > EVERY:
+                shown_at = time.monotonic()
+                rest = (shown_at - begun) / done * (len(left) - done)
+                print(
+                    f"  {campaign.name}: {len(journal.outcomes):,} of {count:,}, "
+                    f"{rest / 60:.0f} min",
+                    file=sys.stderr,
+                    flush=True,
+                )
+
+
+def limit_subjects(text: str) -> None:
+    """Tries faults on these runs, models and scenes alone. text: parts of names, with commas."""
+    parts = text.split(",")
+
+    def some(every: Sequence[object]) -> list[Any]:
+        return [one for one in every if any(part in str(one) for part in parts)]
+
+    learned.MODELS = some(learned.MODELS) or learned.MODELS
+    if limited := some(scenes.FURTHER):
+        scenes.FURTHER, material.SUBJECTS = tuple(limited), some(material.SUBJECTS)
+    else:
+        material.SUBJECTS = some(material.SUBJECTS) or material.SUBJECTS
 
 
 def prepare(work: Path) -> None:
@@ -96,6 +120,8 @@ def main(words: list[str] | None = None) -> int:
     work = how.work.resolve()
     campaigns = chosen(how.only)
     prepare(work)
+    if how.subjects:
+        limit_subjects(how.subjects)
     if how.case is not None:
         outcome = one_case(campaigns[0], work, how)
         print(f"{outcome.kind}: {outcome.what}")

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import subprocess
 from pathlib import Path
 
 from faults import material, processes
 from faults.campaign import FINE, REFUSED, SILENT, TRACEBACK, Campaign, Case, Outcome
-from faults.material import Material, Subject, make_ready, state
+from faults.material import Material, Subject, make_ready
+from faults.scenes import further, of_subject, ready, result
 
 NAMES = ("stdin", "stdout", "stderr")
+FURTHER_SHARE = 0.3  # selections, bases, several networks, exports
 FAULTS = ("closed", "full", "without a reader")
 
 
@@ -48,28 +51,32 @@ def begin(work: Path, place: Path) -> Case:
         return subject.row.task != "tally" and not subject.cell
 
     def case(draw: random.Random) -> Outcome:
-        subject, stream, fault = (
-            material.chosen(draw, known),
-            draw.randrange(3),
-            draw.choice(FAULTS),
-        )
-        training = Material(work, subject)
-        verb = draw.choice(("train", "train", "evaluate", "predict", "runs"))
-        folder = training.copy(place / "case", "" if verb == "train" else "run")
-        words = {
-            "train": ["train", *training.words, "--run", "run"],
-            "evaluate": ["evaluate", "run", "--json"],
-            "predict": ["predict", "run", subject.questions, "--json"],
-            "runs": ["runs", "."],
-        }[verb]
+        stream, fault = draw.randrange(3), draw.choice(FAULTS)
+        if draw.random() < FURTHER_SHARE:
+            scene = draw.choice([scene for scene in further() if scene.commands("streams")])
+        else:
+            scene = of_subject(material.chosen(draw, known))
+        row = draw.choice(scene.commands("streams"))
+        folder = place / "case"
+        shutil.rmtree(folder, ignore_errors=True)
+        whole = ready(work, scene)
+        shutil.copytree(whole, folder)
+        words, writes, expected = list(row.words), row.writes, dict[str, str]()
+        if scene.subject is not None and row.verb == "train":  # from its start
+            shutil.rmtree(folder / "run")
+            words = ["train", *Material(work, scene.subject).words, "--run", "run"]
+            expected = Material(work, scene.subject).state
+        elif writes:
+            expected = result(whole, writes)
         code, _, err = run(folder, words, stream, fault)
-        what = f"{subject} {verb}, {NAMES[stream]} {fault}: exit code {code}: {err[-200:]}"
+        what = f"{scene} {row.name}, {NAMES[stream]} {fault}: exit code {code}: {err[-200:]}"
         if "Traceback" in err or "Exception ignored" in err or code == 1:
             return Outcome(TRACEBACK, what)
-        if verb == "train" or stream != 1:
+        if writes or stream != 1:
             if code:
                 return Outcome(REFUSED, what)
-            if verb == "train" and state(folder / "run") != training.state:
+            made = result(folder, writes) if writes else {}
+            if writes and (not made or (expected and made != expected)):
                 return Outcome(SILENT, what)
         elif fault != "without a reader" and not code:
             return Outcome(SILENT, f"{what}: the result is lost")

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ensue.jobs.local import START
+
 # Names of audit events, and which of their arguments are paths.
 WRITES = {
     "os.rename": (0, 1),
@@ -58,7 +60,7 @@ class Watch:
             return
         if event == "open":
             self._opened(*arguments)
-        elif event in RUNS and os.path.basename(str(arguments[0])) not in COMPILERS:
+        elif event in RUNS and not _expected(arguments):
             self.events.append(f"{event} {arguments[:2]}"[:200])
         elif event in WRITES:
             for k in WRITES[event]:
@@ -75,7 +77,7 @@ class Watch:
     def _written(self, event: str, path: Any, flags: int = os.O_NOFOLLOW) -> None:
         if not isinstance(path, int):
             real = self._real(path, flags)
-            if real.startswith(self._canaries) or not real.startswith(self._allowed):
+            if real.startswith(self._canaries) or not f"{real}{os.sep}".startswith(self._allowed):
                 self.events.append(f"{event} {real}")
 
     def _real(self, path: Any, flags: int) -> str:
@@ -85,6 +87,13 @@ class Watch:
             head, tail = os.path.split(os.path.abspath(text))
             return os.path.join(os.path.realpath(head), tail)
         return os.path.realpath(text)
+
+
+def _expected(arguments: tuple[Any, ...]) -> bool:
+    """Whether a process is a compiler, or a worker that Ensue starts."""
+    begin = [sys.executable, "-P", "-c", START]
+    worker = len(arguments) > 1 and list(arguments[1] or ())[: len(begin)] == begin
+    return worker or os.path.basename(str(arguments[0])) in COMPILERS
 
 
 def _content(folder: Path) -> dict[str, bytes]:

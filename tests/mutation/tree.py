@@ -21,7 +21,15 @@ from pathlib import Path
 from mutation.mutations import Mutation
 
 LEFT_OUT = shutil.ignore_patterns(
-    ".git", ".venv*", ".mutants", ".hypothesis", ".*_cache", "__pycache__", "build", "dist"
+    ".git",
+    ".venv*",
+    ".mutants",
+    ".faults",
+    ".hypothesis",
+    ".*_cache",
+    "__pycache__",
+    "build",
+    "dist",
 )
 MOST_MEMORY = 12 << 30  # bytes: a mutant may ask for without end
 FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
