@@ -350,10 +350,8 @@ def _run_folders(place: Path) -> Iterator[Path]:
             entries = list(opened)
         below = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
         names = {entry.name for entry in entries}
-        if (
-            "config.toml" in names - {entry.name for entry in below}
-            and {"model", "checkpoints", "lock"} & names
-        ):
+        has_config = os.path.isfile(os.path.join(folder, "config.toml"))
+        if has_config and {"model", "checkpoints", "lock"} & names:
             below = [entry for entry in below if entry.name not in SKIPPED]
             yield Path(folder)
         waiting += [entry.path for entry in below if not entry.name.startswith(".")]
