@@ -207,9 +207,9 @@ def begin(work: Path, place: Path) -> Case:
     watch = Watch()
 
     def case(draw: random.Random) -> Outcome:
-        further = draw.random() < FURTHER_SHARE
-        scene = draw.choice(further()) if further else of_subject(material.chosen(draw))
-        run = draw.choice(scene.planted if further else KINDS)
+        other = draw.random() < FURTHER_SHARE
+        scene = draw.choice(further()) if other else of_subject(material.chosen(draw))
+        run = draw.choice(scene.planted if other else KINDS)
         canaries = place / "precious"
         shutil.rmtree(canaries, ignore_errors=True)
         canaries.mkdir()
