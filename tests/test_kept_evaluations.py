@@ -6,8 +6,10 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -305,6 +307,26 @@ def test_what_is_no_run_is_not_listed(ensue: Ensue, folder: Path) -> None:
     assert len(list_runs(folder).runs) == 3
     assert ensue("runs", "elsewhere")[1] == "elsewhere: no run in this folder or below it\n"
     assert ensue("runs", "gone")[2] == "RunError: gone: there is no such folder\n"
+
+
+def test_runs_are_found_in_a_strange_tree(ensue: Ensue, folder: Path) -> None:
+    """Folders deeper than Python's calls, loops of links, FIFOs, names that are no text."""
+    (folder / "loop").symlink_to(".")
+    (folder / "lost" / "lock").mkdir(parents=True)
+    (folder / "lost" / "config.toml").symlink_to("config.toml")
+    os.mkfifo(folder / "fifo")
+    os.makedirs(os.fsencode(folder) + b"/\xff\x1b[31m")
+    try:
+        with chdir(folder):
+            for _ in range(1200):
+                os.mkdir("d")
+                os.chdir("d")
+        listed = list_runs(folder)
+        assert len(listed.runs) == 3
+        assert listed.broken == []
+        assert ensue("runs", ".")[0] == 0
+    finally:  # Python removes no tree of such depth
+        subprocess.run(["rm", "-rf", str(folder / "d")], check=True)
 
 
 # --- compare ---------------------------------------------------------------------------------

@@ -117,8 +117,21 @@ class Further(Trial):
 
     def say(self) -> list[Notice]:
         answer = command(self.folder, self._row.words)
-        made = str(result(self.folder, self._row.writes)) if self._row.writes else ""
+        made = self._made() if self._row.writes else ""
         return [answer._replace(out=PASSING.sub("", answer.out) + made)]
+
+    def _made(self) -> str:
+        """What the command has written; not the files that may be flipped, which stay so where it
+        does not read them."""
+        place = self.folder / self._row.writes
+        digests = result(self.folder, self._row.writes)
+        return str(
+            {
+                name: digest
+                for name, digest in digests.items()
+                if name == "selection.json" or place / name not in self.files
+            }
+        )
 
 
 def _difference(one: str, other: str) -> str:

@@ -24,7 +24,7 @@ from faults.campaign import FINE, HANG, OUTSIDE, TRACEBACK, Campaign, Case, Outc
 from faults.inside import answers, command, without_syncing
 from faults.limits import Hangs, limit_memory, processor_seconds
 from faults.material import Material, make_ready
-from faults.scenes import PROGRAM, PYTHON, SLOW, SLOW_SHARE, Scene, of_subject, ready
+from faults.scenes import PROGRAM, PYTHON, SLOW, SLOW_SHARE, Scene, further, of_subject, ready
 from faults.watch import Watch
 
 SECONDS = 20.0  # of processor time for one command
@@ -207,9 +207,9 @@ def begin(work: Path, place: Path) -> Case:
     watch = Watch()
 
     def case(draw: random.Random) -> Outcome:
-        further = draw.random() < FURTHER_SHARE
-        scene = draw.choice(further()) if further else of_subject(material.chosen(draw))
-        run = draw.choice(scene.planted if further else KINDS)
+        other = draw.random() < FURTHER_SHARE
+        scene = draw.choice(further()) if other else of_subject(material.chosen(draw))
+        run = draw.choice(scene.planted if other else KINDS)
         canaries = place / "precious"
         shutil.rmtree(canaries, ignore_errors=True)
         canaries.mkdir()

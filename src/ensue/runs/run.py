@@ -6,6 +6,7 @@ import os
 import time
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from ensue.tasks.evaluation.report import Evaluation
 
 # Errors that reading invalid files may raise.
-FAULTS = (KeyError, TypeError, ValueError, AttributeError, OSError)
+FAULTS = (KeyError, TypeError, ValueError, AttributeError, OSError, RecursionError)
 MOST_NETWORKS = 5  # whose curves are drawn
 SKIPPED = ("checkpoints", "members", "refit", "model", "learned", "evaluation-rows")
 
@@ -342,12 +343,20 @@ def name_below(path: Path, folder: Path) -> str:
 
 
 def _run_folders(place: Path) -> Iterator[Path]:
-    """Folders with a configuration and another file of a run."""
-    for folder, below, files in os.walk(place):
-        below[:] = [name for name in below if not name.startswith(".")]
-        if "config.toml" in files and {"model", "checkpoints", "lock"} & {*below, *files}:
-            below[:] = [name for name in below if name not in SKIPPED]
+    """Folders with a configuration and another file of a run, at any depth. Links are not followed,
+    and folders that cannot be read are left out."""
+    waiting = [str(place)]
+    while waiting:
+        folder, entries = waiting.pop(), list[os.DirEntry[str]]()
+        with suppress(OSError), os.scandir(folder) as opened:
+            entries = list(opened)
+        below = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
+        names = {entry.name for entry in entries}
+        has_config = os.path.isfile(os.path.join(folder, "config.toml"))
+        if has_config and {"model", "checkpoints", "lock"} & names:
+            below = [entry for entry in below if entry.name not in SKIPPED]
             yield Path(folder)
+        waiting += [entry.path for entry in below if not entry.name.startswith(".")]
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
