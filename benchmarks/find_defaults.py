@@ -296,14 +296,18 @@ def main() -> None:
     report(study, list(selections), table)
     k = proposed(table)
     if k is None:
-        print("nothing is surely better than the default, which stays")
+        print("no candidate is significantly better than the default, which stays")
         return
     print(f"{study.candidates[k]}, on outer rows:")
     folders = {
         name: runs_of(selection, place_of(task, name)) for name, selection in selections.items()
     }
     sure = confirmed(study, study.candidates[k], folders)
-    print("  surely better there, too" if sure else "  not surely better there: the default stays")
+    print(
+        "  significantly better there too"
+        if sure
+        else "  not significantly better there: the default stays"
+    )
 
 
 if __name__ == "__main__":

@@ -4,9 +4,9 @@
                                                     [--cuts 600,6000] [--tenth 5] [--threads 1]
 
 A language model of two LSTM layers of 200 units, tied, on the training texts of IMDB in lower
-case, with the loop that `ensue train` runs: batching, embedding, cells, softmax, clipping and Adam,
-all included. A batch is run by both before the next one comes, so that a change of the machine's
-speed meets both; tokens for each second of computing, medians.
+case, is trained by the loop of `ensue train`, all of it: batching, embedding, cells, softmax,
+clipping and Adam. A batch is run by both before the next one comes, so that a change of the
+machine's speed meets both; tokens for each second of computing, medians.
 
 --tenth EPOCHS: then both train on a tenth of the texts for this number of epochs. Their
 perplexities on texts that are held out are compared after each.

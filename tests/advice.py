@@ -35,7 +35,7 @@ LATIN = "review,stars\n" + "un café très bien,good\nmal cuit,bad\n" * 12
 
 @dataclass(frozen=True)
 class Advice:
-    """told: words of the message, as in the source; typed: the command that prints it; take: a
+    """message: words of the message, as in the source; typed: the command that prints it; take: a
     pattern for the advice in the output; then: the command that follows the advice, with {0} for
     the match, {typed} for the first command and FILE as the advice has it; files: written before;
     code: exit code of the first command; slow: not in `make test`."""
@@ -83,11 +83,11 @@ TABLE = [
     Advice("lists what there is", "train churn.csv --label churn --cell GRU --dry-run", ENSUE,
            "{0}"),
     Advice(" has no setting ", "settings classify nosuchthing", ENSUE, "{0}"),
-    Advice("for the table of --out FILE; add", "predict run films.csv --keep review",
+    Advice("add --out answers.csv", "predict run films.csv --keep review",
            r"add (--out \S+)"),
     Advice("expected a file that ends in", "predict run films.csv --out a.txt", r"use (--out \S+)",
            "predict run films.csv {0}"),
-    Advice("searches and draws nothing: expected it without", "generate lm --beam 2 --top-k 3",
+    Advice("beam search does not sample; expected it without", "generate lm --beam 2 --top-k 3",
            r"expected it (without)", "generate lm --beam 2"),
     Advice("use --device cpu or auto", f"train films.csv --run gpu {TINY} --device cuda",
            r"use (--device cpu)"),
@@ -146,7 +146,7 @@ TABLE = [
     # --- which columns --------------------------------------------------------------------------
     Advice("Say which, with one of these", f"train tickets.csv {DRY}",
            r"ensue (train .* --task classify .*)", "{0}"),
-    Advice("names each row and is not read", f"train orders.csv --label y {DRY}",
+    Advice("identifies each row and is not read", f"train orders.csv --label y {DRY}",
            r"\((--set model\.leave_out=\[\])", code=0,
            files={"orders.csv": "order_id,a,y\n"
                   + "".join(f"{7 * k},{k % 5},{'ab'[k % 2]}\n" for k in range(60))}),
@@ -156,7 +156,7 @@ TABLE = [
     Advice("no column looks like a label among", "train one.csv --task classify --dry-run",
            r"with (--task language)", f"train one.csv {DRY} {{0}}",
            {"one.csv": "review\n" + rows(20, " ")}),
-    Advice("is to be learned from all the same, name it with", f"train ids.csv --label y {DRY}",
+    Advice("to use one of them anyway, name it with", f"train ids.csv --label y {DRY}",
            r"with (--text)", "{typed} {0} order_id",
            {"ids.csv": "order_id,y\n" + "".join(f"A{k:04},{'ab'[k % 2]}\n" for k in range(30))}),
     # --- series -----------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ TABLE = [
            "{typed} {0} films.csv"),
     Advice("give one to `ensue evaluate", f"train films.csv --validation more.csv {DRY}",
            r"`ensue (evaluate --test)`", "{0} films.csv untested", code=0),
-    Advice("or say --allow data", f"train moved.csv --run moved {TINY}", r"say (--allow data)",
+    Advice("or add --allow data", f"train moved.csv --run moved {TINY}", r"add (--allow data)",
            files={"moved.csv": "review,stars,x\n" + rows(40).replace("\n", ",1\n")}),
     Advice("Undo them, name another run folder, or allow them by name",
            f"train changed.csv --run changed {TINY}", r"by name: (.*)",
@@ -226,7 +226,7 @@ TABLE = [
     Advice("this is the folder of one run; name another one with",
            f"select films.csv --run run --models gru,lstm {TINY}", r"with (--run)",
            f"select films.csv {{0}} s3 --models gru,lstm {TINY}", slow=True),
-    Advice("models that are named are all trained, one after",
+    Advice("trains every model that it names",
            f"select films.csv --run s4 --models gru,lstm --trials 2 {TINY}",
            r"(--models) and --trials", f"select films.csv --run s4 {{0}} gru,lstm {TINY}",
            slow=True),
@@ -324,7 +324,7 @@ TABLE = [
            "{0}=12 --set model.segment=3"),
     Advice("needs model.time, a column", f"{AHEAD} --time '' --set 'model.calendar=[\"weekday\"]'",
            r"needs (model\.time)", f"{AHEAD} --set 'model.calendar=[\"weekday\"]' --set {{0}}=day"),
-    Advice("linear: a gaussian alone can be mixed", f"{AGES} --set model.distribution=mixture",
+    Advice("linear: only a gaussian can be mixed", f"{AGES} --set model.distribution=mixture",
            r"expected (model\.distribution) = (gaussian)",
            f"{AGES} --set {{0}}={{1}}", {"ages.csv": "letter,age\n" + "".join(
                f"a fine film about the town number {k},{k % 50}.5\n" for k in range(40))}),
@@ -336,7 +336,7 @@ TABLE = [
                                               f"{'pq'[k % 2]}\n" for k in range(200))}, code=0),
     # --- advice that needs understanding ----------------------------------------------------------
     Advice("for other numbers choose --cost squares", "backprop --y 5", r"choose (--cost squares)"),
-    Advice("that are each there or not choose --output logistic",
+    Advice("for several independent labels choose --output logistic",
            "backprop --widths 2,2 --output softmax --y 1,1", r"choose (--output logistic)",
            "backprop --widths 2,2 --y 1,1 {0}"),
     Advice("expected a value of", "graph 'sum(W @ x)' --at x=[1,2]", r"(--at [^…]*)…",

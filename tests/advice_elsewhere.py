@@ -4,10 +4,10 @@ from __future__ import annotations
 
 HELP, PAGE = "a screen of help, not a message", "a page or a file that is written, not a message"
 HEADS = "needs a Transformer, or a text of hundreds of words: test_heads.py has both"
-BROKEN = "told of a run that was damaged or stopped: test_unfinished_runs.py goes on with it"
-SEALED = "told of files that were changed by hand: test_sealed_runs.py follows it"
+BROKEN = "about a run that was damaged or stopped: test_unfinished_runs.py continues it"
+SEALED = "about files that were changed by hand: test_sealed_runs.py follows it"
 NOT_EXPORTED = "a row of what an export refuses: test_export_models.py exports what it advises"
-SEARCHED = "needs a search that has ended: test_search.py goes on with one"
+SEARCHED = "needs a search that has ended: test_search.py continues one"
 MISSING = "needs a machine without compilers or packages"
 ELSEWHERE: dict[str, str] = {
     "is named by a saved file": "test_code_references.py names the cell, and it runs",
@@ -32,7 +32,7 @@ ELSEWHERE: dict[str, str] = {
     "train with --set model.linear_share=0": "as above, of streams: test_export_streaming.py",
     "ray: expected a cluster": "needs a cluster of Ray: test_ray.py works on one",
     "trials are proposed by Optuna, which is not installed": MISSING,
-    "trials must follow from the same": SEARCHED,
+    "all trials must share the same settings": SEARCHED,
     "has other settings than those that are proposed": SEARCHED,
     "lists all": "an error of Python's constructors: test_fitted_settings.py and test_settings.py",
     "resumes the run.": BROKEN,
@@ -116,7 +116,7 @@ ELSEWHERE: dict[str, str] = {
     "and model.split is {}": "names the setting that decides: test_forecast_files.py",
     "model.look_back or model.horizon": "as the row of a smaller horizon, of another family",
     "heads: expected a divisor of model.hidden_size": "names the divisors: test_transformer.py",
-    "base.layers takes fewer of them": "told of layers beside a base: test_transfer.py",
+    "base.layers takes fewer of them": "about layers next to a base: test_transfer.py",
     "fill: expected a model of words": "names the levels: test_fill.py",
     "such as 'train.clip'": "an error of Python's estimators: test_sklearn.py",
     'such as {"train.clip": 0.5}': "an error of Python's estimators: test_sklearn.py",
@@ -127,7 +127,7 @@ ELSEWHERE: dict[str, str] = {
     "continues with all layers of its base": "test_transfer_language.py leaves the settings out",
     "all of its layers are used": "test_transfer_letters.py leaves the settings out",
     "each direction reads half of a step's numbers": "test_transfer_directions.py has even numbers",
-    "cannot go on from a prompt": "names what can: test_transfer_directions.py generates by it",
+    "cannot continue a prompt": "names what can: test_transfer_directions.py generates by it",
     "numbers are learned with --task regress": "needs targets that are vectors in memory",
     "name another file with --data": "a part of which no batch is left: test_flow.py",
     "expected at most --beam": "names what bounds it: test_cli_translate.py",

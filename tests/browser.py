@@ -16,7 +16,7 @@ TOLD = ("Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded")
 
 
 class Browser:
-    """said: messages of the page on the console; requests: addresses it requested. DevTools reads
+    """messages: those of the page on the console; requests: addresses it requested. DevTools reads
     commands from file 3 and writes to file 4, each message ended by a zero byte."""
 
     def __init__(self, to: int, back: int) -> None:

@@ -42,8 +42,8 @@ class Data:
     """Rows of one kind. make: the first rows, all different; cells: those of a row in the columns
     `names`, of which a question lacks the last `answers`; question: a row without its answer;
     altered: with another answer, None where a row has none of its own. words: the columns on the
-    command line; columns: the same for `fit`; said: a value for each option of the task, by its
-    flag."""
+    command line; columns: the same for `fit`; option_values: a value for each option of the
+    task, by its flag."""
 
     make: Callable[[int], Rows]
     names: tuple[str, ...] = ()

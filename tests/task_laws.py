@@ -144,10 +144,10 @@ class Row:
                 settings.pop(option.key, None)
         if self.members > 1:
             settings["members"] = self.members
-        settings_given = [f"{key}={json.dumps(value)}" for key, value in settings.items()]
+        assignments = [f"{key}={json.dumps(value)}" for key, value in settings.items()]
         return [
             *self.data.words,
-            *(word for setting in settings_given for word in ("--set", setting)),
+            *(word for setting in assignments for word in ("--set", setting)),
         ]
 
 

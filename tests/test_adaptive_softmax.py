@@ -180,4 +180,4 @@ def test_a_large_vocabulary_is_scored_in_clusters(monkeypatch: pytest.MonkeyPatc
     assert model.settings.softmax == "adaptive"
     assert model.settings.softmax_cuts == [4], "a saved model keeps its own, whatever the default"
     full = ensue.LanguageModel(model={**settings, "softmax": "full"}, train={"epochs": 1})
-    assert full.fit(TEXTS, TEXTS[:9]).model.softmax == "full"
+    assert full.fit(TEXTS, TEXTS[:9]).settings.softmax == "full"

@@ -281,12 +281,12 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["backprop", "--widths", "2,2.5"], "--widths: expected whole numbers with commas between"),
-        (["backprop", "--x", "a,b"], "--x: expected numbers with commas between"),
+        (["backprop", "--widths", "2,2.5"], "--widths: expected comma-separated whole numbers"),
+        (["backprop", "--x", "a,b"], "--x: expected comma-separated numbers"),
         (["graph", "x", "--at", "x"], "--at: expected comma-separated name=number, got 'x'"),
         (["graph", "x", "--at", "x=1,y=2"], "unknown variable 'y'"),
         (["graph", "x", "--at", "x=inf"], "x: expected a finite number, got inf"),
-        (["lab", "--rates", "fast"], "--rates: expected numbers with commas between"),
+        (["lab", "--rates", "fast"], "--rates: expected comma-separated numbers"),
         (["lab", "--picture", "lab.gif"], "lab.gif: expected a file name that ends in .svg"),
     ],
 )

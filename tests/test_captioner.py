@@ -430,6 +430,6 @@ def test_mistakes_in_rows(fitted: Callable[[str], Captioner]) -> None:
         "this caption model has not been fitted: call fit or load first"
     )
     assert told_by(lambda: fitted("no attention").explain(PICTURES[0]), OptionError) == (
-        "this model has no attention, so that nothing shows where its words look; train one with "
+        "this model has no attention to show where its words look; train one with "
         "--set model.attention=additive (dot, general, concat)"
     )

@@ -145,7 +145,7 @@ def test_two_parallel_files(ensue: Ensue, tmp_path: Path) -> None:
     code, out, err = ensue("data", "check", train, "--validation", held_out, "--test", test)
     assert code == 0, err
     assert out.startswith("text: source, label: target\n")
-    assert "no problems" in out
+    assert "no faulty rows" in out
     files = (train, "--validation", held_out, "--test", test)
     code, _, err = ensue("train", *files, "--run", "r", *settings())
     assert code == 0, err
@@ -273,7 +273,7 @@ def test_names_of_files(ensue: Ensue, tmp_path: Path) -> None:
 def test_questions_that_a_model_cannot_answer(ensue: Ensue, walked: Path) -> None:
     blind, run = str(walked / "blind"), str(walked / "r")
     without = (
-        "OptionError: this model has no attention, so that nothing shows where its words come "
+        "OptionError: this model has no attention to show where its words come "
         "from; train one with --set model.attention=additive (dot, general, concat), or with "
         "model.family=transformer\n"
     )

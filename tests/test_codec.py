@@ -133,9 +133,9 @@ def everything(**changed: Any) -> Everything:
 
 def stored(value: Everything) -> Packed:
     """As the files of a model give it back."""
-    values_packed = packed(value)
-    facts, known = json.loads(json.dumps([values_packed.facts, values_packed.vocabularies]))
-    return Packed(facts, known, values_packed.arrays)
+    encoded = packed(value)
+    facts, known = json.loads(json.dumps([encoded.facts, encoded.vocabularies]))
+    return Packed(facts, known, encoded.arrays)
 
 
 def read(stored: Packed) -> Everything:
@@ -144,15 +144,15 @@ def read(stored: Packed) -> Everything:
 
 def test_a_value_is_read_as_it_was_written() -> None:
     one = everything(ids=("k",), maybe=Two(1.0, 2.0), start=np.ones(3))
-    record_read = read(stored(one))
-    again, expected = packed(record_read), packed(one)
+    decoded = read(stored(one))
+    again, expected = packed(decoded), packed(one)
     assert (again.facts, again.vocabularies) == (expected.facts, expected.vocabularies)
     assert again.arrays.keys() == expected.arrays.keys()
     for name, array in expected.arrays.items():
         np.testing.assert_array_equal(again.arrays[name], array)
-    assert (record_read.most, record_read.start, record_read.either) == (5, None, Two(1.0, 2.0))
-    assert torch.equal(record_read.linear.weight, one.linear.weight)
-    assert record_read.linear.weight.requires_grad
+    assert (decoded.most, decoded.start, decoded.either) == (5, None, Two(1.0, 2.0))
+    assert torch.equal(decoded.linear.weight, one.linear.weight)
+    assert decoded.linear.weight.requires_grad
 
 
 def test_names_in_files_are_those_that_are_declared() -> None:

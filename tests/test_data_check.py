@@ -211,7 +211,7 @@ def test_what_has_no_text_is_a_series_or_a_table() -> None:
     assert (report.ok, report.as_json()["text"], report.as_json()["label"]) == (True, None, None)
     assert report.columns["date"] == "dates"
     text = report.as_text()
-    assert "read as a series\n  date: a series of 28 steps, a step each day" in text
+    assert "read as a series\n  date: a series of 28 steps, one per day" in text
     assert "warning" not in text
     assert "1 empty cell in sales" in text
     shops = "".join(
@@ -250,7 +250,7 @@ def test_the_fields_are_guessed_or_named() -> None:
 def test_a_check_is_a_block_of_a_notebook() -> None:
     table("train.tsv", [(f"<b>text</b> {k}", "good" if k % 3 else "bad") for k in range(12)])
     page_words = words(check_page(check({"train": ["train.tsv"]}, ReadOptions())._repr_html_()))
-    assert "no problems" in page_words
+    assert "no faulty rows" in page_words
     assert "good 8 66.7 %" in page_words
 
 
@@ -304,7 +304,7 @@ line  text               label
 3     a long text that…  1
 4     日本\\x1b[31m       2
 
-problems on the way: 1
+problems: 1
   a.tsv:2: expected 2 columns, found 3 (a tab inside a field?)"""
     )
 
@@ -314,7 +314,7 @@ def test_show_reads_no_further_than_it_shows() -> None:
     with Path("a.tsv").open("ab") as file:
         file.write(b"\xff\n")
     assert "problems" not in show("a.tsv", ReadOptions(), count=5)
-    assert "problems on the way: 1" in show("a.tsv", ReadOptions(), count=6)
+    assert "problems: 1" in show("a.tsv", ReadOptions(), count=6)
 
 
 def test_show_reads_once_for_rows_and_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -363,7 +363,7 @@ line  x            t    n  v
     )
     Path("e.txt").write_text("")
     assert show("e.txt", ReadOptions()) == (
-        "e.txt: text, no sound row\n\nproblems on the way: 1\n  e.txt:1: the file is empty"
+        "e.txt: text, no valid row\n\nproblems: 1\n  e.txt:1: the file is empty"
     )
 
 

@@ -346,8 +346,8 @@ FOREIGN = {  # what it is, the bytes, and what the advice names
     "a.docx": ("a Word document", zipped("word/document.xml"), "as plain text"),
     "a.pdf": ("a PDF", b"%PDF-1.7\n%\xe2\xe3", "pdftotext"),
     "a.zip": ("a zip archive", zipped("a.csv"), "unzip"),
-    "a.pt": ("a file of PyTorch", zipped("a/data.pkl"), "runs whatever code"),
-    "a.pkl": ("a pickle", pickle.dumps([("a", 1)]), "runs whatever code"),
+    "a.pt": ("a file of PyTorch", zipped("a/data.pkl"), "executes the code in it"),
+    "a.pkl": ("a pickle", pickle.dumps([("a", 1)]), "executes the code in it"),
     "a.npy": ("a NumPy array", array_bytes(), "numpy.load"),
     "a.npz": ("a NumPy archive", zipped("x.npy"), "numpy.load"),
     "a.feather": ("a Feather file", b"ARROW1\0\0\xff\xff", "read_feather"),
@@ -366,7 +366,7 @@ def test_a_file_of_another_program_gets_the_sentence_that_helps(tmp_path: Path, 
     }.items():
         path = written(tmp_path / file_name, content)
         message = refused(path, format=format_name)
-        assert message.startswith(f"{path}: this is {what}, which is not read: ")
+        assert message.startswith(f"{path}: this is {what}, which Ensue does not read: ")
         csv = "rows.csv" if file_name == "renamed.csv" else f"{path.stem}.csv"
         assert advice.format(path).replace("a.csv", csv) in message
 
@@ -374,7 +374,7 @@ def test_a_file_of_another_program_gets_the_sentence_that_helps(tmp_path: Path, 
 def test_names_of_other_programs_with_other_bytes(tmp_path: Path) -> None:
     path = written(tmp_path / "a.xls", "text\tlabel\nx\ty\n")  # as many programs export tables
     assert refused(path) == (
-        f"{path}: the name is that of an Excel workbook, the bytes are not: if it is text, name "
+        f"{path}: the name is that of an Excel workbook, the content is not: if it is text, name "
         "its format with --format, such as csv"
     )
     assert fields_of(path, format="tsv") == [{"text": "x", "label": "y"}]
@@ -402,7 +402,7 @@ def test_commands_say_the_same(tmp_path: Path, ensue: Ensue) -> None:
 
 
 def test_a_format_says_whether_its_first_line_may_name_columns() -> None:
-    assert {format_known.name for format_known in formats() if format_known.header} == {
+    assert {file_format.name for file_format in formats() if file_format.header} == {
         "csv",
         "tsv",
     }

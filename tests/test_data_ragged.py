@@ -27,8 +27,8 @@ def test_rows_come_back(rows: list[list[int]]) -> None:
 def test_taking_and_padding_are_the_rows_one_by_one(rows: list[list[int]], data) -> None:
     ragged = Ragged.of(rows, np.int64)
     chosen = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=5))
-    rows_taken = ragged.take(chosen)
-    assert [rows_taken.row(k).tolist() for k in range(len(rows_taken))] == [rows[k] for k in chosen]
+    subset = ragged.take(chosen)
+    assert [subset.row(k).tolist() for k in range(len(subset))] == [rows[k] for k in chosen]
     padded = ragged.padded(chosen, fill=-1)
     assert padded.shape == (max((len(rows[k]) for k in chosen), default=0), len(chosen))
     for column, k in zip(padded.T.tolist(), chosen, strict=True):

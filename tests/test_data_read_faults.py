@@ -418,7 +418,7 @@ def written(path: Path, lines: list[str], rng: random.Random) -> None:
 @pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
 @pytest.mark.parametrize("share", [0.0, 0.15, 0.6])
 def test_every_fault_is_told_and_nothing_else(form: Format, share: float, tmp_path: Path) -> None:
-    faults_seen = set()
+    fault_names = set()
     for seed in SEEDS:
         rng = random.Random(f"{form.name} {share} {seed}")
         lines, expected, rows_expected, name = list(form.head), [], [], ""
@@ -427,7 +427,7 @@ def test_every_fault_is_told_and_nothing_else(form: Format, share: float, tmp_pa
             # After an open quote comes a sound row: two such faults could not be told apart.
             if 0 < number < ROWS - 1 and name != "open" and rng.random() < share:
                 name = rng.choice(sorted(form.faults))
-                faults_seen.add(name)
+                fault_names.add(name)
                 at, reason = form.faults[name](rng, row)
                 expected.append((len(lines) + 1 + at, reason))
             else:
@@ -446,7 +446,7 @@ def test_every_fault_is_told_and_nothing_else(form: Format, share: float, tmp_pa
         for row, (_, fields) in zip(rows, rows_expected, strict=True):
             assert all(same(row.fields[name], value) for name, value in fields.items())
         assert len(rows) + sum(p.rejects for p in problems) == len(rows_expected) + len(expected)
-    assert faults_seen == (set(form.faults) if share else set())
+    assert fault_names == (set(form.faults) if share else set())
 
 
 # --- parallel text -------------------------------------------------------

@@ -90,7 +90,7 @@ def test_a_long_table_gives_sequences_of_vectors(tmp_path: Path) -> None:
             [
                 (
                     7,
-                    "sequence 'a' has begun on line 2 and ended: the lines of a sequence must "
+                    "sequence 'a' began on line 2 and has ended: the lines of a sequence must "
                     "be consecutive",
                     0,
                 ),
@@ -103,6 +103,6 @@ def test_a_fault_leaves_its_sequence_out(
     at: int, line: str, sequences: str, problems: list[tuple[int, str, int]], tmp_path: Path
 ) -> None:
     lines = [*CLEAN[:at], line, *CLEAN[at + 1 :]]
-    rows, problems_found = long_table(tmp_path / "steps.csv", lines)
-    assert problems_found == problems
+    rows, actual = long_table(tmp_path / "steps.csv", lines)
+    assert actual == problems
     assert "".join(row.fields["sequence"] for row in rows) == sequences

@@ -101,7 +101,8 @@ def test_a_header_that_promises_more_is_a_file_cut_off(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         read_vectors(path, WORDS)
     assert str(caught.value) == (
-        f"1 problem in {path}\n  {path}:1: 9 vectors are announced, 1 follow (cut off?)"
+        f"1 problem in {path}\n"
+        f"  {path}:1: 9 vectors announced in the first line, 1 follow (cut off?)"
     )
 
 

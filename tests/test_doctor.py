@@ -173,7 +173,7 @@ def test_the_cache_is_looked_at_and_not_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "away"))
-    assert "not made yet" in doctor.cache().value
+    assert "not created yet" in doctor.cache().value
     assert list(tmp_path.iterdir()) == []
 
     folder = tmp_path / "away" / "ensue"
@@ -189,7 +189,7 @@ def test_a_relative_cache_setting_counts_as_unset(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert doctor.cache().value == f"{tmp_path / '.cache' / 'ensue'}, not made yet"
+    assert doctor.cache().value == f"{tmp_path / '.cache' / 'ensue'}, not created yet"
 
 
 def test_a_home_that_cannot_be_written_is_said(

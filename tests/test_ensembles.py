@@ -179,6 +179,6 @@ def test_answers_that_have_no_mean_are_refused_by_name(tmp_path: Path) -> None:
     path.write_text("the dog runs\n" * 40)
     with pytest.raises(OptionError) as caught:
         package.select(path, tmp_path / "s", task="language", together=True)
-    message = "--together: answers of models to language have no mean; it is for "
+    message = "--together: models to language cannot be averaged; expected "
     assert str(caught.value).startswith(message)
     assert not (tmp_path / "s").exists()

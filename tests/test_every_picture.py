@@ -104,7 +104,7 @@ TITLES = {
     "reach": ["longest sequence solved, in steps"],
     "selection": ["size of what was learned", "time in all",
                   "validation perplexity (lower is better)"],
-    "bench": ["time beside native's: how many times as long they take",
+    "bench": ["time relative to native: how many times as long they take",
               "native, share of the limit"],
     "forecast": ["month", "passengers"],
     "held-out": ["month", "passengers", "freight", "mail"],
@@ -141,7 +141,7 @@ def test_every_target_has_a_panel_over_the_same_times(count: int) -> None:
     words = [text for kind, _, _, text in shapes_of(svg) if kind == "text"]
     assert [word for word in words if word.startswith("target ")] == names
     assert f"{count} targets, 12 steps ahead" in words
-    panels = {2: 1, 5: 2, 14: 3}[count]  # side by side: times stand below the lowest
+    panels = {2: 1, 5: 2, 14: 3}[count]  # side by side: times only under the lowest
     assert words.count("month") == words.count("1957-01") == panels
     bands = re.findall(f'<path d="M[^"]*Z" fill="{BAND}"/>', svg)
     assert len(bands) == count

@@ -202,10 +202,10 @@ def check_gradient(model: Any, sample: Any) -> None:
         x = embedding(network)(batch_of(model, sample, 1).inputs).detach()
         scores.append(slopes(f, x, x)[0])
         output.append(f(x)[0])
-    scores_explained = torch.tensor([answer.scores for answer in attributions.answers])
+    attribution_scores = torch.tensor([answer.scores for answer in attributions.answers])
     expected = torch.stack(scores).mean(0)
     torch.testing.assert_close(
-        scores_explained.double(), expected, rtol=1e-4, atol=1e-6, check_dtype=False
+        attribution_scores.double(), expected, rtol=1e-4, atol=1e-6, check_dtype=False
     )
     torch.testing.assert_close(
         torch.tensor([answer.output for answer in attributions.answers]).double(),

@@ -208,7 +208,7 @@ def test_a_file_of_somebody_else_is_not_replaced(tmp_path: Path) -> None:
     """No user chose names such as predict.py."""
     mine = tmp_path / "predict.py"
     mine.write_text("print('mine')")
-    with pytest.raises(OptionError, match=r"predict\.py is there already, and no export wrote it"):
+    with pytest.raises(OptionError, match=r"predict\.py already exists, and no export wrote it"):
         write_traced(made("classify").traced, tmp_path / "model.onnx", unchecked=True)
     assert mine.read_text() == "print('mine')"
     assert [path.name for path in tmp_path.iterdir()] == ["predict.py"]
@@ -310,7 +310,7 @@ def test_too_little_memory_is_told(tmp_path: Path) -> None:
 
 def test_every_task_is_exported() -> None:
     assert {*TASKS} == {name.split(",")[0] for name in ROWS}
-    with pytest.raises(OptionError, match="tree: a whole model of a task of your own"):
+    with pytest.raises(OptionError, match="tree: a whole model of a custom task"):
         Task.exported(TASKS["tree"], object())  # type: ignore[arg-type]
 
 
@@ -383,7 +383,7 @@ def test_the_command(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     streams = capsys.readouterr()
     assert "wrote model.onnx" in streams.out
     assert "validation accuracy:" in streams.out
-    assert "the linear model learned from these rows, too" in streams.out
+    assert "the linear model also learned from them" in streams.out
     assert "model.exe" in streams.err
 
 

@@ -164,7 +164,8 @@ def test_members_of_the_example_say_the_same(name: str) -> None:
 def test_members_in_javascript_say_the_same(tmp_path: Path) -> None:
     series = [[None if np.isnan(v) else v for v in values] for values in SERIES]
     job = [[(MEMBERS[name].kind, facts(name)) for name in MEMBERS], series, STEP, HORIZON]
-    script = """([members, every, step, horizon]) => members.map(([kind, own]) => every.map((y) => {
+    script = """([members, every, step, horizon]) => members.map(([kind, facts]) =>
+      every.map((y) => {
         const now = y.length, more = new Array(horizon).fill(null);
         const table = [...y, ...more].map((v) => [v ?? NaN]);
         return MEMBERS[kind](groundOf(table, now, now - 1, 0, step), facts, horizon, 0);
@@ -241,12 +242,12 @@ def test_c_forecasts_whole_series(name: str, tmp_path: Path) -> None:
             words.append(str(12 * year + month - 1))
             months = (*range(month - len(question["month"]), month), *range(month, month + 5))
             sales = [*question["sales"], *["nan"] * 5]
-            lines_given = "\n".join(
+            typed_lines = "\n".join(
                 f"{k % 12 / 12} {v}" for k, v in zip(months, sales, strict=True)
             )
         else:
-            lines_given = "\n".join(map(repr, question["sales"]))
-        done = subprocess.run(words, input=lines_given, capture_output=True, text=True)
+            typed_lines = "\n".join(map(repr, question["sales"]))
+        done = subprocess.run(words, input=typed_lines, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         forecasts = np.array(done.stdout.split(), float).reshape(-1, 3).T
         for key, got in zip(("value", "low", "high"), forecasts, strict=True):

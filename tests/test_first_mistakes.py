@@ -44,7 +44,10 @@ def test_texts_alone_do_not_lose_their_first_words(ensue: Ensue, tmp_path: Path)
     assert ensue("train", "train.txt", "--format", "labelled", "--run", "r", *SMALL)[0] == 0
     code, out, err = ensue("predict", "r", "new.txt")
     assert (code, out) == (2, "")
-    assert "no labels of this model: 'the', 'a'" in err
+    assert (
+        "expected a label of this model at the start of each line, as in training, got 'the', 'a'"
+        in err
+    )
     assert "--format text" in err
     code, out, _ = ensue("predict", "r", "new.txt", "--format", "text")
     assert (code, "the film was fine" in out) == (0, True)
@@ -55,7 +58,7 @@ def test_texts_alone_do_not_lose_their_first_words(ensue: Ensue, tmp_path: Path)
 @pytest.mark.parametrize("rates", ["inf", "1e400", "nan", "0", "0.1,-1", ""])
 def test_steps_of_a_descent_are_numbers_above_zero(ensue: Ensue, rates: str) -> None:
     code, _, err = ensue("lab", "--rates", rates)
-    assert (code, "--rates: expected numbers" in err) == (2, True)
+    assert (code, "--rates: expected comma-separated numbers > 0" in err) == (2, True)
 
 
 @pytest.mark.parametrize("indent", [None, 1])
@@ -93,7 +96,7 @@ def test_a_folder_without_texts_is_told_what_it_must_hold(ensue: Ensue, tmp_path
 
 def test_cells_are_known_whatever_the_case(ensue: Ensue) -> None:
     assert ensue("cell", "show", "lstm") == ensue("cell", "show", "LSTM")
-    assert Classifier(model={"cell": "gru"}).model.cell == "GRU"
+    assert Classifier(model={"cell": "gru"}).settings.cell == "GRU"
     assert "unknown cell 'lsmt'" in ensue("cell", "show", "lsmt")[2]
 
 
@@ -170,9 +173,7 @@ def test_a_parameter_that_there_is_not_is_told_by_the_class_that_was_named() -> 
 def test_equal_answers_are_called_equal() -> None:
     equal = Difference("b", "accuracy", Interval(0.0, 0.0, 0.0), 20)
     comparison = Comparison("test", "classify", ("f.csv",), ("a", "b"), (), (equal,))
-    assert (
-        comparison.verdict(equal) == "b and a: the answers are the same, as far as accuracy tells"
-    )
+    assert comparison.verdict(equal) == "b and a: the answers are the same, judged by accuracy"
 
 
 @pytest.mark.parametrize(
@@ -203,10 +204,7 @@ def test_a_baseline_that_is_as_good_is_no_reproach() -> None:
     score = {"accuracy": Interval(0.9, 0.8, 1.0)}
     alone = {"linear n-grams": 0.9, "majority class": 0.5}
     evaluation = Evaluation(20, 20, score, {}, alone, classes=[], confusion=[], worst=[])
-    assert (
-        evaluation.beaten_line()
-        == "No better than the linear n-grams, as far as this part can tell."
-    )
+    assert evaluation.beaten_line() == "Not clearly better than the linear n-grams on this part."
     assert replace(evaluation, baselines={"majority class": 0.5}).beaten_line() == ""
 
 

@@ -50,7 +50,7 @@ def test_a_series_is_recognised_by_the_words_of_forecasting(tmp_path: Path) -> N
     assert TASK.recognise(sample_of(tmp_path, MONTHS, {}, label="sales")) is None  # two rows
     recognised = TASK.recognise(sample_of(tmp_path, MONTHS, {"horizon": 3}, label="sales"))
     assert recognised is not None
-    assert recognised.why == "--horizon given; a series of 2 steps, a step each month"
+    assert recognised.why == "--horizon given; a series of 2 steps, one per month"
     assert recognised.tables["model"]["targets"] == ["sales"]
 
 

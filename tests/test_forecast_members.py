@@ -39,8 +39,8 @@ HORIZON, SEASON, ROOM = 6, 4, 12
 FLOOR, NONE = np.array([1e-3]), np.zeros(0)
 
 
-def arima(transform: str, season: int, difference: int, given_order: bool) -> ArimaMember:
-    return ArimaMember(transform, season, difference, given_order, FLOOR, NONE)
+def arima(transform: str, season: int, difference: int, own_season: bool) -> ArimaMember:
+    return ArimaMember(transform, season, difference, own_season, FLOOR, NONE)
 
 
 def smoothing(transform: str, season: int, trend: bool, multiplies: bool) -> SmoothingMember:
@@ -118,14 +118,10 @@ def test_kept_as_a_file_it_says_the_same(name: str) -> None:
     member = learned(MEMBERS[name], ground)
     facts_and_arrays = packed(member)
     settings = ForecastSettings.of({"targets": ["y"], "horizon": HORIZON}, "model")
-    member_read = Packed(
-        json.loads(json.dumps(facts_and_arrays.facts)), {}, facts_and_arrays.arrays
-    )
-    again = unpacked(KINDS[member.kind], member_read, settings=settings, room=ROOM, season=SEASON)
+    reloaded = Packed(json.loads(json.dumps(facts_and_arrays.facts)), {}, facts_and_arrays.arrays)
+    again = unpacked(KINDS[member.kind], reloaded, settings=settings, room=ROOM, season=SEASON)
     assert again.name == member.name
-    forecasts = [
-        member_asked.forecasts(ground, origins, HORIZON) for member_asked in (member, again)
-    ]
+    forecasts = [instance.forecasts(ground, origins, HORIZON) for instance in (member, again)]
     np.testing.assert_array_equal(*forecasts)
 
 

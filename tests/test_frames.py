@@ -570,7 +570,7 @@ def test_several_targets_and_what_is_known_ahead() -> None:
     driven = Forecaster(
         model={"look_back": 7, "horizon": 3, "hidden_size": 4}, train={"epochs": 1}
     ).fit(open_days, time="day", target="sales", known="open")
-    assert driven.model.known == ["open"]
+    assert driven.settings.known == ["open"]
     ahead = pd.DataFrame(
         {"day": [date(2024, 2, 10), date(2024, 2, 11), date(2024, 2, 12)], "open": [1, 1, 0]}
     )

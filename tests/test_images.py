@@ -141,7 +141,7 @@ FAULTS: dict[str, tuple[str, bytes, str]] = {
         png((2, 2, 8, 0, 0, 0, 0), b"", packed=b"xx"),
         "the pixels cannot be unpacked (",
     ),
-    "a filter that is none": (
+    "an unknown filter": (
         "a.png",
         png((2, 2, 8, 0, 0, 0, 0), bytes([0, 1, 2, 7, 1, 2])),
         "line 2: expected a filter 0 … 4, got 7",

@@ -424,13 +424,13 @@ def test_a_verdict_says_which_is_better_and_by_how_much(
         )
         assert 0.3 < low < 0.45 < high < 0.6
     comparison = compared(monkeypatch, folder, made(names, strong), made(names, strong))
-    assert comparison.verdicts() == ["b and a: the answers are the same, as far as score tells"]
+    assert comparison.verdicts() == ["b and a: the answers are the same, judged by score"]
     comparison = compared(
         monkeypatch, folder, made(names, strong), made(names, weak), made(names, strong)
     )
     assert [difference.run for difference in comparison.differences] == ["b", "c"]
     assert comparison.verdicts()[0].startswith("b is worse than a: score lower by 0.4500, ")
-    assert comparison.as_text().endswith("of many comparisons, one in 20 is luck.")
+    assert comparison.as_text().endswith("one in 20 excludes 0 by chance.")
 
 
 def test_rows_that_only_one_of_them_has_are_named(
@@ -453,7 +453,7 @@ def test_a_history_is_replayed_point_by_point(ensue: Ensue, folder: Path) -> Non
     scores = [row for row in history if row["row"] == "evaluation"]
     count = sum(3 if row["row"] == "update" else len(row["scores"]) for row in history)
     assert (code, out) == (0, f"b: {count} points\n")
-    assert err == "next: tensorboard --logdir logs\n"
+    assert err == "Next: tensorboard --logdir logs\n"
     for _ in range(2):  # a second time it is replaced
         accumulator = events.EventAccumulator("logs/b")
         accumulator.Reload()

@@ -282,7 +282,9 @@ def test_every_family_of_the_settings_is_a_row_of_the_table() -> None:
 def test_a_counted_model_has_no_network_and_no_learning_rate() -> None:
     model = fitted("ngram")
     assert model.networks == []
-    with pytest.raises(OptionError, match=r"model\.family = ngram is counted and has no network"):
+    with pytest.raises(
+        OptionError, match=r"model\.family = ngram is estimated by counting and has no network"
+    ):
         model.fresh(1)
     with pytest.raises(OptionError) as error:
         model.find_rate(model.reader.labelled(LINES))

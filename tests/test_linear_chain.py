@@ -100,8 +100,8 @@ def _score(
 
 def test_the_gradient_is_that_of_finite_differences() -> None:
     features = ChainFeatures.learn(dict.fromkeys(WORDS, 1))
-    features_seen = DistinctWords(features, WORDS, ROWS)
-    cost = ChainCost(features_seen, ROWS, TARGETS, LABELS, strength=0.2)
+    seen_words = DistinctWords(features, WORDS, ROWS)
+    cost = ChainCost(seen_words, ROWS, TARGETS, LABELS, strength=0.2)
     weights = [torch.randn_like(weight).double() for weight in cost.zeros()]
     cost(weights)
     for k, weight in enumerate(weights):
@@ -263,7 +263,7 @@ def fitted_with(rows: Any, model: dict[str, Any]) -> Labeller:
 
 def test_spans_have_a_crf_that_is_watched_by_their_f1() -> None:
     config = fitted_with(PEOPLE, {})
-    assert (config.model.output, config.model.legal_only) == ("crf", True)
+    assert (config.settings.output, config.settings.legal_only) == ("crf", True)
     assert config.train.watch == "span_f1"
     tags = [(words, [word[0] for word in words]) for words, _ in PEOPLE]
     plain = Labeller(model=TINY, train={"epochs": 1}).fit(tags, tags)
@@ -282,12 +282,12 @@ def test_spans_that_break_their_scheme_are_learned_from_all_the_same(part: str) 
 
 def test_what_is_told_is_not_changed() -> None:
     config = fitted_with(PEOPLE, {"output": "previous", "search": "beam"})
-    assert (config.model.output, config.model.search, config.model.linear_share) == (
+    assert (config.settings.output, config.settings.search, config.settings.linear_share) == (
         "previous",
         "beam",
         0.0,
     )
-    assert fitted_with(PEOPLE, {"class_weights": "balanced"}).model.output == "stepwise"
+    assert fitted_with(PEOPLE, {"class_weights": "balanced"}).settings.output == "stepwise"
 
 
 def test_a_cell_that_reads_the_labels_before_is_searched_by_beam() -> None:
@@ -300,7 +300,7 @@ def test_a_cell_that_reads_the_labels_before_is_searched_by_beam() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "words_said", "unsaid"),
+    ("settings", "mentions", "unsaid"),
     [
         ({}, ["a CRF", "mixed with a linear chain"], []),
         ({"output": "previous"}, ["mixed with a linear chain"], ["CRF"]),
@@ -310,13 +310,13 @@ def test_a_cell_that_reads_the_labels_before_is_searched_by_beam() -> None:
     ],
 )
 def test_what_is_said_to_be_built_is_built(
-    settings: dict[str, Any], words_said: list[str], unsaid: list[str]
+    settings: dict[str, Any], mentions: list[str], unsaid: list[str]
 ) -> None:
     heard: list[str] = []
     model = Labeller(model={**TINY, **settings}, train={"epochs": 1})
     model.fit(PEOPLE, PEOPLE, watchers=[lambda row: heard.append(getattr(row, "text", ""))])
     (line,) = (line for line in heard if "judged by span F1" in line or "epochs" in line)
-    assert all(words in line for words in words_said)
+    assert all(words in line for words in mentions)
     assert not any(words in line for words in unsaid)
     assert ("CRF" in line) == (model.settings.output == "crf")
     assert ("mixed" in line) == (model.learned.mixture is not None)

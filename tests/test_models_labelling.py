@@ -129,8 +129,8 @@ def test_a_chain_is_the_sum_over_all_its_labels() -> None:
         assert not marginals[length:, row].any()
         padded = torch.zeros(max(LENGTHS), 1, dtype=torch.int64)
         padded[:length, 0] = torch.tensor(chosen, dtype=torch.int64)
-        score_found = score_of(chain_made, padded.expand(-1, len(LENGTHS)))[row]
-        assert_close(score_found, scores.max(), **TIGHT)
+        path_score = score_of(chain_made, padded.expand(-1, len(LENGTHS)))[row]
+        assert_close(path_score, scores.max(), **TIGHT)
 
 
 def test_long_chains_have_exact_marginals() -> None:
@@ -250,10 +250,10 @@ def test_the_probabilities_of_all_sequences_sum_to_one(name: str) -> None:
 @pytest.mark.parametrize("name", OUTPUTS)
 def test_exact_search_finds_the_best_of_all(name: str) -> None:
     made, (y, lengths) = output(name), rows()
-    labels_found = made.label(y, lengths, "exact", 1)
+    predicted = made.label(y, lengths, "exact", 1)
     for row, length in enumerate(LENGTHS):
         best = all_labels(length)[int(costs_of_all(made, y, row, length).argmin())]
-        assert labels_found[:, row].tolist() == [*best, *[0] * (max(LENGTHS) - length)]
+        assert predicted[:, row].tolist() == [*best, *[0] * (max(LENGTHS) - length)]
 
 
 @pytest.mark.parametrize("name", ["stepwise", "crf", "previous, layer"])
@@ -380,9 +380,9 @@ def test_constrained_labels_are_the_best_legal_ones(
     free = output(name, len(tags))
     free.load_state_dict(made.state_dict())
     for search in made.searches:
-        labels_found = made.label(y, lengths, search, 4)
+        predicted = made.label(y, lengths, search, 4)
         for row, length in enumerate(lengths.tolist()):
-            assert illegal_step([tags[k] for k in labels_found[:length, row]], scheme) is None
+            assert illegal_step([tags[k] for k in predicted[:length, row]], scheme) is None
     exact = made.label(y, lengths, "exact", 4)
     if name in ("stepwise", "crf"):  # these compare sequences as they would without the limit
         for row, length in enumerate(lengths.tolist()):

@@ -268,9 +268,9 @@ def test_the_command_tells_weak_tests_from_strong_ones(
     monkeypatch.setattr(
         run.choose,
         "choose",
-        lambda modules_found, count, seed: [
+        lambda source_modules, count, seed: [
             one
-            for module in modules_found
+            for module in source_modules
             for one in module.mutations
             if run.change_of(one) in changes
         ],

@@ -241,7 +241,7 @@ def assert_temporary(result: tuple[int, Path], environment: dict[str, str]) -> N
 
 
 @needs_native
-@pytest.mark.parametrize("filled", ["wholly", "but for the lock"])
+@pytest.mark.parametrize("filled", ["wholly", "except the lock"])
 def test_a_full_disk(
     filled: str, mounted: Callable[[str], Path], environment: dict[str, str]
 ) -> None:

@@ -129,11 +129,11 @@ def library(dtype: torch.dtype) -> ctypes.CDLL:
     return ctypes.CDLL(str(compiled(text + "}\n", DEFINES[dtype])))
 
 
-def mapped(name: str, *arrays_given: Numbers) -> Numbers:
+def mapped(name: str, *operands: Numbers) -> Numbers:
     """The native function over arrays of float32 or float64."""
-    dtype = torch.float32 if arrays_given[0].dtype == np.float32 else torch.float64
-    result = np.empty_like(arrays_given[0])
-    arrays = [np.ascontiguousarray(a) for a in arrays_given]
+    dtype = torch.float32 if operands[0].dtype == np.float32 else torch.float64
+    result = np.empty_like(operands[0])
+    arrays = [np.ascontiguousarray(a) for a in operands]
     pointers = [a.ctypes.data_as(ctypes.c_void_p) for a in (*arrays, result)]
     getattr(library(dtype), f"map_{name}")(*pointers, ctypes.c_long(result.size))
     return result

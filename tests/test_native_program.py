@@ -87,18 +87,18 @@ def words(text: str) -> set[str]:
 
 def kept_from_forward(program: Program) -> list[Buffer]:
     """The buffers that the forward pass fills or is given, and the backward one never writes."""
-    buffers_given = [buffer for buffer in program.forward.columns if buffer != ADJOINTS]
-    return [*buffers_given, *(buffers.states(part) for part in program.forward.state)]
+    input_buffers = [buffer for buffer in program.forward.columns if buffer != ADJOINTS]
+    return [*input_buffers, *(buffers.states(part) for part in program.forward.state)]
 
 
 def test_the_backward_pass_reads_what_its_schedule_says(program: Program) -> None:
     """The emitted code names these buffers and no others."""
     text = write_source(program).text.partition("static void backward_rows")[2]
-    buffers_kept, named = kept_from_forward(program), words(text)
+    tape_buffers, named = kept_from_forward(program), words(text)
     schedule, locations = program.backward.schedule, program.backward.locations
     read = {locations[node].buffer for node in schedule.reads if node in locations}
-    assert {b.name for b in buffers_kept if b in read} == {
-        b.name for b in buffers_kept if b.name in named
+    assert {b.name for b in tape_buffers if b in read} == {
+        b.name for b in tape_buffers if b.name in named
     }
 
 
@@ -107,11 +107,11 @@ def test_so_does_the_forward_pass(program: Program) -> None:
     forward = program.forward
     text = write_source(program).text.partition("static void forward_rows")[2]
     text = text.partition("static void backward_pack")[0]
-    buffers_given = [b for b in kept_from_forward(program) if b not in (PRODUCTS, NUMBERS_SAVED)]
+    input_buffers = [b for b in kept_from_forward(program) if b not in (PRODUCTS, NUMBERS_SAVED)]
     read = {forward.locations[n].buffer for n in forward.schedule.reads if n in forward.locations}
     states = {buffers.states(part) for part in forward.state}  # written too
-    assert {b for b in buffers_given if b in read} | states == {
-        b for b in buffers_given if b.name in words(text)
+    assert {b for b in input_buffers if b in read} | states == {
+        b for b in input_buffers if b.name in words(text)
     }
 
 
@@ -122,9 +122,9 @@ def test_whatever_is_read_has_been_stored(program: Program) -> None:
         for node, stores in forward_direction(program.forward).stores.items()
         for store in stores
     }
-    nodes_given = {program.forward.equations.x, *program.forward.equations.old.values()}
+    input_nodes = {program.forward.equations.x, *program.forward.equations.old.values()}
     for node in program.backward.schedule.reads:
-        if node.op in ("constant", "count", "vector", "mask", "given") or node in nodes_given:
+        if node.op in ("constant", "count", "vector", "mask", "given") or node in input_nodes:
             continue
         hoisted = node in program.forward.hoisted  # the product before the loop stores it
         assert hoisted or (node, program.backward.locations[node]) in stored
@@ -151,8 +151,8 @@ def test_a_tape_keeps_what_is_read_and_nothing_else(cell: Cell, taped: str) -> N
     one = [torch.zeros(2, 5) for _ in cell.parts]
     parameters = {name: torch.zeros(shape) for name, shape in cell.shapes(3, 5).items()}
     _, _, tape = kernel.run(Recurrence(cell, parameters, torch.zeros(4, 2, 3), tuple(one)), True)
-    buffers_kept = {b.name for b in tape.memory} & {"XP", "US"}
-    assert buffers_kept == set(taped.split()) & {"XP", "US"}
+    tape_buffers = {b.name for b in tape.memory} & {"XP", "US"}
+    assert tape_buffers == set(taped.split()) & {"XP", "US"}
 
 
 # --- where values are stored --------------------------------------------------------------

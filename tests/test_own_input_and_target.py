@@ -73,7 +73,7 @@ def test_a_target_of_your_own_works_with_every_input(reads: str, tmp_path: Path)
     model.fit(rows, **({"target": "answer"} if reads == "columns" else {}))
     assert model.learned.target.kind == "count"
     check_model(model, rows, questions[0], tmp_path)
-    with pytest.raises(OptionError, match=r"a target of your own that does not say how"):
+    with pytest.raises(OptionError, match=r"a custom target without"):
         TracedModel(model.exported())
 
 

@@ -47,7 +47,7 @@ def test_a_recipe_trains(row: Row) -> None:
     )
     model.fit(train, validation, **row.data.columns)
     assert len(model.networks) == 1
-    assert model.train.epochs == 1, "what is given is not changed"
+    assert model.train.epochs == 1, "a recipe leaves explicit settings unchanged"
 
 
 def test_a_recipe_stands_in_the_configuration(tmp_path: Path, ensue: Ensue) -> None:

@@ -316,8 +316,8 @@ def test_with_all_words_its_own_it_hears_what_greedy_says(name: str) -> None:
     model.sampling = 1.0
     state = model.begin(whole.source, whole.lengths)
     hypotheses = greedy(model.step, whole.before[0], state, end=None, most_steps=5)
-    words_said = torch.tensor([one.tokens for one in hypotheses]).T
-    before = torch.cat([whole.before[:1], words_said[:-1]])
+    predicted = torch.tensor([one.tokens for one in hypotheses]).T
+    before = torch.cat([whole.before[:1], predicted[:-1]])
     heard = PairBatch(whole.source, whole.lengths, before, whole.targets, whole.target_lengths)
     free, followed = model(whole), model.costs(heard).sum()
     assert_close(free, followed)
@@ -532,8 +532,8 @@ REFUSED = {
     ),
     "context": (
         {"attend_output": "context"},
-        "attend_output: expected 'combined' with attention 'additive'; the context alone knows the "
-        "word before with dot, general, concat only",
+        "attend_output: expected 'combined' with attention 'additive'; only with "
+        "dot, general, concat does the context know the previous word",
     ),
     "sampling": ({"sampling": 1.5}, "model.sampling: expected a number ≤ 1, got 1.5"),
     "smoothing": ({"smoothing": 1.0}, "model.smoothing: expected a number < 1, got 1.0"),

@@ -288,7 +288,7 @@ def test_an_empty_time_is_taken_at_its_word(tmp_path: Path) -> None:
     path = written(tmp_path / "x.csv", {"date": days(30), "y": rng.normal(0, 1, 30).round(3)})
     guess = taken_for(path, model={"time": "", "horizon": 2})[1]
     assert "time" not in guess.tables["model"]
-    assert "rows count as steps" in guess.why
+    assert "each row is one step" in guess.why
 
 
 def test_a_check_knows_series(tmp_path: Path) -> None:
@@ -299,7 +299,7 @@ def test_a_check_knows_series(tmp_path: Path) -> None:
     report = check({"train": [written(tmp_path / "x.csv", short)]}, ReadOptions())
     assert report.warnings == []
     assert report.as_json()["series"] == [
-        "date: a series of 40 steps, a step each day, from 2021-01-01 to 2021-02-09",
+        "date: a series of 40 steps, one per day, from 2021-01-01 to 2021-02-09",
         "rows sorted by date: 36 out of order",
         "3 steps missing between others (a step is a day): read as missing values",
         "1 empty cell in y",

@@ -39,7 +39,7 @@ pytestmark = pytest.mark.usefixtures("ninth_task")
 NAMES = sorted({row.task for row in FILED})  # every room, and a task from outside
 every_name = pytest.mark.parametrize("name", NAMES)
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "settings.md"
-DUE = "a table of settings has changed: `make settings` writes this file anew"
+DUE = "a table of settings has changed: `make settings` rewrites this file"
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ def spots(scene: Scene) -> list[tuple[str, np.ndarray]]:
     # the ground is what most pixels look like
     far = np.abs(pixels - np.median(pixels.reshape(-1, 3), 0)).max(-1)
     away = far > 45
-    spots_found = []
+    coloured_spots = []
     left = {(int(i), int(j)) for i, j in np.argwhere(away)}
     while left:
         area, waiting = [], [left.pop()]
@@ -57,8 +57,8 @@ def spots(scene: Scene) -> list[tuple[str, np.ndarray]]:
         away_most = pixels[mask][np.argsort(-far[mask])[: max(1, len(area) // 2)]]  # no edge
         colour = np.median(away_most, 0)
         distances = [np.abs(colour - other).sum() for other in COLOURS.values()]
-        spots_found.append((list(COLOURS)[int(np.argmin(distances))], mask))
-    return spots_found
+        coloured_spots.append((list(COLOURS)[int(np.argmin(distances))], mask))
+    return coloured_spots
 
 
 def middle(mask: np.ndarray) -> tuple[float, float]:

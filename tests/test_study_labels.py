@@ -132,7 +132,7 @@ def test_a_base_that_is_gone_is_named(place: Path, tmp_path: Path, ensue: Any) -
     assert ensue("init", *TRAIN[1:5], "run2", *TRAIN[6:], *OWN)[0] == 0
     config = (place / "run2/config.toml").read_text()
     (tmp_path / "config.toml").write_text(config)
-    with pytest.raises(RunError, match=r"its base .*lm is not there any more"):
+    with pytest.raises(RunError, match=r"its base .*lm is missing"):
         label_curve(tmp_path, tmp_path / "x")
 
 

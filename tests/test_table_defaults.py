@@ -69,13 +69,13 @@ def test_a_cross_fitted_threshold_holds_on_new_rows() -> None:
         return x, torch.tensor([int(row["churn"] == "yes") for row in rows])
 
     x, y = drawn(480, 1)
-    threshold_found = cross_fitted_threshold(x, y, 1, 1e-3)
-    assert threshold_found is not None
+    best_threshold = cross_fitted_threshold(x, y, 1, 1e-3)
+    assert best_threshold is not None
     new, gold = drawn(4000, 2)
     p = Regression(3, 2, "softmax").double().solve(x, y, 1e-3).answers(new).detach().numpy()[:, 1]
     usual, fitted_one = (
         macro_f1(class_counts(gold.numpy(), (p >= threshold).astype(np.int64), 2))
-        for threshold in (0.5, threshold_found)
+        for threshold in (0.5, best_threshold)
     )
     assert fitted_one > usual + 0.02
     y[:] = 0
@@ -118,14 +118,14 @@ def test_the_threshold_is_that_of_the_best_macro_f1() -> None:
     draw = np.random.default_rng(2)
     p = draw.beta(1, 8, 4000)
     gold = (draw.random(4000) < p).astype(np.int64)
-    threshold_found = fitted_threshold(np.stack([1 - p, p], 1), gold, 1)
-    assert threshold_found is not None
+    best_threshold = fitted_threshold(np.stack([1 - p, p], 1), gold, 1)
+    assert best_threshold is not None
 
     def score(threshold: float) -> float:
         return float(macro_f1(class_counts(gold, (p >= threshold).astype(np.int64), 2)))
 
     best = max(score(k / 100) for k in range(2, 51))
-    assert score(threshold_found) > best - 0.01 > score(0.5)
+    assert score(best_threshold) > best - 0.01 > score(0.5)
 
 
 def test_the_linear_model_answers_with_the_network() -> None:
@@ -175,7 +175,7 @@ def test_empty_cells_are_learned_with_and_said() -> None:
         target="churn",
         watchers=[lambda event: heard.append(event.text) if isinstance(event, Notice) else None],
     )
-    assert "empty cells in a (19), b (19), plan (19): numbers as their" in "\n".join(heard)
+    assert "empty cells in a (19), b (19), plan (19): numbers become" in "\n".join(heard)
     assert {number.name for number in model.learned.input.columns.numbers if number.indicator} == {
         "a",
         "b",
@@ -191,4 +191,4 @@ def test_empty_cells_are_learned_with_and_said() -> None:
                 lambda event: heard.append(event.text) if isinstance(event, Notice) else None
             ],
         )
-    assert not any("beside a mark" in text for text in heard)
+    assert not any("with an indicator" in text for text in heard)

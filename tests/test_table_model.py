@@ -111,7 +111,7 @@ def test_it_learns_and_says_what_it_must_beat(kind: str) -> None:
     assert sign * linear > sign * plain
     text = evaluation.as_text()
     assert "linear model" in text
-    assert ("intervals  should hold" in text) == (kind in ("number", "mixture"))
+    assert ("intervals      nominal" in text) == (kind in ("number", "mixture"))
     assert ("reliability" in text) == (kind not in ("number", "mixture"))
     assert evaluation.as_json()["rows"] == 150
 
@@ -313,7 +313,7 @@ def test_remarks_are_made() -> None:
     )
     text = "\n".join(heard)
     assert "column 'name' has a different value in almost every row" in text
-    assert "column 'twice' tells the target almost exactly" in text
+    assert "column 'twice' predicts the target almost exactly" in text
 
 
 @pytest.mark.parametrize("cell", ["dear", "1,5"])
@@ -381,7 +381,7 @@ ROWS = with_target("number", houses(30))
             {},
             "row:31: expected a value of 'target', got None",
         ),
-        ([*ROWS, {**ROWS[0], "target": "n"}], {"target": "number"}, "row:31: what is to be"),
+        ([*ROWS, {**ROWS[0], "target": "n"}], {"target": "number"}, "row:31: the target: expected"),
         ([*ROWS, 3], {}, "row:31: expected a row by column name, such as {'age': 39}, got 3"),
         (
             [*ROWS, {**ROWS[0], "area": [1]}],

@@ -37,14 +37,14 @@ def run(tmp_path: Path) -> Path:
     ],
 )
 def test_files_of_a_run_are_kept(run: Path, name: str) -> None:
-    with pytest.raises(OptionError, match="cannot be written: it is a file of a run or a model"):
+    with pytest.raises(OptionError, match="cannot be written: files of a run or a model are never"):
         refuse_target(run / name)
 
 
 def test_a_saved_model_is_kept(tmp_path: Path) -> None:
     for name in MODEL_MARKS:
         (tmp_path / name).touch()
-    with pytest.raises(OptionError, match="it is a file of a run or a model"):
+    with pytest.raises(OptionError, match="files of a run or a model are never"):
         refuse_target(tmp_path / "answers.csv")
 
 

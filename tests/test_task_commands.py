@@ -183,7 +183,7 @@ def test_bad_rows_are_named(row: Row, trained: Trained) -> None:
 
 
 @law(filed)
-def test_bad_rows_are_left_out_alike_by_every_command(row: Row, trained: Trained) -> None:
+def test_every_command_leaves_out_the_same_bad_rows(row: Row, trained: Trained) -> None:
     folder = trained(row)
     words = ["--validation", f"validation{row.data.suffix}", *row.train_options(), "--run", "again"]
     file, _ = spoiled(folder, row, "train")
@@ -262,7 +262,7 @@ def test_members_of_other_processes_are_the_same(
 
 
 @law(filed)
-def test_reading_options_are_honoured_alike_by_every_command(row: Row, trained: Trained) -> None:
+def test_every_command_honours_the_reading_options(row: Row, trained: Trained) -> None:
     folder = trained(row)
     names, suffix = row.data.names, row.data.suffix
     tested = scores(done(folder, "evaluate", "run", "--json"))
@@ -353,10 +353,10 @@ def option_words(option: Option, row: Row) -> list[str]:
 
 def value(option: Option, row: Row) -> Any:
     """As it must arrive."""
-    value_given = row.data.option_values[option.flag]
+    argument = row.data.option_values[option.flag]
     kinds = {"number": int, "switch": lambda _: True, "names": lambda text: text.split(",")}
     kinds |= {"text": str, "files": lambda text: [text], "fraction": float}
-    return kinds[option.kind](value_given)
+    return kinds[option.kind](argument)
 
 
 def options(row: Row, verb: str) -> list[Option]:
@@ -489,7 +489,7 @@ def test_the_file_of_a_cell_never_runs_unasked(row: Row, tmp_path: Path, warm: W
     digest = sha256(mine.read_bytes()).hexdigest()
     for arguments, file in (
         (["train", "--run", "stopped"], "mine.py"),
-        (["train", "--run", "stopped", "--trust-cell"], "keeps no copy of its own"),
+        (["train", "--run", "stopped", "--trust-cell"], "has no copy"),
         (["evaluate", "run"], "run/model/cell.py"),
         (["predict", "run", questions], "run/model/cell.py"),
     ):
@@ -567,10 +567,10 @@ def test_a_task_goes_as_it_came() -> None:
         TASKS.register(task)
     other = type("Other", (type(task),), {"name": "other"})()
     other.options = (replace(task.options[0], help="Something else."),)
-    with pytest.raises(OptionError, match="other: --at-most means something else to tally"):
+    with pytest.raises(OptionError, match="other: --at-most has another meaning in tally"):
         TASKS.register(other)
     other.options, other.metrics = (), (replace(task.metrics[0], higher_is_better=True),)
-    with pytest.raises(OptionError, match="other: its metric mae is better the other way round"):
+    with pytest.raises(OptionError, match="other: its metric mae has the opposite direction"):
         TASKS.register(other)
     assert "within_one" in METRICS
     TASKS.unregister("tally")

@@ -583,7 +583,7 @@ def test_a_cell_handed_over_in_python_is_handed_over_again(
         for a, b in zip(weights(model), weights(fitted(row)[0]), strict=False)
     )
     model.save(tmp_path / "model")
-    with pytest.raises(RunError, match=r"MyCell.*hand the class over: load\(folder, cell=MyCell\)"):
+    with pytest.raises(RunError, match=r"MyCell.*pass the class: load\(folder, cell=MyCell\)"):
         type(model).load(tmp_path / "model")
     again = type(model).load(tmp_path / "model", cell=kind)
     assert_same(model, again)

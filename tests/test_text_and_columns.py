@@ -124,7 +124,7 @@ def test_a_sequence_of_vectors_can_have_columns_beside_it() -> None:
     [
         (["price", "review"], "columns=: 'review' is the text already; leave it out"),
         (["stars"], "columns=: 'stars' is the label already"),
-        (["id"], "columns=: 'id' holds an identifier: it tells nothing of rows that are new"),
+        (["id"], "columns=: 'id' holds an identifier: it says nothing about new rows"),
         (["prize"], "unknown column 'prize': did you mean 'price'?"),
         (["note"], "columns=: 'note' holds texts, 4 words on average: one text is read"),
         (["day"], "columns=: 'day' holds dates: write what matters of them"),

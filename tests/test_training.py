@@ -222,15 +222,15 @@ def test_penalties_are_the_gradients_of_their_costs() -> None:
 
 def test_the_average_is_the_weighted_sum_of_all_weights() -> None:
     torch.manual_seed(0)
-    weights_seen = [torch.randn(3) for _ in range(30)]
-    average = Average({"w": weights_seen[0], "n": torch.tensor(0)}, 0.9)
+    history = [torch.randn(3) for _ in range(30)]
+    average = Average({"w": history[0], "n": torch.tensor(0)}, 0.9)
     shares = [1.0]
-    for n, weights in enumerate(weights_seen[1:], 1):
+    for n, weights in enumerate(history[1:], 1):
         average.include({"w": weights, "n": torch.tensor(n)}, n)
         decay = min(0.9, (1 + n) / (10 + n))
         shares = [share * decay for share in shares] + [1 - decay]
     assert sum(shares) == pytest.approx(1)
-    expected = sum(share * weights for share, weights in zip(shares, weights_seen, strict=True))
+    expected = sum(share * weights for share, weights in zip(shares, history, strict=True))
     assert_close(average.weights["w"], expected, rtol=1e-5, atol=1e-6)
     assert average.weights["n"] == 29
 

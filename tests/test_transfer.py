@@ -108,10 +108,10 @@ def test_a_network_begins_with_the_words_and_layers_of_its_base(lm: Path) -> Non
 def test_top_layers_are_dropped_and_fresh_ones_added(lm: Path) -> None:
     state_of_base = base_weights(lm)
     fewer = begun(lm, base={"layers": 1})
-    assert fewer.model.layers == 1
+    assert fewer.settings.layers == 1
     assert same(layer(fewer.fresh(7).state_dict(), 0), layer(state_of_base, 0))
     replaced = begun(lm, base={"layers": 1, "added": 1})
-    assert replaced.model.layers == 2
+    assert replaced.settings.layers == 2
     weights = replaced.fresh(7).state_dict()
     assert same(layer(weights, 0), layer(state_of_base, 0))
     assert not same(layer(weights, 1), layer(state_of_base, 1))

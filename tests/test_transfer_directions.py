@@ -89,7 +89,7 @@ def test_a_backward_model_learns_what_stands_before() -> None:
 
 def test_a_backward_model_does_not_write_and_is_not_exported(ways: tuple[Path, Path]) -> None:
     back = load(ways[1])
-    with pytest.raises(OptionError, match=r"cannot go on from a prompt: .*direction = forward"):
+    with pytest.raises(OptionError, match=r"cannot continue a prompt: .*direction = forward"):
         back.task.generates.writer(back, "the fine")
     with pytest.raises(OptionError, match=r"reads from the right .*cannot be exported; train with"):
         back.task.exported(back)
@@ -114,8 +114,8 @@ def test_each_direction_begins_from_its_language_model(
         left, _ = ahead.states(tokens, {})
         right, _ = back.states(tokens.flip(0), {})
     assert torch.allclose(y, torch.cat([left, right.flip(0)], -1), atol=1e-6)
-    assert two_way.model.directions == "apart"
-    assert two_way.model.embedding_size == 2 * SMALL["embedding_size"]
+    assert two_way.settings.directions == "apart"
+    assert two_way.settings.embedding_size == 2 * SMALL["embedding_size"]
     assert "two-way" in two_way.task.describe(two_way)
 
 

@@ -230,7 +230,7 @@ def test_the_alignment_is_a_distribution_over_the_source(
             lambda: model.evaluate(numerals(2, 1), alignment=True),
             lambda: model.explain("one"),
         ):
-            with pytest.raises(OptionError, match="has no attention, so that nothing shows"):
+            with pytest.raises(OptionError, match="has no attention to show"):
                 ask()
         return
     for answer in model.predict([*INPUTS, ""], alignment=True):

@@ -249,8 +249,8 @@ def test_an_evaluation_counts_nodes_and_heights(model: TreeClassifier) -> None:
     for text, answer in zip(test, model.predict(test), strict=True):
         nodes = [*read_tree(text).nodes()]
         pairs = [
-            (n.label, label_found)
-            for n, label_found in zip(nodes, answer.labels, strict=True)
+            (n.label, predicted)
+            for n, predicted in zip(nodes, answer.labels, strict=True)
             if n.label
         ]
         right += sum(a == b for a, b in pairs)

@@ -218,8 +218,8 @@ def test_matrices_without_rank_have_fewer_topics() -> None:
 
 
 def test_a_text_is_cut_in_the_middle() -> None:
-    texts_given = ["a film with the cast", "film", "cast plot"]
-    texts = words([*texts_given, ""])
+    block_texts = ["a film with the cast", "film", "cast plot"]
+    texts = words([*block_texts, ""])
     first, second = (
         [[h.words[n] for n in row] for row in map(h.rows.row, range(4))] for h in halves(texts)
     )
@@ -256,12 +256,12 @@ def test_weights_of_topics_are_weights_of_words(
     """The scores of the words alone are those of words and topics side by side."""
     monkeypatch.setattr(text_linear, "BY_ROWS", by_rows)
     monkeypatch.setattr(text_linear, "SHARES", (0.0, 4.0))
-    margins_seen: list[Margins] = []
+    all_margins: list[Margins] = []
     path = text_linear._Classes.path
 
     def watched(self: Any, x: SparseMatrix, *arguments: Any) -> Iterable[Margins]:
         for margins in path(self, x, *arguments):
-            margins_seen.append(Margins(x.times(margins.weights) + margins.bias, margins.bias))
+            all_margins.append(Margins(x.times(margins.weights) + margins.bias, margins.bias))
             yield margins
 
     monkeypatch.setattr(text_linear._Classes, "path", watched)
@@ -269,7 +269,7 @@ def test_weights_of_topics_are_weights_of_words(
     assert fit.share == 4.0
     assert fit.best < fit.without
     scores = fit.linear.model.scores(joined(PARTS[0], PARTS[1])).float()
-    both = margins_seen[-1].weights  # of all rows, by the last model
+    both = all_margins[-1].weights  # of all rows, by the last model
     scale = float(scores.norm() / both.norm())
     torch.testing.assert_close(scores, scale * both, atol=2e-3 * scale, rtol=0)
 
@@ -400,8 +400,8 @@ def test_a_run_keeps_its_files_and_comes_out_the_same(ensue: Ensue, tmp_path: Pa
         ),
         (
             ("table.csv", "--unlabelled", "more.csv"),
-            "--unlabelled: an option of classify alone, so these files were read for that task; "
-            "without it the task is inferred",
+            "--unlabelled: only classify has this option, so the task is classify; "
+            "leave it out to infer the task",
         ),
     ],
 )
@@ -419,7 +419,9 @@ def test_what_cannot_be_learned_from_is_refused(
 
 
 def test_python_refuses_it_too() -> None:
-    with pytest.raises(OptionError, match="unlabelled=: a regress model learns from rows with"):
+    with pytest.raises(
+        OptionError, match="unlabelled=: a regress model learns only from rows with"
+    ):
         Regressor(**SMALL).fit([("a", 1.0), ("b", 2.0)] * 6, unlabelled=["c"])
     refused = {
         "a text": r"or a file that is there, got 'a text'; one text alone is \[text\]",

@@ -46,14 +46,14 @@ def ensue(
 @every_name
 def test_every_word_reaches_the_settings_of_a_task(name: str) -> None:
     known = known_settings(name)
-    values_given = {word: value for word, (_, value) in SAID.items() if word in known.words}
+    word_values = {word: value for word, (_, value) in SAID.items() if word in known.words}
     tables = {"task": name, "data": {"train": ["a.csv"]}}
-    flat = RunConfig.of(changed(tables, known.as_settings(values_given))).flat()
-    for word, value in values_given.items():
+    flat = RunConfig.of(changed(tables, known.as_settings(word_values))).flat()
+    for word, value in word_values.items():
         for key in known.words[word]:
             assert flat[key] == value
     usual = RunConfig.of(tables).flat()
-    changed_keys = {key for word in values_given for key in known.words[word]}
+    changed_keys = {key for word in word_values for key in known.words[word]}
     assert {key for key in usual if usual[key] != flat[key]} <= changed_keys
 
 

@@ -143,7 +143,7 @@ class _Picture:
         ]
         if limits:
             lines.append(f"limit: torch.mm reaches {' and '.join(limits)}")
-        return heading(self.drawing, "The native engine beside its peers", *lines)
+        return heading(self.drawing, "The native engine next to its peers", *lines)
 
     # ---------------------------------------------------------------- bars
     def _section(self, section: _Section, top: float) -> float:
@@ -173,7 +173,7 @@ class _Picture:
         low = max((t for t in TICKS if t <= min(*ratios, 1.0)), default=TICKS[0])
         high = min((t for t in TICKS if t >= max(*ratios, 2.0)), default=TICKS[-1])
         x = Axis(low, high, BARS[0], BARS[1] - 34, logarithmic=True)
-        words = "time beside native's: how many times as long they take"
+        words = "time relative to native: how many times as long they take"
         drawing.words((BARS[0], top - 30), words, 12, QUIET, "start")
         for tick in x.ticks(TICKS):
             ink, thick = (INK, 1.2) if tick == 1.0 else (RULE, 1)

@@ -275,9 +275,10 @@ def examine() -> list[MachineFact]:
 
 def as_text(findings: Iterable[MachineFact]) -> str:
     """One line for each finding, the advice on a line below it."""
-    lines = []
+    findings, lines = [*findings], []
+    name = max((len(finding.name) for finding in findings), default=0)
     for finding in findings:
-        lines.append(f"{finding.state:8} {finding.name:12} {finding.value}")
+        lines.append(f"{finding.state:8} {finding.name:{name}} {finding.value}")
         if finding.advice:
-            lines.append(f"{'':21} -> {finding.advice}")
+            lines.append(f"{'':{name + 9}} -> {finding.advice}")
     return "\n".join(lines)

@@ -74,7 +74,7 @@ class ExplainOptions:
 def explain(options: ExplainOptions, option_values: Mapping[Option, Any]) -> None:
     """Show which parts of the input an answer rests on.
 
-    Classes, labels and numbers: what each token counts for, by leaving it out (occlusion), by
+    Classes, labels and numbers: the contribution of each token, by leaving it out (occlusion), by
     gradient × input, or by integrated gradients. Translations and captions: where each word looks.
     Transformers: where each head looks, with --attention.
     """

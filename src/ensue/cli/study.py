@@ -173,12 +173,13 @@ class LabelOptions:
 @studies.command("labels")
 @grouped
 def labels_command(options: LabelOptions) -> None:
-    """Plot the score over the number of labels, with and without a base.
+    """Plot scores by the number of labels, with and without a base.
 
     Trains on 100, 300, 1,000, … and all rows of the training part of RUN; a smaller sample is part
     of a larger one. Each size is trained once from the base, with the settings of RUN, and once
-    without it, with the defaults of the task. Scores are those of the validation part; the test
-    part is not opened. The same command resumes an interrupted study.
+    without it, with the defaults of the task and the other settings given for RUN. Scores are those
+    of the validation part; the test part is not opened. The same command resumes an interrupted
+    study.
     """
     check_files(None, options.picture)
     say(f"label study of {options.run}")  # torch takes seconds to load

@@ -184,7 +184,7 @@ class Report(Printed):
         problem_lines = Tally(self.problems).lines(self.problem_count)
         head = _counted(self.problem_count, "problem")
         blocks.append(
-            Section(head, [Lines(problem_lines)]) if problem_lines else Paragraph("no problems")
+            Section(head, [Lines(problem_lines)]) if problem_lines else Paragraph("no faulty rows")
         )
         return Document("Data", "", blocks)
 

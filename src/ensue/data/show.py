@@ -55,7 +55,7 @@ class Preview:
             blocks.append(_preview(rows, names, width))
         if problems:
             problem_lines = [f"  {short_line(str(problem))}" for problem in problems[: self.count]]
-            blocks.append([f"problems on the way: {len(problems)}", *problem_lines])
+            blocks.append([f"problems: {len(problems)}", *problem_lines])
         return "\n\n".join("\n".join(map(printable, block)) for block in blocks)
 
     def tokens(self, text: str = "", width: int = 80) -> str:
@@ -87,7 +87,7 @@ class Preview:
 
 def _read_so_far(count: int) -> str:
     if not count:
-        return "no sound row"
+        return "no valid row"
     return "the first row" if count == 1 else f"the first {count} rows"
 
 

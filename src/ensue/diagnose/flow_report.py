@@ -70,7 +70,7 @@ def _track(track: TrackFlow) -> Section:
     steps += [[name, *(number(row[t - 1]) for t in at)] for name, row in values]
     reach = f"reach: {track.reach} of {track.steps} steps, ×{number(track.rate)} a step"
     shut = [
-        f"gate {gate.name}: {gate.shut:.0%} shut, {gate.open:.0%} open for good"
+        f"gate {gate.name}: always shut {gate.shut:.0%}, always open {gate.open:.0%}"
         for gate in track.gates
     ]
     blocks: tuple[Block, ...] = (
@@ -129,9 +129,9 @@ def _remedies(flow: Flow) -> list[Section]:
         clipping = flow.clipping
         if clipping.before > clipping.threshold:
             change = f"{number(clipping.before)} → {number(clipping.after)}"
-            what = f"{change}: a shorter update, the same flow"
+            what = f"{change}: a shorter update, the same gradient flow"
         else:
-            what = f"{number(clipping.before)} stays as it is"
+            what = f"{number(clipping.before)} is unchanged"
         blocks.append(Paragraph(f"clipping at norm {clipping.threshold:g}: ‖∇‖ {what}"))
     if flow.regularised is not None:
         blocks += _regularised(flow, flow.regularised)

@@ -175,7 +175,7 @@ class Evaluation(Printed):
 
     def size_line(self) -> str:
         unit = f", {self.steps:,} steps" if self.steps != self.rows else ""
-        return f"{self.rows:,} rows{unit}"
+        return f"{self.rows:,} row{'s' * (self.rows != 1)}{unit}"
 
     def unknown_line(self) -> str:
         """A line on the number of rows with unknown labels; "" if there are none."""

@@ -111,7 +111,7 @@ def summary_lines(
 
 
 def _aligned(rows: Sequence[tuple[str, list[float], str]]) -> list[str]:
-    """Names, numbers below each other, and what is said of them."""
+    """Lines of names, numbers and comments, in columns."""
     texts = [[f"{value:.4f}" for value in values] for _, values, _ in rows]
     name = max((width_of(row[0]) for row in rows), default=0)
     number = max((len(text) for several in texts for text in several), default=0)
