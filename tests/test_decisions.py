@@ -214,7 +214,7 @@ def test_commands_leave_doubtful_answers_empty_and_count_them(
     assert ensue("evaluate", "r")[0] == 0
     content = (run / "r" / "evaluation.json").read_bytes()
     code, out, err = ensue("evaluate", "r", "--abstain-below", "0.99")
-    assert "not kept in r: scores by --abstain-below hold for this call only" in err
+    assert "not saved in r: scores with --abstain-below hold for this call only" in err
     assert (run / "r" / "evaluation.json").read_bytes() == content, "the model's own scores stay"
     assert (code, "coverage" in out) == (0, True)
     code, _, err = ensue("predict", "r", "films.csv", "--threshold", "0.7")

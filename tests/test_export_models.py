@@ -219,7 +219,7 @@ def test_a_file_of_somebody_else_is_not_replaced(tmp_path: Path) -> None:
         described.write_text(described.read_text().replace('"classify"', '"regress"', 1))
     (tmp_path / "c.c").mkdir()
     (tmp_path / "c.c" / "model.c").write_text("int main(void) { return 0; }")
-    with pytest.raises(OptionError, match=r"model\.c is there already"):
+    with pytest.raises(OptionError, match=r"model\.c already exists"):
         write_traced(made("classify").traced, tmp_path / "c.c", unchecked=True)
     (tmp_path / "layer.c").write_text("/* a layer */")
     with pytest.raises(OptionError, match="is a file, and a model in C is a folder"):

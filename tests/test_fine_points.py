@@ -54,7 +54,7 @@ def test_a_column_that_tells_the_target_is_told_and_another_is_not() -> None:
     names = [NumberColumn(name, 0.0, 1.0, False) for name in ("leak", "other")]
     arrays = {"numbers": numbers, "categories": np.zeros((50, 0), np.int64)}
     remarks = TableColumns(tuple(names), ()).remarks(arrays, target)
-    assert [line.split(" tells")[0] for line in remarks] == ["column 'leak'"]
+    assert [line.split(" predicts")[0] for line in remarks] == ["column 'leak'"]
 
 
 def test_a_table_without_header_and_with_another_delimiter_names_its_line(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_a_table_without_header_and_with_another_delimiter_names_its_line(tmp_pa
     path.write_text("1;2\n3;4\n")
     with pytest.raises(DataError) as error:
         list(read(path, ReadOptions(header=("x", "y")), print))
-    assert str(error.value).startswith(f"{path}:1: with a comma between columns there is one")
+    assert str(error.value).startswith(f"{path}:1: with a comma as the delimiter there is one")
 
 
 def test_a_transformer_has_one_block_unless_more_are_asked_for() -> None:

@@ -304,7 +304,11 @@ def test_a_cell_that_reads_the_labels_before_is_searched_by_beam() -> None:
     [
         ({}, ["a CRF", "mixed with a linear chain"], []),
         ({"output": "previous"}, ["mixed with a linear chain"], ["CRF"]),
-        ({"output": "previous", "previous_cell": "GRU"}, ["as a baseline"], ["CRF", "mixed"]),
+        (
+            {"output": "previous", "previous_cell": "GRU"},
+            ["compared with a linear chain"],
+            ["CRF", "mixed"],
+        ),
         ({"linear_share": 0.0}, ["a CRF"], ["chain"]),
         ({"search": "exact"}, [], ["CRF", "chain"]),
     ],

@@ -494,7 +494,7 @@ def test_wrong_cells_of_a_table_are_told() -> None:
     with pytest.raises(TypeError, match="Sparse data was passed"):
         TableClassifier().fit(csr_matrix(np.eye(4)), [0, 1, 0, 1])
     days = pd.DataFrame({"day": pd.to_datetime(["2024-01-01", "2024-01-02"]), "n": [1, 2]})
-    with pytest.raises(ValueError, match=r"column 'day': .*got datetime64.*make numbers of it"):
+    with pytest.raises(ValueError, match=r"column 'day': .*got datetime64.*convert it to numbers"):
         TableClassifier().fit(days, [0, 1])
     with pytest.raises(ValueError, match="X: expected numbers, texts or categories, got datetime"):
         TableClassifier().fit(days[["day"]].to_numpy(), [0, 1])
