@@ -94,7 +94,7 @@ def _makes(kind: type[Cell], digest: str) -> bool:
 
 
 def equations_digest(cell: Cell) -> str:
-    """sha256 of a cell's equations: the same for equal equations, whatever the file looks like."""
+    """sha256 of a cell's equations: the same for equal equations in different files."""
     equations = cell.equations(INPUT, HIDDEN)
     lines = [repr(node) for node in below(equations.roots)]
     lines += [f"{name} {shape}" for name, shape in equations.shapes.items()]

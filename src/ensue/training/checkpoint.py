@@ -64,7 +64,7 @@ def name_of(update: int, final: bool = False) -> str:
 def contents(
     tensors: Tensors, scalars: Mapping[str, Any], facts: Mapping[str, Any]
 ) -> dict[str, bytes]:
-    """The files of a checkpoint; TrainingError if a tensor is not finite."""
+    """The files of a checkpoint; raises TrainingError if a tensor is not finite."""
     files = {}
     for group, table in tensors.items():
         wrong = first_not_finite(table)

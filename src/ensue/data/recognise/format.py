@@ -184,8 +184,8 @@ LOOKED_AT = 100  # lines
 
 
 def format_of(path: Path, name_of_format: str = AUTO) -> str:
-    """The named format, or that of the file. Folders are folders of texts; files of other programs
-    raise an error with advice."""
+    """The named format, or the recognised one. Folders count as folders of texts; files of other
+    programs raise an error with advice."""
     if path.is_dir():
         return FOLDER if name_of_format == AUTO else name_of_format
     name = path.name.lower().removesuffix(".gz")

@@ -148,7 +148,7 @@ class Chain:
     time: int
 
     def log_partition(self) -> Tensor:
-        """log Σ_l exp score(l), (batch,)."""
+        """The log partition function, log Σ_l exp score(l), (batch,)."""
         if not self.time:
             return self.first.new_zeros(len(self.lengths))
         return self._end(self._ahead()[-1])

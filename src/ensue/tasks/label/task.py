@@ -180,7 +180,7 @@ class StepContent(Content):
 
 
 def step_labels(value: Any, separator: str, steps: int) -> list[str]:
-    """The labels of a row, one for each of its `steps`; `Unfit` if their number differs."""
+    """The labels of a row, one for each of its `steps`; raises `Unfit` if their number differs."""
     written = isinstance(value, str) and not separator
     labels = value.split() if written else label_of(value, separator)
     if isinstance(labels, str):
