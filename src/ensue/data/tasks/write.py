@@ -23,7 +23,7 @@ from ensue.files.disk import replacing
 #     logic        (T (F F) implies (T not (F F)))       and, or, implies, not
 #
 # The value of a − b and of a implies b depends on the order of a and b: a network that sums the
-# children of a node cannot tell them apart.
+# children of a node cannot distinguish them.
 
 MODULUS = 5
 MOST_ATTEMPTS = 1000

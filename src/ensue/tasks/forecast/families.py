@@ -31,8 +31,8 @@ from ensue.tasks.task import Family, Solved
 # -------------------------------------------------------------------------------------------------
 # The network of a mixed forecast: it predicts the residuals of the solved members, by step ahead.
 #
-# Each target is read by itself with the same weights, in segments of the window: its values minus
-# the last one, whether they are present, and all other columns. Before training the correction is
+# Each target is read separately with the same weights, in segments of the window: its values minus
+# the last one, a mask of present values, and all other columns. Before training the correction is
 # zero.
 
 MOST_SEGMENTS = 24
@@ -136,7 +136,7 @@ class DirectFamily(ForecastFamily):
 
 
 class SegmentFamily(ForecastFamily):
-    """Segments of the window, each variable by itself."""
+    """Segments of the window, each variable separately."""
 
     network = SegmentForecast
 

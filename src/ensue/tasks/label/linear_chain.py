@@ -129,7 +129,7 @@ def _numbers(known: Vocabulary, features: Features, surfaces: Sequence[str]) -> 
 # score(l) = first[l_0] + Σ_{t≥1} pair_t[l_{t−1}, l_t] + last[l_end]
 #
 # first (batch, labels); pair(t) (batch, before, after); last (labels,). Everything is
-# in log space, for all rows at once; a row without steps has the one empty chain, of score 0.
+# in log space, for all rows at once; an empty row has only the empty chain, with score 0.
 
 # The score of impossible transitions. It is finite, so that a chain without a path does not give
 # −inf − (−inf); its exponential is still 0.

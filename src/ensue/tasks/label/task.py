@@ -193,7 +193,7 @@ def step_labels(value: Any, separator: str, steps: int) -> list[str]:
 # -------------------------------------------------------------------------------------------------
 # Defaults of a labeller for a training part: by its number of rows, and whether it has spans.
 #
-# Chosen on samples of 1,000, 3,400 and 12,500 sentences, by parts that were not trained on
+# Chosen on samples of 1,000, 3,400 and 12,500 sentences, by held-out parts
 # (docs/evidence/defaults.md).
 
 SEARCH = {"search", "beam"}  # if one of these is set, only the network answers, with this search

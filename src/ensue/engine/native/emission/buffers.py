@@ -11,7 +11,7 @@ from ensue.equations import Equations, MatrixRef, VectorRef
 from ensue.equations.declare import Parameter
 
 # -------------------------------------------------------------------------------------------------
-# Products outside of the loop: runs of neighbouring gates that one product serves.
+# Products outside of the loop: runs of neighbouring gates that share one product.
 #
 # before the loop   columns of PRODUCTS  =  operand · Wᵀ
 # after it          Σ (columns of ADJOINTS)ᵀ · operand,  and  columns of ADJOINTS · W
