@@ -161,7 +161,7 @@ def _run(module: torch.nn.Module, x: Tensor, state: object) -> Tensor:
 
 @dataclass(frozen=True)
 class FlowSettings:
-    """rows: number of longest rows, whose mean is shown; steps: maximum number of their last steps;
+    """rows: number of longest rows to measure; steps: maximum number of their last steps;
     map_steps: size of the dependency map; clip: τ of clipping, or None; updates: number of updates
     by the norm-preserving regulariser, or 0."""
 

@@ -270,7 +270,7 @@ class ConvolutionNet(nn.Module):
 
 
 class SequenceConvolution(nn.Module):
-    """(time, batch, inputs) → (time, batch, outputs), of the same time.
+    """(time, batch, inputs) → (time, batch, outputs), of the same length in time.
 
     weight (outputs, size·inputs): W_0 … W_{size−1} side by side, so that all steps are one matrix
     product."""

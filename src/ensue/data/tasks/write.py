@@ -113,7 +113,8 @@ def write_task(
     part: str = "train",
     seed: int = 1,
 ) -> str:
-    """Writes rows of a part, which no other part has; returns a line that describes them.
+    """Writes rows of a part, distinct from those of other parts; returns a line that describes "
+    "them.
 
     dates: .conll has the parts of each date labelled, .tsv its language and its ISO form; shapes: a
     folder of pictures, with captions.tsv next to them; arithmetic, logic: .trees with expressions

@@ -128,7 +128,7 @@ def _steps(
 
 
 def _costs(weights: RowWeights, scores: Tensor, signs: Tensor, strength: float) -> Tensor:
-    """(k,)"""
+    """The cost of each column of scores (k,)."""
     short = (1 - signs * scores).clamp(min=0)
     length = (weights.beta * (scores - weights.bias)).sum(0)  # wᵀw = βᵀGβ
     return strength * short.square().sum(0) + 0.5 * length

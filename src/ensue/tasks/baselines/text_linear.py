@@ -355,7 +355,7 @@ class _Numbers:
 
 
 def _part_of(products: Tensor, one: Whole, other: Whole) -> Tensor:
-    """(one, other)"""
+    """The products of the rows `one` with the rows `other`."""
     return products.index_select(0, torch.from_numpy(one)).index_select(1, torch.from_numpy(other))
 
 

@@ -437,7 +437,7 @@ NO_FEATURES = FeatureColumns()
 
 
 def _columns(x: Tensor, places: Sequence[int]) -> Tensor:
-    """(rows, places)."""
+    """The columns of x at these places (rows, places)."""
     return torch.cat([x[:, :0], *(x[:, k : k + 1] for k in places)], -1)
 
 

@@ -189,7 +189,7 @@ def integrated_gradients(f: Outputs, x: Sides, baseline: Sides) -> IntegratedSha
 
 
 def _integral(f: Outputs, x: Sides, baseline: Sides, points: int) -> Tensor:
-    """(outputs, steps)."""
+    """The integral of the gradients along the path from the baseline to x (outputs, steps)."""
     none: list[Tensor] | None = None
     time = max(1, sum(len(side) for side in x))
     for places, weights in _nodes(points, max(1, AT_ONCE // time), x[0]):

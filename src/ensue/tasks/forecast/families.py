@@ -67,7 +67,7 @@ class CorrectionForecast(ForecastNetwork):
         return (base + self.correction(batch, normal, base))[..., None]
 
     def correction(self, batch: WindowBatch, normal: Normalisation, base: Tensor) -> Tensor:
-        """(horizon, batch, targets)."""
+        """What the network adds to the base (horizon, batch, targets)."""
         count = self.outputs
         past = batch.past[-self.steps_used :]
         end = self.columns - self.ahead
@@ -118,7 +118,7 @@ class MixedFamily(ForecastFamily):
 
 
 class StepwiseFamily(ForecastFamily):
-    """One step at a time, each from the ones before it."""
+    """Forecasts one step at a time, each from all steps before it."""
 
     network = RecurrentForecast
 

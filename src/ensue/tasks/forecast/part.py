@@ -101,7 +101,7 @@ def _without_context(part: SeriesPart) -> Series:
 
 
 def joined(first: SeriesPart, second: SeriesPart) -> SeriesPart:
-    """The steps that belong to the second, after all of the first, series by series."""
+    """Each series of the first part, continued by the steps of the second without its history."""
     one, two = first.series, _without_context(second)
     _refuse_overlap(first, two)
     names = Names(

@@ -315,8 +315,9 @@ class LinearChain:
 
 @dataclass(frozen=True)
 class ChainOfWords:
-    """scores: for each of OFFSETS, the contribution of a word at this offset to the score of each
-    label, (words and the two ends of a row, labels)."""
+    """A linear chain for a list of words. scores: a matrix for each of OFFSETS, with what a word at
+    this offset adds to the score of each label; (words + 2, labels), the last two rows for the
+    ends of a row."""
 
     linear: LinearChain
     scores: Sequence[Tensor]
@@ -347,7 +348,7 @@ class DistinctWords:
         self.at = _neighbours(steps, len(words))
 
     def emissions(self, weights: Tensor) -> Tensor:
-        """(steps, labels): Σ_o Σ_f w_o[f]."""
+        """The score of each label at each step: Σ_o Σ_f w_o[f] (steps, labels)."""
         scores = weights.new_zeros(len(self.at[0]), weights.shape[1])
         for score, at in zip(_word_scores(self.bags, weights), self.at, strict=True):
             scores += score[at]

@@ -304,7 +304,8 @@ class PreviousLabel(LabelOutput):
         ends = lengths.to(y.device)
 
         def after(t: int, before: Tensor) -> Tensor:
-            """(batch, before, labels)."""
+            """log p of each label of step t, after each label of `before` (batch, before, "
+            "labels)."""
             u, _ = self.joint(y[t][:, None], self.table(before)[None], (), None)
             last = (ends == t + 1)[:, None].expand(-1, len(before))
             return self._limited(self.scores(u), before, last).log_softmax(-1)

@@ -275,8 +275,8 @@ LETTERS = "characters"  # level of a base that reads letters
 
 
 class LabelTransfers(RowTransfers):
-    """Transfers to labellers. The layers of a base of words read only words; letters are left to
-    the linear chain. The states of a base of letters are read next to all other inputs of words."""
+    """Transfers to labellers. Layers pretrained on words read only words; the linear chain still
+    reads letters. The states of a base that reads letters become another input of each word."""
 
     def adapted(self, pretrained: Pretrained, model: AnyModel) -> Pretrained:
         pretrained = super().adapted(pretrained, model)

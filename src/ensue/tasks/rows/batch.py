@@ -105,7 +105,7 @@ class Columns:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """(rows,) steps of each row."""
+        """The number of steps of each row (rows,)."""
         stepped = self._stepped()
         return next(iter(stepped.values())).lengths if stepped else np.zeros(len(self), np.int64)
 

@@ -45,7 +45,7 @@ class GateRun(NamedTuple):
 
     @property
     def blocks(self) -> set[tuple[str, int]]:
-        """(matrix, gate) of each gate in the run."""
+        """The gates in the run, each as (matrix, gate)."""
         return {(self.matrix, self.first_gate + k) for k in range(self.gates)}
 
 
