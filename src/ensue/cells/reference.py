@@ -108,7 +108,7 @@ def cell_of_source(source: bytes, reference: CellReference, name: str) -> CellRe
     try:
         exec(compile(source, name, "exec"), vars(module))
     except Exception as problem:
-        raise OptionError(f"{name}: running it failed: {problem}") from problem
+        raise OptionError(f"{name}: the file failed when it ran: {problem}") from problem
     cell = cell_in(module, Path(name), reference.name)
     return CellReference(reference, cell, source)
 

@@ -139,7 +139,7 @@ class Sample:
         listed = ", ".join(f"{name} ({value!r})" for name, value in columns.items())
         lines = [f"{rows[0].place}: {listed}: these look like numbers with a decimal comma"]
         if self.origin is FILES:
-            lines.append("read them with --decimal , (if they are no numbers: --decimal .)")
+            lines.append("read them with --decimal , (if they are not numbers: --decimal .)")
         else:
             lines.append("write them with a point")
         if any(map(between_thousands, columns.values())):

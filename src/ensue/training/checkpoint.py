@@ -169,7 +169,7 @@ def used(place: Path) -> Iterator[None]:
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as why:
         raise RunError(
             f"{place}: this is not a checkpoint that Ensue wrote ({type(why).__name__}: {why}). "
-            "Remove it, and the one before is used"
+            "Remove it to use the checkpoint before it"
         ) from None
 
 
