@@ -200,7 +200,7 @@ TABLE = [
     Advice("Undo them, name another run folder, or allow them by name",
            f"train changed.csv --run changed {TINY}", r"by name: (.*)",
            files={"changed.csv": "review,stars\n" + rows(40).replace("town 7,good", "town 7,bad")}),
-    Advice("expected a language model, got a model to", "generate run", ENSUE, f"{{0}} {SMALL}"),
+    Advice("expected a language model, got a model of", "generate run", ENSUE, f"{{0}} {SMALL}"),
     Advice("a model that reads from both sides", "fill lm 'a ___ film'",
            r"(--set model\.family=both)",
            f"train films.csv --task language --text review --run both {SMALL} {{0}}"),
