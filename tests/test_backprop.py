@@ -223,7 +223,7 @@ def test_every_derivative_of_a_node_is_that_of_a_change_of_it() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("x +", "is no expression"),
+        ("x +", "is not an expression"),
         ("__import__('os')", "expected numbers, variables"),
         ("x.real", "expected numbers, variables"),
         ("[x for x in y]", "expected numbers, variables"),
@@ -233,8 +233,8 @@ def test_every_derivative_of_a_node_is_that_of_a_change_of_it() -> None:
         ("z + 1", "expected a value of z: --at z=…"),
         ("log(x - x)", "log of 0 is -inf: choose other values with --at"),
         ("x" * 2000, "expected an expression of at most 1000 characters, got 2000"),
-        ("-" * 990 + "x", "is no expression"),
-        ("9" * 400 + "*x", "is no expression"),
+        ("-" * 990 + "x", "is not an expression"),
+        ("9" * 400 + "*x", "is not an expression"),
         ("True + x", "expected numbers, variables"),
     ],
 )

@@ -138,8 +138,9 @@ def test_mistakes(ensue: Ensue, walked: Path) -> None:
         "--image, --text\n"
     )
     assert mistaken(ensue, "explain", "r", "--text", "a") == (
-        "RunError: r: --text: expected a run to match or translate or label or regress or classify "
-        "or language, got one to caption\n"
+        "RunError: r: --text: expected a run of task match or translate or label or regress or "
+        "classify "
+        "or language, got one of task caption\n"
     )
     table = walked / "train" / "some.tsv"
     lines = (walked / "train" / "captions.tsv").read_text("utf-8").splitlines()

@@ -424,7 +424,7 @@ def test_mistakes_in_rows(fitted: Callable[[str], Captioner]) -> None:
     other = np.zeros((3, 9, 9), np.uint8)
     assert told_by(lambda: case.new().fit([*rows, (other, "a")], rows), DataError) == (
         "row:7: expected a picture of 12×12 pixels, colour, as row:1, got 9×9 pixels, colour; set "
-        "model.size = [28, 28] to bring all to one"
+        "model.size = [28, 28] to convert all pictures"
     )
     assert told_by(lambda: case.new().predict(PICTURES), OptionError) == (
         "this caption model has not been fitted: call fit or load first"

@@ -186,7 +186,7 @@ def test_a_damaged_one_is_set_aside_and_the_previous_used(
 def test_a_link_in_place_of_a_file_is_refused(tmp_path: Path) -> None:
     place = write(tmp_path)
     damage(place / "weights.safetensors", "a link")
-    with pytest.raises(Damaged, match=r"^weights.safetensors is no plain file$"):
+    with pytest.raises(Damaged, match=r"^weights.safetensors is not a regular file$"):
         checkpoint.read(place)
 
 
@@ -204,7 +204,9 @@ def test_files_of_another_checkpoint_are_refused_by_name(tmp_path: Path) -> None
         assert (one / file).stat().st_size == (other / file).stat().st_size
         shutil.copy(other / file, one / file)
         named = "weights.safetensors"  # the file that does not belong to the manifest
-        with pytest.raises(Damaged, match=f"^{named} is not what was written: its sha256 differs$"):
+        with pytest.raises(
+            Damaged, match=f"^{named} differs from what Ensue wrote: its sha256 differs$"
+        ):
             checkpoint.read(one)
         swapped += 1
     assert swapped == 2
@@ -407,7 +409,8 @@ def test_what_reads_back_differently_is_not_called_saved(
     with pytest.raises(RunError) as caught:
         write(tmp_path, 4)
     assert str(caught.value) == (
-        f"{tmp_path / 'step-000004'}: state.json is not what was written: its sha256 differs; "
+        f"{tmp_path / 'step-000004'}: state.json differs from what Ensue wrote: its sha256 "
+        "differs; "
         f"moved to {tmp_path / 'damaged' / 'step-000004'}. Check the disk"
     )
     assert names(tmp_path) == ["step-000003"]

@@ -223,7 +223,7 @@ def test_a_checkpoint_that_is_not_ours_is_refused_in_one_error(
     rewritten(place, HOSTILE[what])
     message = refusal(tmp_path / "run", most_updates=12)
     assert message.startswith(f"{place}: this is not a checkpoint that Ensue wrote (")
-    assert message.endswith("Remove it, and the one before is used")
+    assert message.endswith("Remove it to use the checkpoint before it")
 
 
 MISFITS: dict[str, tuple[str, Callable[[dict[str, Tensor]], object], str]] = {

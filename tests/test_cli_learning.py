@@ -129,7 +129,7 @@ def test_the_same_command_goes_on_and_another_is_refused(ensue: Ensue, tmp_path:
     assert "  train.rate: was 0.001, now 0.5\n" in err
     code, _, err = ensue(*TRAIN, *settings(), "--task", "label")
     assert code == 2
-    message = "this folder holds a run to classify, and this command is one to label"
+    message = "this folder holds a run of task classify, but this command trains one of task label"
     assert f"RunError: r1: {message}; name another folder: --run r1-2\n" in err
 
 

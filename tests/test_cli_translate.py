@@ -295,14 +295,16 @@ def test_a_model_of_another_task(ensue: Ensue, tmp_path: Path) -> None:
     small = ["--set", "model.hidden_size=4", "--set", "train.epochs=1"]
     assert ensue("train", "a.csv", "--run", "c", *small)[0] == 0
     assert mistaken(ensue, "explain", "c", "--image", "a.png") == (
-        "RunError: c: --image: expected a run to image or caption, got one to classify\n"
+        "RunError: c: --image: expected a run of task image or caption, got one of task classify\n"
     )
     for option in ("--beam", "--nbest"):
         assert mistaken(ensue, "predict", "c", option, "2", stdin=b"a\n") == (
-            f"OptionError: {option}: expected a run to caption or translate, got one to classify\n"
+            f"OptionError: {option}: expected a run of task caption or translate, got one of "
+            "task classify\n"
         )
     assert mistaken(ensue, "evaluate", "c", "--alignment") == (
-        "OptionError: --alignment: expected a run to caption or translate, got one to classify\n"
+        "OptionError: --alignment: expected a run of task caption or translate, got one of task "
+        "classify\n"
     )
 
 

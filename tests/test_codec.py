@@ -261,7 +261,7 @@ UNFIT: list[tuple[Any, Any, str]] = [
     (tuple[str, ...], "ab", "expected a list, got 'ab'"),
     (Annotated[tuple[str, ...], Length(2)], ["a"], "expected 2 values, got 1"),
     (tuple[str, int], ["a"], "expected 2 values, got 1"),
-    (Annotated[tuple[str, ...], DISTINCT], ["a", "a"], "expected different values"),
+    (Annotated[tuple[str, ...], DISTINCT], ["a", "a"], "expected distinct values"),
     (Two, [], "expected values by name, got []"),
     (Mapping[str, str], 3, "expected values by name, got 3"),
     (Annotated[Labels, IN_FACTS], {"specials": [], "tokens": [], "counts": []}, "expected labels"),

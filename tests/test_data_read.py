@@ -201,7 +201,7 @@ def test_json_values(tmp_path: Path) -> None:
             '{"n": [[1], ["a"]]}',
             "field 'n': expected vectors of numbers, got something else at step 2",
         ),
-        ('{"n": [true]}', "field 'n': expected a list of one kind, got true or false"),
+        ('{"n": [true]}', "field 'n': expected a list of values of one type, got true or false"),
     ],
 )
 def test_what_is_wrong_with_json(tmp_path: Path, line: str, problem: str) -> None:

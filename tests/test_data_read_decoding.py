@@ -115,7 +115,7 @@ def test_pieces_do_not_show(file: Path) -> None:
             "one\ntwo\n".encode("utf-16"),
             [],
             [
-                "a.txt:1: the file begins with the byte order mark FF FE of utf-16, it is not "
+                "a.txt:1: the file begins with the byte order mark FF FE of utf-16, not of "
                 "utf-8: use --encoding utf-16"
             ],
         ),
@@ -123,8 +123,8 @@ def test_pieces_do_not_show(file: Path) -> None:
             "one\ntwo\n".encode("utf-32"),
             [],
             [
-                "a.txt:1: the file begins with the byte order mark FF FE 00 00 of utf-32, it is "
-                "not utf-8: use --encoding utf-32"
+                "a.txt:1: the file begins with the byte order mark FF FE 00 00 of utf-32, not "
+                "of utf-8: use --encoding utf-32"
             ],
         ),
         (
@@ -177,7 +177,7 @@ def test_a_mark_inside_a_line_is_named(file: Path, encoding: str) -> None:
 def test_a_mark_against_the_named_encoding(file: Path) -> None:
     file.write_bytes(b"\xef\xbb\xbfone\n")
     assert outcome(file, ReadOptions(encoding="cp1252"))[1] == [
-        "a.txt:1: the file begins with the byte order mark EF BB BF of utf-8, it is not cp1252: "
+        "a.txt:1: the file begins with the byte order mark EF BB BF of utf-8, not of cp1252: "
         "use --encoding utf-8"
     ]
 

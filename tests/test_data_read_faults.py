@@ -172,10 +172,12 @@ JSON_FAULTS: dict[str, Fault] = {
         "field 'frames': expected vectors of 2 numbers as on line 1, got vectors of 1 numbers",
     ),
     "mixed": json_with(
-        '["b"]', '["b", 1]', "field 'tokens': expected a list of one kind, got numbers and text"
+        '["b"]',
+        '["b", 1]',
+        "field 'tokens': expected a list of values of one type, got numbers and text",
     ),
     "half": json_with(
-        '"a"', '"\\ud83d"', "field 'text': half of a surrogate pair, U+D83D, is no character"
+        '"a"', '"\\ud83d"', "field 'text': U+D83D is half of a surrogate pair, not a character"
     ),
     "list": json_list,
 }

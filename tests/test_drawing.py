@@ -254,6 +254,6 @@ def test_a_picture_that_cannot_be_converted_leaves_the_file_as_it_was(
 ) -> None:
     path = tmp_path / "a.png"
     path.write_text("before")
-    with pytest.raises(OptionError, match=r"a picture that a PNG can hold: .*ends in \.svg$"):
+    with pytest.raises(OptionError, match=r"picture cannot be written as PNG: .*ends in \.svg$"):
         write(svg, path)
     assert path.read_text() == "before"

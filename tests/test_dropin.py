@@ -256,7 +256,7 @@ def test_projections_are_refused() -> None:
     with pytest.raises(OptionError) as error:
         ours.LSTM(INPUT, HIDDEN, proj_size=2)
     assert str(error.value) == (
-        "proj_size=2: projections are not offered here; write the cell with `part_sizes`, or use "
+        "proj_size=2: projections are not supported; write the cell with `part_sizes`, or use "
         "torch.nn.LSTM"
     )
 
@@ -300,8 +300,8 @@ WRONG: dict[str, tuple[Callable[[nn.Module], Any], type[Exception], str]] = {
     "lengths float": (
         lambda layer: layer(torch.randn(TIME, BATCH, 3), lengths=torch.tensor([5.0, 1, 2])),
         ShapeError,
-        "lengths: expected integers, got torch.float64; a mask of real steps becomes lengths "
-        "with mask.sum(time)",
+        "lengths: expected integers, got torch.float64; to convert a mask of real "
+        "steps, sum it over time",
     ),
     "lengths of another batch": (
         lambda layer: layer(torch.randn(TIME, BATCH, 3), lengths=torch.tensor([5, 1])),

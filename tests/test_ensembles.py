@@ -132,7 +132,7 @@ def test_what_an_ensemble_is_not_for(ensue: Ensue, tmp_path: Path) -> None:
         load(folder.path).fit([])
     model = folder.model / "member-2-model.json"
     model.write_bytes(model.read_bytes().replace(b"table", b"tablf"))
-    with pytest.raises(RunError, match=r"member-2-model\.json is not what was written"):
+    with pytest.raises(RunError, match=r"member-2-model\.json differs from what Ensue wrote"):
         load_run(folder)
 
 

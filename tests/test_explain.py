@@ -610,7 +610,7 @@ def test_mistakes(ensue: Ensue, mixed: Classifier) -> None:
     assert "expected none with --method gradient" in mistaken(
         ensue, "explain", words, "--text", "a", "--method", "gradient", "--baseline", "unknown"
     )
-    assert "--step: expected a run to label, got one to classify" in mistaken(
+    assert "--step: expected a run of task label, got one of task classify" in mistaken(
         ensue, "explain", words, "--text", "a", "--step", "1"
     )
     assert "--step: expected a step from 1 to 2, got 3" in mistaken(
@@ -620,7 +620,7 @@ def test_mistakes(ensue: Ensue, mixed: Classifier) -> None:
         ensue, "explain", crf, "--text", "the dog", "--baseline", "left-out"
     )
     assert "expected sequences of vectors" in mistaken(ensue, "explain", vectors, "--text", "a b")
-    assert "--layer: expected it with --attention" in mistaken(
+    assert "--layer: expected --attention as well" in mistaken(
         ensue, "explain", words, "--text", "a", "--layer", "1"
     )
     long = ["the"] * 1001

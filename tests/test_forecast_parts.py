@@ -122,7 +122,7 @@ FAULTS: dict[str, tuple[dict[str, list[Any]], dict[str, Any], str]] = {
     "unequal columns": (
         {"y": numbers_of(30), "x": numbers_of(29)},
         {"family": "direct", "covariates": ["x"]},
-        "row: expected columns of one length, got {'y': 30, 'x': 29}",
+        "row: expected columns of equal length, got {'y': 30, 'x': 29}",
     ),
     "too short": (
         {"y": numbers_of(8)},
@@ -166,7 +166,7 @@ WRONG_SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
     "target known ahead": (
         {"known": ["y"], "family": "direct"},
         "model: y: expected each column once among targets, covariates, known, static and ids; a "
-        "target is read as it is, and is never known ahead",
+        "target is an input anyway, and never known ahead",
     ),
     "calendar without time": (
         {"calendar": ["month"], "family": "direct"},

@@ -214,7 +214,7 @@ def test_a_run_that_does_not_forecast_has_no_future(ensue: Ensue, tmp_path: Path
     assert ensue("train", path, "--label", "label", "--run", run, *quick).exit_code == 0
     process = ensue("predict", run, path, "--picture", tmp_path / "x.svg")
     assert process.exit_code == 2
-    assert "--picture: a run to classify has no picture" in process.stderr
+    assert "--picture: a run of task classify has no picture" in process.stderr
     process = ensue("predict", run, path, "--future", path)
     assert process.exit_code == 2
-    assert "--future: expected a run to forecast, got one to classify" in process.stderr
+    assert "--future: expected a run of task forecast, got one of task classify" in process.stderr

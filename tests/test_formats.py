@@ -368,7 +368,7 @@ def test_a_damaged_manifest_is_damage_and_no_other_version(folder: Path) -> None
     at = data.index(b'"format": 3') + len(b'"format": ')
     flipped(manifest, at, 0)
     assert b'"format": 2' in manifest.read_bytes()
-    with pytest.raises(RunError, match=r"manifest.json is not what was written"):
+    with pytest.raises(RunError, match=r"manifest.json differs from what Ensue wrote"):
         load(folder / "old run")
 
 

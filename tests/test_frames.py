@@ -666,8 +666,8 @@ def test_frames_that_cannot_be_read(reviewed: Classifier) -> None:
         "polars LazyFrame: nothing of it is computed yet; give frame.collect()"
     )
     assert refused(lambda: reviewed.predict(Unknown())) == (
-        "test_frames Unknown: this kind of data frame is not known; give one of pandas or polars, "
-        "an Arrow table, or rows in a list"
+        "test_frames Unknown: unsupported kind of data frame; pass a pandas or polars "
+        "frame, an Arrow table, or a list of rows"
     )
 
 

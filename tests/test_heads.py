@@ -198,17 +198,18 @@ def test_mistakes(ensue: Ensue) -> None:
     assert "--set model.family=transformer" in message_of(
         run_of("language-ngram"), "--text", "the fish", "--attention"
     )
-    assert "a run to language is explained by its attention alone; add --attention" in message_of(
-        language, "--text", "the"
+    assert (
+        "a run of task language can only be explained by its attention; add --attention"
+        in message_of(language, "--text", "the")
     )
     assert "--layer: expected a layer from 1 to 1, got 2" in message_of(
         language, "--text", "the", "--attention", "--layer", "2"
     )
     series = run_of("forecast-linear")
-    assert "--attention: expected a run with a Transformer, got one to forecast" in message_of(
+    assert "--attention: expected a run with a Transformer, got one of task forecast" in message_of(
         series, "--file", "x.csv", "--attention"
     )
-    assert "or classify or language or table, got one to forecast" in message_of(
+    assert "or classify or language or table, got one of task forecast" in message_of(
         series, "--file", "x.csv"
     )
     with pytest.raises(EnsueError, match="at most 200 tokens, got 301; give a part of the text"):

@@ -368,11 +368,13 @@ def test_messages(fitted: Callable[[str], ImageModel], tmp_path: Path) -> None:
         new("grey").fit([*figures(9, 1), small])
     assert str(size.value) == (
         "row:10: expected a picture of 10×10 pixels, grey, as row:1, got 9×10 pixels, grey; set "
-        "model.size = [28, 28] to bring all to one"
+        "model.size = [28, 28] to convert all pictures"
     )
     with pytest.raises(DataError) as channels:
         new("grey").fit([*figures(9, 1), *figures(1, 1, 3)])
-    assert str(channels.value).endswith("set model.channels = grey (or colour) to bring all to one")
+    assert str(channels.value).endswith(
+        "set model.channels = grey (or colour) to convert all pictures"
+    )
     with pytest.raises(DataError) as floats:
         fitted("grey").predict([np.zeros((10, 10))])
     assert str(floats.value) == (

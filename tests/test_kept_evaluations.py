@@ -268,7 +268,7 @@ def test_a_saved_evaluation_that_is_no_more_is_refused(tmp_path: Path) -> None:
     made(["row:1"], [1]).save(path)
     path.write_bytes(flipped(path.read_bytes(), 5))
     assert refused(lambda: Evaluation.read(path)) == (
-        f"{path}: this is no evaluation that Ensue wrote: e.json is not what was written"
+        f"{path}: this is no evaluation that Ensue wrote: e.json differs from what Ensue wrote"
     )
     path.unlink()
     assert refused(lambda: Evaluation.read(path)) == (
@@ -283,8 +283,12 @@ BROKEN = [
     ("config.toml", STRANGE, "settings changed since the run began"),
     ("timing.jsonl", "[]\n", "timing.jsonl:1: not as written"),
     ("evaluation.json", "{}", "this is not what Ensue wrote"),
-    ("training.json", "{}", "training.json is not what was written; train it again"),
-    ("failure.json", "{}", "cannot be read: failure.json is not what was written; remove it"),
+    ("training.json", "{}", "training.json differs from what Ensue wrote; train it again"),
+    (
+        "failure.json",
+        "{}",
+        "cannot be read: failure.json differs from what Ensue wrote; remove it",
+    ),
 ]
 
 

@@ -490,7 +490,7 @@ def test_other_arrays_are_refused(name: str, value: object, message: str) -> Non
 # --- messages ----------------------------------------------------------------------------------
 
 MODEL = NgramModel.fit(ragged([[A, B], [C]]), SYMBOLS, order=3)
-ADVICE = "number texts with the model's own vocabulary"
+ADVICE = "encode texts with the model's vocabulary"
 
 
 @pytest.mark.parametrize(

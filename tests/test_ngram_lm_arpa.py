@@ -330,7 +330,7 @@ def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         write_arpa(path, model, ("<pad>", "a", "a", "b c", "", "end"))
     assert str(caught.value) == (
-        f"{path}: not written: these are no words for it\n"
+        f"{path}: not written: an ARPA file cannot hold these words\n"
         "  'b c': a word of an ARPA file cannot be empty or hold white space\n"
         "  '': a word of an ARPA file cannot be empty or hold white space\n"
         "  'a': two tokens are called that\n"

@@ -526,8 +526,8 @@ def test_a_run_of_another_task_is_refused_in_one_line(tmp_path: Path) -> None:
     train_run(config, folder)
     other = infer(data, "language", SMALL).config
     assert refused(lambda: settle(folder, other)) == (
-        f"{folder.path}: this folder holds a run to classify, and this command is one to "
-        f"language; name another folder: --run {folder.path}-2"
+        f"{folder.path}: this folder holds a run of task classify, but this command "
+        f"trains one of task language; name another folder: --run {folder.path}-2"
     )
 
 

@@ -274,7 +274,7 @@ def test_a_selection_is_of_the_same_data_and_settings(config: RunConfig, tmp_pat
         select(config, "ngram:order=2,ngram", place)
     assert "the content of files of this selection was " in str(caught.value)
     assert str(caught.value).endswith(
-        "models can only be compared on the same: undo the change, or name another --run"
+        "it must be the same for all models: undo the change, or name another --run"
     )
     (place / "selection.json").write_text("{}")
     with pytest.raises(RunError) as caught:

@@ -229,8 +229,8 @@ def test_shapes_are_named() -> None:
     assert bias is not None
     for wrong in (bias[:2], bias.double()):
         with pytest.raises(
-            ShapeError, match=r"bias: expected 9 numbers of torch.float32 as weight, got \("
+            ShapeError, match=r"bias: expected 9 numbers of torch.float32, like weight, got \("
         ):
             softmax_cost(h, weight, wrong, targets)
-    with pytest.raises(ShapeError, match="h: expected it on cpu as weight, got meta"):
+    with pytest.raises(ShapeError, match="h: expected cpu, the device of weight, got meta"):
         softmax_cost(h.to("meta"), weight, bias, targets)

@@ -233,7 +233,9 @@ def test_answers_of_other_processes_are_the_same(
     shared = ("--workers", "2")
     if TASKS[row.task].deals is None:
         message = refused(folder, "predict", "run", questions, *shared)
-        assert f"--workers: a run to {row.task} answers in one process; leave it out" in message
+        assert (
+            f"--workers: a run of task {row.task} answers in one process; leave it out" in message
+        )
         return
     monkeypatch.setattr("ensue.tasks.rows.reader.AT_ONCE", 3)
     for words in ((), ("--json",)):
@@ -414,9 +416,9 @@ def test_options_of_other_tasks_are_refused(row: Row, trained: Trained) -> None:
                 if option in TASKS.options(row.task):
                     continue
                 err = refused(folder, verb, *words, *option_words(option, other))
-                assert f"{option.flag}: expected a run to " in err
+                assert f"{option.flag}: expected a run of task " in err
                 assert other.task in err
-                got = f"--task {row.task}" if verb == TRAIN else f"one to {row.task}"
+                got = f"--task {row.task}" if verb == TRAIN else f"one of task {row.task}"
                 assert f", got {got}\n" in err
     assert not (folder / "test-openings.jsonl").exists()
 

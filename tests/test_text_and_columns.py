@@ -191,4 +191,4 @@ def test_commands_read_the_columns(
     assert (code, "expected a row as JSON" in err) == (2, True)
     code, _, err = ensue("train", "films.csv", *SAID, "--task", "table", "--run", "s")
     assert code == 2
-    assert "--columns: expected a run to regress or classify, got --task table" in err
+    assert "--columns: expected a run of task regress or classify, got --task table" in err

@@ -386,7 +386,10 @@ def test_a_run_keeps_its_files_and_comes_out_the_same(ensue: Ensue, tmp_path: Pa
             "given twice (train and --unlabelled): rows that have labels are learned from or kept "
             "to validate and test",
         ),
-        (("few.csv", "--unlabelled", "more.csv", "--task", "label"), "expected a run to classify"),
+        (
+            ("few.csv", "--unlabelled", "more.csv", "--task", "label"),
+            "expected a run of task classify",
+        ),
         (
             ("few.csv", "--unlabelled", "more.csv", "--set", "model.linear=alone"),
             "model.linear = mixed, got alone",

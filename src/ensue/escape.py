@@ -21,7 +21,7 @@ MARKDOWN = re.compile(r"[\\`*\[\]<>|~&#!$]|(?<!\w)_|_(?!\w)|:(?=//)")
 
 
 def printable(text: str) -> str:
-    r"""The text on one line, with control characters escaped: a line end as , escape as \x1b."""
+    r"""The text on one line, with control characters escaped: a line end as \n, escape as \x1b."""
     return text if text.isprintable() else CONTROLS.sub(_written, text)
 
 

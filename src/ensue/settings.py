@@ -249,7 +249,7 @@ def unknown_key(key: str, known: Iterable[str], what: str = "key") -> str:
 
 
 def known_keys(keys: list[str]) -> str:
-    """The keys of a table, as they stand after an unknown one.
+    """The known keys of a table, for the message on an unknown one.
 
     >>> known_keys(["rate", "seed"])
     ' Known: rate, seed'

@@ -94,7 +94,7 @@ def _makes(kind: type[Cell], digest: str) -> bool:
 
 
 def equations_digest(cell: Cell) -> str:
-    """sha256 of a cell's equations: the same for equal equations, whatever the file looks like."""
+    """sha256 of a cell's equations: the same for equal equations in different files."""
     equations = cell.equations(INPUT, HIDDEN)
     lines = [repr(node) for node in below(equations.roots)]
     lines += [f"{name} {shape}" for name, shape in equations.shapes.items()]
@@ -108,7 +108,7 @@ def cell_of_source(source: bytes, reference: CellReference, name: str) -> CellRe
     try:
         exec(compile(source, name, "exec"), vars(module))
     except Exception as problem:
-        raise OptionError(f"{name}: running it failed: {problem}") from problem
+        raise OptionError(f"{name}: the file failed when it ran: {problem}") from problem
     cell = cell_in(module, Path(name), reference.name)
     return CellReference(reference, cell, source)
 

@@ -12,7 +12,7 @@ from ensue.equations import Matrix, Vector, linear, maximum, prelu, relu, sigmoi
 from ensue.errors import OptionError, unknown
 
 # -------------------------------------------------------------------------------------------------
-# Cells without a recurrent product: matrices read x alone, the old state is used elementwise.
+# Cells without a recurrent product: matrices multiply only x; the old state is used elementwise.
 #
 # All products are computed for all steps at once, before the loop over time: on a CPU these are
 # the fastest cells of their size.

@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _ended(words: Sequence[str], debug: bool) -> int:
-    """Loads and runs a command; the exit code of whatever it ended with."""
+    """Loads and runs a command; returns its exit code. Errors become messages."""
     try:
         load_commands(words)
         with enough_memory(), opened_once():

@@ -99,8 +99,8 @@ def explain(options: ExplainOptions, option_values: Mapping[Option, Any]) -> Non
     else:
         flags = " or ".join(options_by_task(EXPLAIN)[subject])
         raise RunError(
-            f"{options.run}: {subject.flag}: expected a run to {flags}, got one to "
-            f"{model.task.name}"
+            f"{options.run}: {subject.flag}: expected a run of task {flags}, got one of "
+            f"task {model.task.name}"
         )
     if options.attention:
         options_of_task = {**options_of_task, "layer": options.layer}
@@ -108,14 +108,14 @@ def explain(options: ExplainOptions, option_values: Mapping[Option, Any]) -> Non
 
 
 def _subject(options: ExplainOptions, option_values: Mapping[Option, Any]) -> Option | None:
-    """The option that holds what is explained; None where a file does."""
+    """The option whose value is explained; None for a row of --file."""
     subjects = [each for each in option_values if each.subject]
     if len(subjects) + (options.file is not None) != 1:
         flags = [subject.flag for subject in subjects] + ["--file"] * (options.file is not None)
         got = ", ".join(flags) or "none"
         raise OptionError(f"explain: expected one of {_known()}, --file, got {got}")
     if options.layer is not None and not options.attention:
-        raise OptionError("--layer: expected it with --attention")
+        raise OptionError("--layer: expected --attention as well, got none")
     return subjects[0] if subjects else None
 
 
@@ -141,15 +141,18 @@ def _ability(run: Path, model: "AnyModel", attention: bool) -> "Explains":
         return explains
     if abilities.heads is not None:
         raise RunError(
-            f"{run}: a run to {task.name} is explained by its attention alone; add --attention"
+            f"{run}: a run of task {task.name} can only be explained by its attention; add "
+            "--attention"
         )
     if attention:
         raise RunError(
-            f"{run}: --attention: expected a run with a Transformer, got one to {task.name}"
+            f"{run}: --attention: expected a run with a Transformer, got one of task {task.name}"
         )
     owners = options_by_task(EXPLAIN).items()
     names = dict.fromkeys(name for each, tasks in owners if each.subject for name in tasks)
-    raise RunError(f"{run}: expected a run to {' or '.join(names)}, got one to {task.name}")
+    raise RunError(
+        f"{run}: expected a run of task {' or '.join(names)}, got one of task {task.name}"
+    )
 
 
 def _row_of(file: str, row: int, data: "DataSettings", model: "AnyModel") -> Any:

@@ -42,7 +42,7 @@ def load_generating(run: Path, device: str, trust_cell: str) -> "tuple[AnyModel,
     generates = model.abilities.generates
     if generates is None:
         raise RunError(
-            f"{run}: expected a language model, got a model to {model.task.name}; train one: "
+            f"{run}: expected a language model, got a model of task {model.task.name}; train one: "
             f"`ensue train FILE --task language --run {in_shell(f'{run}-language')}`"
         )
     return model, generates
@@ -181,7 +181,7 @@ def fill(
     fills = model.abilities.fills
     if fills is None:
         raise RunError(
-            f"{run}: expected a language model, got a model to {model.task.name}; train one: "
+            f"{run}: expected a language model, got a model of task {model.task.name}; train one: "
             f"`ensue train FILE --task language --run {in_shell(f'{run}-language')}`"
         )
     for line in input_lines() if text is None else [text]:

@@ -310,7 +310,7 @@ def predict(options: PredictOptions, option_values: OptionValues) -> None:
     if options.out is not None:
         refuse_read_files(options.out, [*(options.files or []), *run.config.data.all_files()])
     if options.picture is not None and model.abilities.draws is None:
-        raise OptionError(f"--picture: a run to {model.task.name} has no picture")
+        raise OptionError(f"--picture: a run of task {model.task.name} has no picture")
     prediction, bad = Prediction(model, as_asked(option_values, PREDICT, model.task.name)), Tally()
     for line in prediction.lines_before():
         say(line)

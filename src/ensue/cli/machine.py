@@ -88,7 +88,7 @@ class BenchOptions:
         Path | None,
         option("--read FILE", "Show the measurements of a JSON file instead of measuring."),
     ] = None
-    only_list: Annotated[bool, option("--list", "Print the names of the cases only.")] = False
+    only_list: Annotated[bool, option("--list", "Print only the names of the cases.")] = False
 
 
 @app.command()

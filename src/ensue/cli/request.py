@@ -136,7 +136,7 @@ class Request(TolerantOptions):
         ),
     ] = ""
     features: Annotated[
-        str, option("--features A,B,C", "Numeric columns of such a table.", DATA)
+        str, option("--features A,B,C", "Numeric columns of each time step, with --sequence.", DATA)
     ] = ""
     group: Annotated[
         str,
@@ -148,8 +148,8 @@ class Request(TolerantOptions):
         list[str] | None,
         option(
             "--base RUN",
-            "Start from a trained run or model, word vectors or weights; repeat it for a "
-            "forward and a backward language model.",
+            "Start from a trained run or model, word vectors or weights; may be "
+            "repeated, for a forward and a backward language model.",
         ),
     ] = None
     run: Annotated[Path, option("--run, --out, --output FOLDER", "Run folder.")] = Path("run")
@@ -311,7 +311,7 @@ def configured(
                 "to infer the task",
             )
         raise
-    check_owned(further.options, TRAIN, config.task, f"one to {config.task}")
+    check_owned(further.options, TRAIN, config.task, f"one of task {config.task}")
     for message in [*[Message(f"task: {task} ({flags})")] * implied, *messages]:
         say(message)
     return config.with_named_cells()

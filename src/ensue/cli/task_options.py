@@ -64,8 +64,8 @@ def task_options() -> tuple[tuple[Option, str], ...]:
 
 
 def with_task_options(verb: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """The command with the tasks' options after its own. Its last argument, `option_values`,
-    receives their values, by option."""
+    """A decorator that adds the tasks' options of a verb to a command. Their values, by option, are
+    passed as its last argument, `option_values`."""
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
@@ -125,8 +125,8 @@ def _was_given(value: Any) -> bool:
 
 
 def task_of(option_values: OptionValues, verb: str, task: str) -> str:
-    """The task that the options tell, if it is one; an error where they do not fit the one that
-    was named."""
+    """The task that the options imply, "" if several have them; raises an error if they do not
+    belong to the named task."""
     owners = options_by_task(verb)
     possible = [name for name in TASKS if all(name in owners[option] for option in option_values)]
     if task:
@@ -146,7 +146,7 @@ def check_owned(option_values: OptionValues, verb: str, task: str, got: str) -> 
     if strange:
         names = dict.fromkeys(name for option in strange for name in owners[option])
         flags = ", ".join(option.flag for option in strange)
-        raise OptionError(f"{flags}: expected a run to {' or '.join(names)}, got {got}")
+        raise OptionError(f"{flags}: expected a run of task {' or '.join(names)}, got {got}")
 
 
 def as_settings(option_values: OptionValues) -> list[str]:
@@ -156,5 +156,5 @@ def as_settings(option_values: OptionValues) -> list[str]:
 
 def as_asked(option_values: OptionValues, verb: str, task: str) -> dict[str, Any]:
     """Options of a question, by their words; an error where the run's task has not got them."""
-    check_owned(option_values, verb, task, f"one to {task}")
+    check_owned(option_values, verb, task, f"one of task {task}")
     return {name.word: value for name, value in option_values.items()}

@@ -62,7 +62,7 @@ def too_few(tokens: int, columns: int) -> DataError:
 
 
 def contiguous(tokens: NDArray[Any], batch: int, size: int) -> Iterator[NDArray[Any]]:
-    """One long text as `batch` columns read side by side, in pieces (time ≤ size, batch).
+    """One long text as `batch` parallel columns, in pieces (time ≤ size, batch).
 
     Column k is the k-th stretch of the text: the state at the end of a piece is the state before
     the next. The remainder of fewer than `batch` tokens is left out.

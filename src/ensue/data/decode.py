@@ -180,7 +180,7 @@ def _looked_at(
         raise Broken(
             place,
             f"the file begins with the byte order mark {mark.hex(' ').upper()} of {MARKS[mark]}, "
-            f"it is not {encoding}: use --encoding {MARKS[mark]}",
+            f"not of {encoding}: use --encoding {MARKS[mark]}",
         )
     if _extends_ascii(encoding) and b"\r" in first and b"\n" not in first:
         raise Broken(

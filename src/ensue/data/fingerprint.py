@@ -55,8 +55,8 @@ def digest_of(paths: Iterable[str]) -> str:
 
 
 def rows_digest(rows: Any) -> str:
-    """sha256 over the values of rows in memory: texts, numbers, arrays, and lists and mappings of
-    such, in their order.
+    """sha256 over the values of rows in memory, in order: texts, numbers, arrays, and lists and
+    mappings of these.
 
     >>> rows_digest([("a", 1)]) == rows_digest((["a", 1],))
     True

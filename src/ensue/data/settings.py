@@ -70,7 +70,9 @@ class DataSettings(Table):
     sequence: str = Field(
         "", description="Column with the sequence id, for tables with a row for each time step."
     )
-    features: list[str] = Field([], description="Numeric columns of such a table.")
+    features: list[str] = Field(
+        [], description="Numeric columns of each time step, with `sequence`."
+    )
     group: str = Field("", description="Column whose equal values stay in the same part.")
     split_seed: int = Field(0, ge=0, description="Seed of the split.")
     train_rows: Annotated[Size | None, NoneWord("all")] = Field(

@@ -126,8 +126,8 @@ _IS_NUMBER = re.compile(r"\d+(?:[.,]\d+)*").fullmatch
 
 @cache
 def _marks() -> str:
-    """The combining marks as ranges of a character class: `\\w` has none of them, and without
-    them the words of many scripts fall apart."""
+    """The combining marks as ranges of a character class: `\\w` has none of them, and without them
+    the words of many scripts fall apart."""
     # the planes above have only the variation selectors
     marks = [c for c in map(chr, range(0x300, 0x20000)) if unicodedata.category(c)[0] == "M"]
     ranges: list[list[str]] = []

@@ -65,7 +65,7 @@ def sound_text(text: str) -> str:
             text.encode()
         except UnicodeEncodeError as error:
             code = ord(text[error.start])
-            raise Unfit(f"half of a surrogate pair, U+{code:04X}, is no character") from None
+            raise Unfit(f"U+{code:04X} is half of a surrogate pair, not a character") from None
     return text
 
 
@@ -82,7 +82,7 @@ def _kind_of_list(value: list[Any]) -> tuple[str, Any]:
     if types == {list}:
         return _vectors(value)
     got = " and ".join(sorted(map(_name, types)))
-    raise Unfit(f"expected a list of one kind, got {got}{OBJECT * (dict in types)}")
+    raise Unfit(f"expected a list of values of one type, got {got}{OBJECT * (dict in types)}")
 
 
 def _vectors(value: list[list[Any]]) -> tuple[str, Any]:

@@ -80,7 +80,8 @@ def hypotheses(search: Setting, steps: Iterator[SearchStep]) -> list[Hypothesis]
 
 
 def most_probable(log_probs: Tensor, rows: Tensor, number: int) -> Tensor:
-    """(rows, words) → (rows,); of equals the first."""
+    """The most probable word of each row, (rows, words) → (rows,); the first if several are "
+    "equal."""
     greatest, tokens = log_probs.max(1)
     check_possible(greatest)
     return tokens

@@ -30,10 +30,10 @@ from ensue.errors import EnsueError, OptionError, RunError
 from ensue.escape import in_shell
 
 # -------------------------------------------------------------------------------------------------
-# The dates that the demo learns from, and those that try it: none is in two parts.
+# The dates for training and for tests: none is in two parts.
 #
-# It is also tested on two kinds of dates that it has not seen: formats that the training part never
-# has in capitals, and words with typing errors.
+# Further tests use two kinds of unseen dates: formats that the training part never has in capitals,
+# and words with typing errors.
 
 CAPITALS = CASES.index(str.upper)
 # Formats that are learned in every style except capitals.

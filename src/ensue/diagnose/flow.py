@@ -23,13 +23,13 @@ from ensue.errors import OptionError
 from ensue.layers.recurrent import Recurrent
 
 # -------------------------------------------------------------------------------------------------
-# What theory says of a step: ‖∂s'/∂s‖₂ ≤ λ·σ_max(U), read off the graph.
+# The theoretical bound of a step, ‖∂s'/∂s‖₂ ≤ λ·σ_max(U), derived from the graph.
 #
 # Each operation multiplies the bound of its arguments by the steepest slope that it can have: tanh,
-# ReLU and sums by 1, the logistic function by λ = ¼, a matrix by its largest singular value. Where
-# two values that both depend on the state are multiplied, as by a gate, no such number exists.
+# ReLU and sums by 1, the logistic function by λ = ¼, a matrix by its largest singular value. If
+# two values that both depend on the state are multiplied, as by a gate, there is no such bound.
 #
-#     < 1    suffices for vanishing: ‖∂s_t/∂s_k‖ ≤ bound^(t−k), whatever is read
+#     < 1    suffices for vanishing: ‖∂s_t/∂s_k‖ ≤ bound^(t−k), for every input
 #     > 1    is only necessary for explosion: slopes may be smaller than λ
 
 SLOPES = {"tanh": 1.0, "relu": 1.0, "softplus": 1.0, "sigmoid": 0.25, "negative": 1.0}
@@ -161,7 +161,7 @@ def _run(module: torch.nn.Module, x: Tensor, state: object) -> Tensor:
 
 @dataclass(frozen=True)
 class FlowSettings:
-    """rows: number of longest rows, whose mean is shown; steps: maximum number of their last steps;
+    """rows: number of longest rows to measure; steps: maximum number of their last steps;
     map_steps: size of the dependency map; clip: τ of clipping, or None; updates: number of updates
     by the norm-preserving regulariser, or 0."""
 

@@ -27,8 +27,8 @@ from ensue.layers.recurrent import Recurrent
 # -------------------------------------------------------------------------------------------------
 # ∂s_t/∂s_k of a cell over time: measured, in float64, by the derivative of its graph.
 #
-# s is the whole state, all parts concatenated. The product of the steps' Jacobians is scaled as it
-# grows or shrinks: its norm is right far beyond the range of a float.
+# s is the whole state, all parts concatenated. The product of the steps' Jacobians is rescaled
+# while it is computed, so its norm is right even beyond the range of a float.
 
 MOST_NUMBERS = 1 << 22  # maximum size of the Jacobians that are computed at once
 

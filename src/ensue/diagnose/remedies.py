@@ -61,7 +61,8 @@ def clipping(network: nn.Module, cost: Callable[[], Tensor], threshold: float) -
 
 
 def preserving(track: Track, row: RowTrack) -> Tensor:
-    """Ω of one row through one cell: differentiable by the parameters, δ and states constant."""
+    """Ω of one row and cell, differentiable with respect to the parameters; δ and the states are
+    constants."""
     equations, width = track.equations, row.gradient.shape[1]
     derivative = equations.derivative
     sizes = [part.shape[1] for part in row.new]

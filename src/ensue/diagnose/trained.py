@@ -83,7 +83,7 @@ class Probe(nn.Module):
 def flow_of_cell(
     cell: Cell | str, network: FreshNetwork | None = None, settings: FlowSettings | None = None
 ) -> Flow:
-    """A cell by itself or by name, in layers with fresh weights.
+    """The flow of a cell or its name, in layers with fresh weights.
 
     >>> flow_of_cell("GRU", FreshNetwork(hidden_size=8, steps=10)).tracks[0].steps
     10

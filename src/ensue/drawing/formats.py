@@ -71,8 +71,8 @@ def write(svg: str, path: str | Path, theme: str = "auto") -> None:
     except RuntimeError as problem:
         why = str(problem).partition("\n")[0]  # a backtrace follows
         raise OptionError(
-            f"{path}: expected a picture that a {ending[1:].upper()} can hold: {why}; name a file "
-            "that ends in .svg"
+            f"{path}: this picture cannot be written as {ending[1:].upper()}: {why}; name a "
+            "file that ends in .svg"
         ) from problem
     write_whole(path, data)
 

@@ -57,7 +57,7 @@ STATES = (
 
 
 def escape(text: str) -> str:
-    """Text as XML, with control characters escaped; characters that XML cannot hold become the
+    """Text as XML, with control characters escaped; characters that are invalid in XML become the
     replacement character."""
     return html.escape(NOT_XML.sub("\ufffd", printable_lines(text)))
 

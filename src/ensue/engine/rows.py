@@ -17,8 +17,8 @@ def check_lengths(lengths: Tensor | None, time: int, batch: int) -> Tensor | Non
     lengths = torch.as_tensor(lengths)
     if lengths.dtype not in (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8):
         raise ShapeError(
-            f"lengths: expected integers, got {lengths.dtype}; a mask of real steps becomes "
-            "lengths with mask.sum(time)"
+            f"lengths: expected integers, got {lengths.dtype}; to convert a mask "
+            "of real steps, sum it over time"
         )
     if lengths.shape != (batch,):
         raise ShapeError(

@@ -204,10 +204,12 @@ def _check(h: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor) -> N
         )
     for name, v in {"h": h, "bias": bias, "targets": targets}.items():
         if v is not None and v.device != weight.device:
-            raise ShapeError(f"{name}: expected it on {weight.device} as weight, got {v.device}")
+            raise ShapeError(
+                f"{name}: expected {weight.device}, the device of weight, got {v.device}"
+            )
     if bias is not None and (bias.shape != weight.shape[:1] or bias.dtype != weight.dtype):
         raise ShapeError(
-            f"bias: expected {len(weight)} numbers of {weight.dtype} as weight, got "
+            f"bias: expected {len(weight)} numbers of {weight.dtype}, like weight, got "
             f"{tuple(bias.shape)} of {bias.dtype}"
         )
     if targets.shape != h.shape[:1] or targets.dtype != torch.int64:

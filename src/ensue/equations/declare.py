@@ -49,7 +49,7 @@ class Parameter:
         raise AttributeError(f"{type(self).__name__}.{gate}: parameters exist inside `step` only")
 
     def __matmul__(self, other: Any) -> Any:
-        raise TypeError("a declared matrix multiplies inside `step` only, through self")
+        raise TypeError("a declared matrix can only multiply inside `step`, as in self.W @ x")
 
 
 @dataclass(frozen=True, init=False)

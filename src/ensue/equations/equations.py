@@ -111,7 +111,7 @@ class Equations:
         )
 
     def moved_by(self, wrt: Node) -> tuple[Node, list[Node | None]]:
-        """(tangent leaf, tangents of the roots) for a change of one node."""
+        """The tangents of the roots for a change of one node: (tangent leaf, tangents)."""
         if wrt not in self._moved:
             tangent = self.graph.leaf("given", f"d{wrt.number}", wrt.size)
             self._moved[wrt] = tangent, forward(self.roots, {wrt: tangent})

@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from ensue.equations.equations import Equations
 
 # -------------------------------------------------------------------------------------------------
-# What a picture of a step shows: items and the arrows between them.
+# The content of a picture of a step: items and the arrows between them.
 #
-# A product is an item, a sum of any length is one, and what depends on one value alone is one:
-# a normalisation is not ten circles. Parameter vectors, masks and numbers are no items; they
-# are tags on the item that uses them.
+# A product is one item, and so is a sum of any length. Operations that depend on a single value
+# form one item, so that a normalisation is not ten circles. Parameter vectors, masks and numbers
+# are not items; they are tags on the item that uses them.
 
 SYMBOLS = {
     "add": "+",

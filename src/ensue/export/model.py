@@ -116,7 +116,7 @@ def _vectors(width: int) -> list[list[float]]:
 
 
 def _joined(steps: Sequence[Step]) -> dict[str, Any]:
-    """A row with the columns of all inputs."""
+    """An example row, with a column for each input."""
     example: dict[str, Any] = {}
     for step in steps:
         inside = step["steps"][0] if step["steps"] else {"step": ""}
@@ -280,7 +280,8 @@ def compare_outputs(
             got = run(graph.name, inputs)
         except Exception as error:  # whatever the program prints
             raise ExportMismatch(
-                f"{target}: not exported: it does not run over {shapes}: {str(error)[:500]}"
+                f"{target}: not exported: running the exported network on {shapes} failed: "
+                f"{str(error)[:500]}"
             ) from error
         for name, value, other in zip(graph.outputs, references, got, strict=True):
             worst = max(worst, _difference(value.numpy(), other, f"{target}: {name}", shapes))
@@ -371,7 +372,9 @@ def _write_c(model: TracedModel, path: Path, weights: str, unchecked: bool) -> W
         try:
             answers = iter(run_folder(model.exported.graphs, files, cases))
         except EnsueError as error:
-            raise ExportMismatch(f"C: not exported: it does not run: {error}") from error
+            raise ExportMismatch(
+                f"C: not exported: running the exported code failed: {error}"
+            ) from error
         worst = compare_outputs(model.exported, weights, lambda *_: next(answers), "C")
     with disk_errors(path, 0):
         path.mkdir(exist_ok=True)
@@ -390,7 +393,9 @@ def _compared_in_node(exported: Exported, source: str, weights: str) -> float:
     try:
         answers = iter(run_in_node(source, cases))
     except EnsueError as error:
-        raise ExportMismatch(f"JavaScript: not exported: it does not run: {error}") from error
+        raise ExportMismatch(
+            f"JavaScript: not exported: running the exported code failed: {error}"
+        ) from error
     return compare_outputs(exported, weights, lambda *_: next(answers), "JavaScript")
 
 

@@ -54,8 +54,8 @@ def packed(tree: Any) -> Any:
 # -------------------------------------------------------------------------------------------------
 # A network as JavaScript: its graph as a list of ONNX's operators, its cells as functions.
 #
-# The operators are those of `runtime/operators.js`; a cell over a sequence is printed from its own
-# equations, as a layer is.
+# The operators are those of `runtime/operators.js`; a cell over a sequence is printed from its
+# equations, like a layer.
 
 RUNTIME = Path(__file__).parent / "runtime"
 FEW = 64  # longer constants are encoded

@@ -26,9 +26,8 @@ from ensue.export.weights import Stored
 # -------------------------------------------------------------------------------------------------
 # One step of a cell as loops over its features, in any language of `languages.py`.
 #
-# The order of the work is that of `equations.schedule`, the same that the native engine is made
-# from: stage by stage the numbers of a row, then one sweep over the features of each size, with
-# products first.
+# The order is that of `equations.schedule`, as in the native engine: for each stage the single
+# numbers of a row, then one sweep over the features of each size, products first.
 #
 #     for (long j = 0; j < 4; j++) {
 #         float d9 = 0.0f, d12 = 0.0f;

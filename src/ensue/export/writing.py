@@ -91,7 +91,7 @@ def write(
     refuse_target(place)
     if isinstance(layer, Recursive):
         raise OptionError(
-            "Recursive: a network over trees cannot be exported; a chain is a Recurrent layer"
+            "Recursive: a network over trees cannot be exported; for a chain, export Recurrent"
         )
     layer_of: Any = Recurrent(layer, input_size, hidden_size) if isinstance(layer, Cell) else layer
     if not isinstance(layer_of, nn.Module):

@@ -93,7 +93,7 @@ def unsealed(data: bytes, name: str) -> dict[str, Any]:
         if checksum != digest(canonical(value, sort=False)):
             raise ValueError
     except (ValueError, KeyError, AttributeError, RecursionError):
-        raise Damaged(f"{name} is not what was written") from None
+        raise Damaged(f"{name} differs from what Ensue wrote") from None
     return dict(value)
 
 
@@ -260,9 +260,9 @@ def read_listed(place: Path, listed: Mapping[str, Any], name: str) -> bytes:
     try:
         data = read_plain(path, expected["size"])
     except RunError:
-        raise Damaged(f"{path.name} is no plain file") from None
+        raise Damaged(f"{path.name} is not a regular file") from None
     if digest(data) != expected["sha256"]:
-        raise Damaged(f"{path.name} is not what was written: its sha256 differs")
+        raise Damaged(f"{path.name} differs from what Ensue wrote: its sha256 differs")
     return data
 
 
@@ -270,7 +270,7 @@ def manifest_of(data: bytes) -> dict[str, Any]:
     """The verified manifest: canonical JSON with its correct digest."""
     manifest = unsealed(data, MANIFEST)
     if not _lists_files(manifest.get("files")):
-        raise Damaged(f"{MANIFEST} is not what was written")
+        raise Damaged(f"{MANIFEST} differs from what Ensue wrote")
     return manifest
 
 

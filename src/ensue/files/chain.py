@@ -150,7 +150,7 @@ def newest_scalars(folder: Path) -> dict[str, Any]:
 
 
 def history_seen(folder: Path) -> dict[str, Any] | None:
-    """The mark of the history in the newest checkpoint: see `read_history`."""
+    """The history's length and sha256 at the newest checkpoint; None if it has none."""
     mark = newest_scalars(folder).get("history")
     if isinstance(mark, dict) and isinstance(mark.get("length"), int) and "sha256" in mark:
         return mark

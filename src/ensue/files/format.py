@@ -244,7 +244,7 @@ def _defaults(task: str, table: str) -> Mapping[str, Any]:
 
 
 def _columns(tables: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """The reading options of the files, and settings that no longer exist."""
+    """Options that read the data as before, and settings of [data] that this version lacks."""
     words, gone = list[str](), list[str]()
     defaults = _defaults(tables["task"], "data") or _defaults("classify", "data")
     for key, value in tables["data"].items():

@@ -34,9 +34,9 @@ from ensue.errors import OptionError, ShapeError, unknown
 # A draw has no derivative. Two estimates of ∂E[C(b)]/∂z are offered:
 #
 #     straight-through   ∂C/∂b, as if b were p (times σ'(z)) or z itself; one backward pass,
-#                        exact where C is linear in b, biased elsewhere
-#     score function     (C(b) − baseline)·∂ log p(b)/∂z = (C − baseline)·(b − p); needs C alone,
-#                        unbiased for every C and every baseline that b does not decide, and noisy
+#                        exact if C is linear in b, otherwise biased
+#     score function     (C(b) − baseline)·∂ log p(b)/∂z = (C − baseline)·(b − p); needs only C,
+#                        unbiased for every C and every baseline independent of b, but noisy
 #
 # `expected` sums over all values of b, and has the exact derivative, for up to 16 units.
 

@@ -265,12 +265,12 @@ class ConvolutionNet(nn.Module):
 #     y_t = b + Σ_{j=0}^{k−1} W_j · x_{t + d·(j − l)}
 #
 # k is the size of the filters and d their dilation, the distance between the steps they see. l is
-# k − 1 where nothing later may be seen (causal), else ⌊(k − 1)/2⌋. Before the first step and after
-# the last one there are zeros.
+# k − 1 if later steps may not be seen (causal), else ⌊(k − 1)/2⌋. Steps before the first and after
+# the last one are zeros.
 
 
 class SequenceConvolution(nn.Module):
-    """(time, batch, inputs) → (time, batch, outputs), of the same time.
+    """(time, batch, inputs) → (time, batch, outputs), of the same length in time.
 
     weight (outputs, size·inputs): W_0 … W_{size−1} side by side, so that all steps are one matrix
     product."""

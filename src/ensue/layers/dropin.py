@@ -47,7 +47,7 @@ class DropIn(nn.Module):
         super().__init__()
         if proj_size:
             raise OptionError(
-                f"proj_size={proj_size}: projections are not offered here; write the cell with "
+                f"proj_size={proj_size}: projections are not supported; write the cell with "
                 "`part_sizes`, or use torch.nn.LSTM"
             )
         if num_layers < 1 or not 0 <= dropout <= 1:

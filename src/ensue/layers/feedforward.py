@@ -110,7 +110,8 @@ class MLP(nn.Module):
         return self._walk(x)[0]
 
     def _walk(self, x: Tensor) -> tuple[list[Passed], list[Tensor]]:
-        """As `walk`, and the outputs: the network's input, then the values of each layer."""
+        """The result of `walk`, and the outputs: the network's input, then the values of each
+        layer."""
         if x.shape[-1] != self.widths[0]:
             raise ShapeError(
                 f"MLP: expected x of shape (…, {self.widths[0]}), got {tuple(x.shape)}"

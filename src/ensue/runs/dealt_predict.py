@@ -41,7 +41,7 @@ class DealtPrediction:
         model = self.loaded.model
         if (deals := model.abilities.deals) is None:
             raise OptionError(
-                f"--workers: a run to {model.task.name} answers in one process; leave it out"
+                f"--workers: a run of task {model.task.name} answers in one process; leave it out"
             )
         return deals
 

@@ -78,7 +78,7 @@ def evaluate_run(
         raise DataError(f"{folder.path}: this run has no test part; give a file with --test")
     draws = model.abilities.draws
     if request.picture and draws is None:
-        raise OptionError(f"--picture: a run to {model.task.name} has no picture")
+        raise OptionError(f"--picture: a run of task {model.task.name} has no picture")
     _refuse_missing(folder, data, request)
     _warn(folder, config, data, request, say)
     part = _part(folder, data, model, part_name, say)

@@ -76,7 +76,7 @@ class TaskSettings:
             having = [task for task in TASKS if word.name in known_settings(task).words]
             hint = (
                 f"expected one of the tasks {', '.join(having)}; `ensue settings {self.task}` "
-                "lists what there is"
+                "lists its settings"
             )
         raise OptionError(f"{word.flag}: {self.task} has no such setting: {hint}")
 

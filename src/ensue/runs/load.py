@@ -75,8 +75,8 @@ def open_run(folder: RunFolder, how: Loading, say: MessageCallback = nobody) -> 
     saved = read_model(folder.model) if best is None else best.saved
     if how.digest and saved.digest != how.digest:
         raise RunError(
-            f"{folder.path}: expected the model that the command began with, got another: it was "
-            "trained meanwhile. Run the command again"
+            f"{folder.path}: the model changed while the command ran: the run was trained "
+            "again. Repeat the command"
         )
     text, stored = sealed_config(folder, Path(saved.place), saved.seal)
     if stored:

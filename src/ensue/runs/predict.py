@@ -118,5 +118,5 @@ class Prediction:
         """The last answers as SVG."""
         draws = self.model.abilities.draws
         if draws is None or self._last is None:
-            raise OptionError(f"--picture: a run to {self.model.task.name} has no picture")
+            raise OptionError(f"--picture: a run of task {self.model.task.name} has no picture")
         return draws.answers(self.model, self._last.part, self.options)

@@ -190,8 +190,9 @@ def _differences(folder: RunFolder, earlier: RunConfig, config: RunConfig) -> di
 def _refuse_another_task(folder: RunFolder, before: RunConfig, config: RunConfig) -> None:
     if before.task != config.task:
         raise RunError(
-            f"{folder.path}: this folder holds a run to {before.task}, and this command is one to "
-            f"{config.task}; name another folder: --run {in_shell(free_name(folder.path))}"
+            f"{folder.path}: this folder holds a run of task {before.task}, but this command "
+            f"trains one of task {config.task}; name another folder: --run "
+            f"{in_shell(free_name(folder.path))}"
         )
 
 

@@ -110,8 +110,8 @@ class Averages(ABC):
         return ""
 
     def summary(self, validation: Any, model: Any) -> Summary | None:
-        """Of the validation part, as training ends: by linear models that had not learned from it.
-        None without them."""
+        """The summary of the validation part at the end of training; None if the model learned
+        from this part."""
         from ensue.tasks.evaluation.summary import summary_of  # most commands need no evaluation
 
         if self.knows_validation(model):

@@ -501,7 +501,7 @@ def _read_list(kind: Kind, raw: Any, at: Place, scope: Scope) -> tuple[Any, ...]
     else:
         items = tuple(_each(enumerate(raw), kind.each(raw), at, scope))
     if DISTINCT in kind.notes and len({*items}) < len(items):
-        raise Unfit("expected different values, got one of them twice")
+        raise Unfit("expected distinct values, got the same one twice")
     return items
 
 

@@ -101,7 +101,7 @@ class Range:
     above: float | None = None
 
     def limits(self, scope: Scope) -> dict[str, float]:
-        """The limits, by their sign in a message."""
+        """The limits by comparison sign, "≥", ">" and "≤"."""
         limits = {"≥": self.low, ">": self.above, "≤": self.high}
         return {sign: number(v, scope) for sign, v in limits.items() if v is not None}
 

@@ -54,7 +54,7 @@ Rounding = Callable[[NDArray[np.float32]], NDArray[np.float32]]  # rounding of a
 
 @runtime_checkable
 class Rounds(Protocol):
-    """Learned values with matrices that an export stores next to the networks."""
+    """Learned values with matrices that an export stores next to the networks and may round."""
 
     def rounded(self, rounding: Rounding) -> Self: ...
 

@@ -1,4 +1,4 @@
-"""What two texts or sequences are to each other: a class, several labels, or a score."""
+"""The relation of two texts or sequences: a class, several labels, or a score."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class MatcherSettings(ThresholdSettings, NumberSettings, PairInputSettings, Labe
 
 
 class Match(Supervised[MatcherSettings]):
-    """What two texts or sequences are to each other: a class, several labels, or a score."""
+    """The relation of two texts or sequences: a class, several labels, or a score."""
 
     name = "match"
     settings = MatcherSettings
@@ -76,7 +76,7 @@ TASK = Match()
 
 
 class Matcher(Model[MatcherSettings, Part, Learned, Classified | Estimated]):
-    """What two texts or sequences are to each other: a class, several labels, or a score.
+    """The relation of two texts or sequences: a class, several labels, or a score.
 
     >>> rows = [(("it rains", "it is wet"), "yes"), (("it rains", "it is dry"), "no")] * 10
     >>> model = Matcher(model={"hidden_size": 8}, train={"epochs": 6, "rate": 0.05}).fit(rows)

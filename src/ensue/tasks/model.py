@@ -462,7 +462,7 @@ class Model(Generic[S, P, L, A]):
 
     @classmethod
     def of_trusted(cls, saved: Saved, trust: Trust, device: str = "auto") -> Self:
-        """Like `of_saved`, after its files were permitted."""
+        """A model from its saved form; its files have been permitted already."""
         facts = saved.facts
         with loading(saved.place):
             settings = with_saved_cells(cls.saved_settings(saved), saved, trust)

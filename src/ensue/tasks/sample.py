@@ -122,8 +122,8 @@ class Sample:
         return self._decimal_commas(rows) or rows
 
     def _decimal_commas(self, rows: Sequence[Row]) -> DataError | None:
-        """An error if columns hold numbers with a decimal comma and no setting says what they
-        are: read as texts, each number would be a class or a category."""
+        """Raises an error if columns have numbers with a decimal comma and no setting decides how
+        to read them: as texts, each number would be a class or a category."""
         data = self.data
         if "decimal" in data.model_fields_set or data.separator == ",":
             return None
@@ -139,7 +139,7 @@ class Sample:
         listed = ", ".join(f"{name} ({value!r})" for name, value in columns.items())
         lines = [f"{rows[0].place}: {listed}: these look like numbers with a decimal comma"]
         if self.origin is FILES:
-            lines.append("read them with --decimal , (if they are no numbers: --decimal .)")
+            lines.append("read them with --decimal , (if they are not numbers: --decimal .)")
         else:
             lines.append("write them with a point")
         if any(map(between_thousands, columns.values())):

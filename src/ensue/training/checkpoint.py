@@ -64,7 +64,7 @@ def name_of(update: int, final: bool = False) -> str:
 def contents(
     tensors: Tensors, scalars: Mapping[str, Any], facts: Mapping[str, Any]
 ) -> dict[str, bytes]:
-    """The files of a checkpoint; TrainingError if a tensor is not finite."""
+    """The files of a checkpoint; raises TrainingError if a tensor is not finite."""
     files = {}
     for group, table in tensors.items():
         wrong = first_not_finite(table)
@@ -169,7 +169,7 @@ def used(place: Path) -> Iterator[None]:
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as why:
         raise RunError(
             f"{place}: this is not a checkpoint that Ensue wrote ({type(why).__name__}: {why}). "
-            "Remove it, and the one before is used"
+            "Remove it to use the checkpoint before it"
         ) from None
 
 

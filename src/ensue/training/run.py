@@ -76,7 +76,7 @@ class History:
             self.length += len(line)
 
     def mark(self) -> dict[str, Any]:
-        """The mark for `begin`; all rows so far are on the disk afterwards."""
+        """Flushes all rows so far to the disk; returns their length and sha256, for `begin`."""
         with disk_errors(self.path, self.length, stands=CHECKPOINTS_STAND):
             os.fsync(self._file.fileno())
         return {"length": self.length, "sha256": self._hash.hexdigest()}

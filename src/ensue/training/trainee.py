@@ -58,7 +58,7 @@ class Source(Protocol):
     fingerprint: str  # sha256 of the data as encoded
 
     def batches(self, epoch: int) -> Sequence[Sequence[int]]:
-        """The row numbers of each batch of an epoch, in order."""
+        """The row indices of each batch of an epoch, in order."""
         ...
 
     def batch(self, rows: Sequence[int]) -> Any:

@@ -33,7 +33,7 @@ Seed = Annotated[int, option("--seed N", "Random seed.", min=0)]
 
 
 class ExpressionCommand(Command):
-    """A command whose argument may begin with a minus: "-log(x)" is no option."""
+    """A command whose argument may begin with a minus: "-log(x)" is not an option."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         known = {opt for param in self.get_params(ctx) for opt in param.opts}
@@ -103,7 +103,7 @@ def lab(
         str, option("--rates A,B", "Step sizes of the descent, comma-separated.")
     ] = "0.001,0.01,0.02,0.05",
     p: Annotated[
-        str, option("--p A,B", "Compute the KL divergence of p from q instead, with --q.")
+        str, option("--p A,B", "Distribution p. With --q: compute only their KL divergence.")
     ] = "",
     q: Annotated[str, option("--q A,B", "Distribution q.")] = "",
     seed: Seed = 1,

@@ -336,7 +336,7 @@ KINDS: tuple[FrameKind, ...] = (Pandas(), Polars(), ArrowTable(), HuggingFace(),
 REFUSED = {
     ("polars", "LazyFrame"): "nothing of it is computed yet; give frame.collect()",
     ("datasets", "DatasetDict"): 'it holds several data sets; give one, such as data["train"]',
-    ("datasets", "IterableDataset"): "it can be gone through only; give a Dataset, or a list of "
+    ("datasets", "IterableDataset"): "it can only be iterated over; give a Dataset, or a list of "
     "pairs (input, label)",
 }
 
@@ -349,8 +349,8 @@ def kind_of(data: object) -> FrameKind | None:
     matching = next((kind for kind in KINDS if kind.is_one(data)), None)
     if matching is None and hasattr(data, "columns") and hasattr(data, "__getitem__"):
         raise OptionError(
-            f"{type(data).__module__.partition('.')[0]} {type(data).__name__}: this kind of data "
-            "frame is not known; give one of pandas or polars, an Arrow table, or rows in a list"
+            f"{type(data).__module__.partition('.')[0]} {type(data).__name__}: unsupported kind of "
+            "data frame; pass a pandas or polars frame, an Arrow table, or a list of rows"
         )
     return matching
 

@@ -28,7 +28,7 @@ from ensue.errors import DataError, MissingExtra, OptionError
 from ensue.files.opening import IDX_FILE, PICTURE_FILE, PICTURE_HEADER, PICTURE_PIXELS, PICTURE_SIDE
 
 # -------------------------------------------------------------------------------------------------
-# idx files: one array of bytes each, as MNIST and its relatives come.
+# idx files: one array of bytes each, the format of MNIST.
 #
 #     0 0 8 n                 the magic number: 8 for bytes, n axes
 #     n times 4 bytes         the sizes, the highest byte first
@@ -127,7 +127,7 @@ def read_idx_pictures(path: Path, labelled: bool = True) -> Iterator[Row]:
 # -------------------------------------------------------------------------------------------------
 # PNG: pictures of 8 bits a channel, not interlaced, read strictly and written.
 #
-# Every chunk's checksum is looked at, and no more is unpacked than the header announces.
+# Every chunk's checksum is checked, and unpacking stops at the size in the header.
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 CHANNELS = {0: 1, 2: 3, 4: 2, 6: 4}  # by colour type: grey, RGB, each with alpha

@@ -150,7 +150,7 @@ def refuse_foreign(path: Path, format: str | None) -> None:
         if not by_name[0].magic:
             raise _refused(path, f"{what} is not read", advice)
         text = "if it is text, name its format with --format, such as csv"
-        raise _refused(path, f"the name is that of {what}, the content is not", text)
+        raise _refused(path, f"the name is that of {what}, but the content is different", text)
 
 
 def _refused(path: Path, what: str, advice: str) -> DataError:
@@ -184,8 +184,8 @@ LOOKED_AT = 100  # lines
 
 
 def format_of(path: Path, name_of_format: str = AUTO) -> str:
-    """The named format, or that of the file. Folders are folders of texts; files of other programs
-    raise an error with advice."""
+    """The named format, or the recognised one. Folders count as folders of texts; files of other
+    programs raise an error with advice."""
     if path.is_dir():
         return FOLDER if name_of_format == AUTO else name_of_format
     name = path.name.lower().removesuffix(".gz")

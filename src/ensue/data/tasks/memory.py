@@ -254,8 +254,8 @@ def dyck(steps: int, *, kinds: int = 2, depth: int = 4) -> BuiltInTask:
 
 
 def _dyck_chance(steps: int, kinds: int, depth: int) -> float:
-    """The accuracy of the better constant guess after a closing bracket: none is open, or one
-    kind."""
+    """The accuracy, after closing brackets, of the better constant guess: that no bracket is
+    open, or that the same kind always is."""
     level = np.eye(depth + 1)[0]  # probability of each level
     closing = emptying = 0.0
     for _ in range(steps):

@@ -9,12 +9,12 @@ from ensue.data.tasks.task import draws, key_of, uniform
 from ensue.errors import OptionError, unknown
 
 # -------------------------------------------------------------------------------------------------
-# AirPassengers: how many thousands flew internationally, each month of 1949 to 1960.
+# AirPassengers: international passengers in thousands, by month from 1949 to 1960.
 #
-# The series of Box and Jenkins: it grows, it repeats each year, and its swings grow with it.
+# The series of Box and Jenkins has a trend, a yearly season, and swings that grow with the level.
 
 FIRST_YEAR = 1949
-# One line a year, January to December.
+# One line per year, January to December.
 COUNTS = (
     (112, 118, 132, 129, 121, 135, 148, 148, 136, 119, 104, 118),
     (115, 126, 141, 135, 125, 149, 170, 170, 158, 133, 114, 140),

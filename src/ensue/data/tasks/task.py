@@ -141,7 +141,7 @@ class BuiltInTask:
 
 
 def _quarter(drawn: Drawn) -> NDArray[np.int64]:
-    """0 … 3, a hash of each row's own symbols."""
+    """0 … 3, a hash of each row's symbols."""
     weights = draws(0, np.zeros(1, np.int64), drawn.symbols.shape[1] + 1)[0] | np.uint64(1)
     total = drawn.symbols.astype(np.uint64) @ weights[1:]
     return (mixed(total + drawn.lengths.astype(np.uint64) * weights[0]) >> np.uint64(62)).astype(

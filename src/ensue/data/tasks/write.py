@@ -24,7 +24,7 @@ from ensue.files.disk import replacing
 #     logic        (T (F F) implies (T not (F F)))       and, or, implies, not
 #
 # The value of a − b and of a implies b depends on the order of a and b: a network that sums the
-# children of a node cannot tell them apart.
+# children of a node cannot distinguish them.
 
 MODULUS = 5
 MOST_ATTEMPTS = 1000
@@ -115,7 +115,8 @@ def write_task(
     seed: int = 1,
     replace: bool = False,
 ) -> str:
-    """Writes rows of a part, which no other part has; returns a line that describes them.
+    """Writes rows of a part, distinct from those of other parts; returns a line that describes "
+    "them.
 
     dates: .conll has the parts of each date labelled, .tsv its language and its ISO form; shapes: a
     folder of pictures, with captions.tsv next to them; arithmetic, logic: .trees with expressions

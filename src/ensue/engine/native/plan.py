@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 # -------------------------------------------------------------------------------------------------
-# A part of the state that is the x before, p' = x: its rows for all steps, and back.
+# A part of the state that holds the previous x, p' = x: its rows for all steps, and their adjoints.
 #
-# Rows are stored as a `Plan` says; the first step of each row of the batch reads the old state.
+# Rows are stored in the order of a `Plan`; the first step of each row reads the old state.
 
 
 def rows_before(x: Tensor, begin: Tensor, plan: Plan) -> Tensor:

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 # -------------------------------------------------------------------------------------------------
 # Any cell as a `Scan`: products of x before it, the rest of the step inside.
 #
-# Rows of other lengths ride along: a row that has ended (in reverse: not begun) keeps its state and
-# its output is zero. So rows of no length need no care, and neither does the reverse direction.
+# A row that has ended (in reverse: not begun) keeps its state, and its output is zero. So empty
+# rows and the reverse direction need no special treatment.
 
 OPERATORS = {
     "negative": "Neg",

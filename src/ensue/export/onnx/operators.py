@@ -39,8 +39,8 @@ from ensue.errors import OptionError, unknown
 from ensue.export.stack import Direction
 
 # -------------------------------------------------------------------------------------------------
-# ONNX's recurrent operators as cells: what `from_onnx` reads into, and what a cell is held
-# against to see whether it is one of them.
+# ONNX's recurrent operators as cells: the result of `from_onnx`, and the patterns with which cells
+# are compared.
 #
 # Gates have the letters of ONNX's documentation: RNN i; GRU z r h; LSTM i o f c. Its two biases add
 # up to b, except the bias d inside a GRU's reset.

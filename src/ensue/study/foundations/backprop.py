@@ -341,10 +341,10 @@ def given_numbers(name: str, values: Sequence[float], count: int) -> Tensor:
 
 
 # -------------------------------------------------------------------------------------------------
-# Why depth is hard: δ on its way down through many layers, by activation.
+# Why depth is hard: δ in the backward pass through many layers, by activation.
 #
-# The slope of the logistic function is at most ¼, so that each layer shrinks what comes back; tanh
-# and ReLU have slopes of 1.
+# The slope of the logistic function is at most ¼, so each layer shrinks the gradient; tanh and ReLU
+# have slopes up to 1.
 
 ACTIVATIONS = ("logistic", "tanh", "relu")
 WIDTH, ROWS = 16, 20  # units of a layer, examples

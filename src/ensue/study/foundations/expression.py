@@ -276,7 +276,7 @@ def parsed(text: str) -> ast.expr:
 
 def _no_expression(text: str, error: BaseException) -> EquationError:
     why = getattr(error, "msg", str(error))
-    return EquationError(f"{text!r} is no expression ({why}); write such as 'sin(x*y) + x'")
+    return EquationError(f"{text!r} is not an expression ({why}); an example: 'sin(x*y) + x'")
 
 
 def variables(text: str) -> list[str]:
@@ -414,8 +414,8 @@ def _sent_back(node: Node, arrived: Node) -> list[Node | None]:
 
 
 def _shaped_as(argument: Node, sent: Node) -> Node:
-    """The adjoint in the shape of its argument: a single number that was combined with other shapes
-    gets the sum."""
+    """The adjoint in the shape of its argument. If a number was combined with a vector or matrix,
+    its adjoint is the sum."""
     if argument.size == ONE and sent.size != ONE:
         return sent.graph.operation("sum", (sent,), ONE)
     return sent

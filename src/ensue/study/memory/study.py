@@ -122,10 +122,10 @@ class MemoryScores:
 
 
 # -------------------------------------------------------------------------------------------------
-# Gates that begin open for as long as a task lasts (Tallec and Ollivier, 2018, "chrono").
+# Initial gate biases for the time scale of a task (Tallec and Ollivier, 2018, "chrono").
 #
 # A unit whose gate keeps the share σ(b) of its state forgets within about 1 + e^b steps. Biases
-# b = log u, u uniform in [1, T − 1], give units of every time scale up to T.
+# b = log u, u uniform in [1, T − 1], give units with every time scale up to T.
 
 # the gates of the bias `b` by their sign: +1 keeps the state at 1, −1 at 0
 KEEPING = {

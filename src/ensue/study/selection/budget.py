@@ -31,8 +31,8 @@ PREPARED = 0.5  # maximum share of the time for preparation
 
 @dataclass(frozen=True)
 class Clock:
-    """began, seconds: the available time; ends: seconds for reading the files and writing
-    results."""
+    """The available time of a search: `seconds` from `began`. ends: seconds that reading the files
+    and writing the results take."""
 
     began: float
     seconds: float

@@ -141,7 +141,9 @@ class Selection(Printed):
         from ensue.runs.load import load
 
         if self.place is None or self.winner is None:
-            raise OptionError("this selection has no winner in a folder: `search` gives one")
+            raise OptionError(
+                "this selection has no winner in a folder; `search` returns one that has"
+            )
         winner = load(self.place / self.winner.folder)
         winner.label_type = winner.label_type or self.label_type
         return winner

@@ -147,8 +147,8 @@ def read(place: Path, now: Selection) -> Selection | None:
         was, new = getattr(before, key), getattr(now, key)
         if was != new:
             raise RunError(
-                f"{path}: the {what} of this selection was {was}, now it is {new}; models can "
-                "only be compared on the same: undo the change, or name another --run"
+                f"{path}: the {what} of this selection was {was}, now it is {new}; it must be "
+                "the same for all models: undo the change, or name another --run"
             )
     return before
 

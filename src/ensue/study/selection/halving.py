@@ -142,5 +142,5 @@ class Halving:
             ):
                 done = f"after {update} of {self.planned} updates"
                 raise Dropped(
-                    update, f"{done}: {reached_bar:.4g} at {rung} of them, {bar:.4g} continues"
+                    update, f"{done}: {reached_bar:.4g} at {rung} of them, needed {bar:.4g}"
                 )

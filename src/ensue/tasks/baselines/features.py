@@ -98,9 +98,9 @@ class CrossPolynomial(Transform):
 class MonthDistance(Transform):
     """How far month x_k (1 … 12) is from month α, around the year: 0 … 6.
 
-    learned: α is trained, α = start + step·moved. The step gives α larger updates: an optimiser
-    with equal update sizes for all weights, such as Adam, moves α through the year while it changes
-    the sign of another weight."""
+    learned: α is trained, α = start + step·moved. The updates of α are `step` times as large as
+    those of other weights, because Adam moves all weights by about the same amount and α has a
+    range of 12."""
 
     width = 1
     moved: Tensor

@@ -53,7 +53,7 @@ class Ngrams:
         check_rising(self.starts, "starts", strictly=False)
         starts = self.starts.tolist()
         if not 2 <= len(starts) <= LONGEST + 1 or starts[0] or starts[-1] != len(self):
-            raise Unfit(f"expected 0 … {len(self):,}, one for each length", "starts")
+            raise Unfit(f"expected a number for each length, from 0 to {len(self):,}", "starts")
         for first, last in pairwise(starts):
             check_rising(self.hashes[first:last], "hashes")
 

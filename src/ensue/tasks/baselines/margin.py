@@ -23,13 +23,13 @@ STEPS, HALVINGS = 60, 30
 # -------------------------------------------------------------------------------------------------
 # Linear models with a margin, for small data: Newton's method in the space of rows.
 #
-# The cost of margin.py with w = Xᵀ·β and G = X·Xᵀ. It is quadratic as long as the rows A inside of
-# the margin, y·f < 1, stay the same; its minimum there solves
+# The cost of margin.py with w = Xᵀ·β and G = X·Xᵀ. It is quadratic as long as the set A of rows
+# inside the margin, y·f < 1, stays the same; its minimum there solves
 #
 #     (G_AA + I/(2·C))·β_A + b = y_A,   Σ β_A = 0,   β = 0 outside of A
 #
-# A step is one factorisation for all classes with the same A. After a few of them A stays, and the
-# solution is exact (Chapelle 2007). A step that does not lower the cost is halved.
+# A step is one factorisation for all classes with the same A. After a few steps A no longer
+# changes, and the solution is exact (Chapelle 2007). A step that does not lower the cost is halved.
 
 
 class RowWeights(NamedTuple):
@@ -128,7 +128,7 @@ def _steps(
 
 
 def _costs(weights: RowWeights, scores: Tensor, signs: Tensor, strength: float) -> Tensor:
-    """(k,)"""
+    """The cost of each column of scores (k,)."""
     short = (1 - signs * scores).clamp(min=0)
     length = (weights.beta * (scores - weights.bias)).sum(0)  # wᵀw = βᵀGβ
     return strength * short.square().sum(0) + 0.5 * length

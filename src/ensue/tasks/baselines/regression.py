@@ -194,11 +194,11 @@ KINDS: dict[str, type[Squares] | type[Labels] | type[Classes]] = {
 
 
 # -------------------------------------------------------------------------------------------------
-# A network whose first layer is left as it was drawn, and whose last is solved for exactly.
+# A network with a random first layer and an exactly solved last layer.
 #
 #     φ(x) = g(U·x + c), U and c random and fixed;   ŷ = W·φ(x) + b, W and b by least squares
 #
-# No descent and one solution: a baseline, and the measure of what it is worth to tune all layers.
+# There is no descent and one solution: a baseline that shows the benefit of tuning all layers.
 
 
 class RandomFeatures(nn.Module):

@@ -107,12 +107,12 @@ def _sums(present: Ragged, weights: Tensor) -> Tensor:
 
 
 def _solved(matrix: Presence, values: Tensor, strength: float) -> Tensor:
-    """(columns,); values (rows, 1)."""
+    """The weights (columns,) of ridge regression on values (rows, 1)."""
     return solved_ridge(matrix, values, strength)[:, 0]
 
 
 def solved_ridge(matrix: Products, values: Tensor, strength: float) -> Tensor:
-    """w (columns, 1) by conjugate gradients; values (rows, 1)."""
+    """The weights (columns, 1) of ridge regression on values (rows, 1), by conjugate gradients."""
     residual = matrix.transposed_times(values)
     weights, direction = torch.zeros_like(residual), residual.clone()
     first = now = float(residual.square().sum())

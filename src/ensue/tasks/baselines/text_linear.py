@@ -36,17 +36,16 @@ from ensue.tasks.declarations import NEXT_TO, Shape
 
 MOST, ROWS_EACH = 200, 20  # number of topics, and minimum rows per topic
 # -------------------------------------------------------------------------------------------------
-# What texts tell of their words without labels: the directions in which both halves of a text
-# agree.
+# Topics of texts without labels: the directions in which both halves of a text agree.
 #
-# a and b are the TF-IDF of the first and the second half of a text, less their means over texts.
-# M = Σ (a·bᵀ + b·aᵀ)/2 has large eigenvalues for what a text keeps up from its beginning to its
-# end: its subject, its tone, its language; what words do by chance in one sentence is not in it
-# (two views of the same thing: Ando & Zhang 2007, Foster, Kakade & Zhang 2008). The largest are
-# found by subspace iteration (Halko, Martinsson & Tropp 2011).
+# a and b are the TF-IDF of the first and the second half of a text, minus their means over texts.
+# M = Σ (a·bᵀ + b·aᵀ)/2 has large eigenvalues for properties of a whole text: its subject, its tone,
+# its language; chance combinations of words in one sentence do not contribute (two views of the
+# same thing: Ando & Zhang 2007, Foster, Kakade & Zhang 2008). The largest eigenvalues are found by
+# subspace iteration (Halko, Martinsson & Tropp 2011).
 #
-# Words that stand in the same texts have like rows of V: a linear model u of a text's topics X·V
-# gives every word the weight V·u, also to those that no text with a label has.
+# Words that occur in the same texts have similar rows of V. So a linear model u of a text's topics
+# X·V gives every word the weight V·u, even words that no labelled text has.
 
 MOST_NUMBERS = 100_000_000  # maximum size of V: more words get fewer topics
 # Subspace iteration: additional columns, iterations, seed.
@@ -356,7 +355,7 @@ class _Numbers:
 
 
 def _part_of(products: Tensor, one: Whole, other: Whole) -> Tensor:
-    """(one, other)"""
+    """The products of the rows `one` with the rows `other`."""
     return products.index_select(0, torch.from_numpy(one)).index_select(1, torch.from_numpy(other))
 
 

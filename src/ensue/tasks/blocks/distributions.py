@@ -193,10 +193,10 @@ class Gaussian(Central):
 
 @dataclass(frozen=True)
 class Mixture(Central):
-    """Each target by itself from a mixture of k Gaussians.
+    """Each target has a separate mixture of k Gaussians.
 
-    z holds for each target k logits of the weights, then k means, then k raw spreads.
-    cost = −Σ_targets log Σ_j π_j·N(y; μ_j, σ_j²), by log-sum-exp."""
+    For each target, z has k logits of the weights, then k means, then k raw spreads. cost =
+    −Σ_targets log Σ_j π_j·N(y; μ_j, σ_j²), by log-sum-exp."""
 
     components: int = 3
     floor: float = FLOOR

@@ -56,7 +56,7 @@ class Head(OutputHead):
 
     @abstractmethod
     def log_probabilities(self, logits: Tensor) -> Tensor:
-        """(rows, classes)."""
+        """log p of each class (rows, classes)."""
 
 
 class CategoricalHead(Head):

@@ -66,7 +66,7 @@ class ColumnVector(nn.Module):
         self.width = inputs + units
 
     def forward(self, inputs: Mapping[str, Tensor]) -> Tensor:
-        """(rows, width)."""
+        """The vector of the columns of each row (rows, width)."""
         numbers, ids = inputs[NUMBERS], inputs[CATEGORIES]
         vectors = [column(ids[:, k]) for k, column in enumerate(self.columns)]
         u = torch.cat([numbers, *vectors], -1)

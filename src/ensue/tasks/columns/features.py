@@ -64,12 +64,12 @@ class ColumnSettings(Protocol):
 #     literal = a number, a text in quotes, True or False
 #
 #     constant                                 1: a weight for it is a bias
-#     column(x)                                x as it is; of a date, its days
+#     column(x)                                x unchanged; of a date, its days
 #     polynomial(x, y, degree=2)               all products up to the degree: x, y, x², x·y, y²
 #     month(x, alpha=6.5, learned=False)       min(d, 12 − d), d = |x − α|: months around the year
 #     weekday(x)                               seven columns of 0 and 1, Monday first
 #
-# Columns are numbers or dates. The text is read and never run: nothing but these can stand in it.
+# Columns are numbers or dates. The text is parsed, never run; nothing else is allowed in it.
 
 LONGEST = 500  # characters of a feature
 HIGHEST = 10  # degree of a polynomial
@@ -139,7 +139,7 @@ FEATURES = {
 
 @dataclass(frozen=True)
 class Feature:
-    """A feature as it was written. options: all of them."""
+    """A parsed feature. options: all of them, including defaults."""
 
     text: str
     kind: str
@@ -437,7 +437,7 @@ NO_FEATURES = FeatureColumns()
 
 
 def _columns(x: Tensor, places: Sequence[int]) -> Tensor:
-    """(rows, places)."""
+    """The columns of x at these places (rows, places)."""
     return torch.cat([x[:, :0], *(x[:, k : k + 1] for k in places)], -1)
 
 

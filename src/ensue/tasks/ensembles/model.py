@@ -232,7 +232,7 @@ class EnsembleModel(Model[Any, Any, Any, Any]):
         with loading(saved.place):
             kind = TASKS[saved.kind].model_class
             if {each.kind for _, each in saved.ensemble} != {saved.kind}:
-                raise Unfit(f"expected models to {saved.kind}", "ensemble")
+                raise Unfit(f"expected models of task {saved.kind} only", "ensemble")
             check_trust([(each, kind.saved_settings(each)) for _, each in saved.ensemble], trust)
             models = [kind.of_trusted(each, trust, device) for _, each in saved.ensemble]
             ensemble = cls(models, [count for count, _ in saved.ensemble])

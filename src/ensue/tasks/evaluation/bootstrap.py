@@ -16,8 +16,8 @@ from ensue.metrics.bleu import ORDER, bleu_of
 # -------------------------------------------------------------------------------------------------
 # Scores that are functions of sums over rows, by name.
 #
-# Such a score needs no row again: what each row adds can be kept, and summed over any draw of them.
-# A new one is one row here: a function of sums (…, …) with any number of draws in front.
+# Such a score needs the contributions of rows only, which can be stored and summed over any draw.
+# To add one, add a row: a function of sums (…, …) with any number of draws in front.
 
 Statistic = Callable[[NDArray[Any]], Any]
 

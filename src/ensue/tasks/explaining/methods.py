@@ -162,7 +162,7 @@ class IntegratedShares(NamedTuple):
 
 
 def gradient_times_input(f: Outputs, x: Sides) -> Shares:
-    """x: sides of one row."""
+    """Gradient × input of f. x: sides of one row."""
     leaves = tuple(side.detach().requires_grad_() for side in x)
     with torch.enable_grad():
         output = f(leaves)[0]
@@ -174,8 +174,8 @@ def gradient_times_input(f: Outputs, x: Sides) -> Shares:
 
 
 def integrated_gradients(f: Outputs, x: Sides, baseline: Sides) -> IntegratedShares:
-    """x, baseline: sides of one row. The integral is that of Gauss and Legendre, with twice as many
-    points until the sum is right to a thousandth."""
+    """Integrated gradients of f. x, baseline: sides of one row. The integral uses Gauss–Legendre
+    quadrature, doubling the points until the sum is right to a thousandth."""
     with torch.no_grad():
         output, reference = f(x)[0], f(baseline)[0]
     points = POINTS
@@ -189,7 +189,7 @@ def integrated_gradients(f: Outputs, x: Sides, baseline: Sides) -> IntegratedSha
 
 
 def _integral(f: Outputs, x: Sides, baseline: Sides, points: int) -> Tensor:
-    """(outputs, steps)."""
+    """The integral of the gradients along the path from the baseline to x (outputs, steps)."""
     none: list[Tensor] | None = None
     time = max(1, sum(len(side) for side in x))
     for places, weights in _nodes(points, max(1, AT_ONCE // time), x[0]):

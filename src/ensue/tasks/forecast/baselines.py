@@ -27,8 +27,8 @@ RIDGE = 1e-3  # of the linear baseline
 
 @torch.no_grad()
 def solve(network: LinearForecast, windows: Windows, origins: Origins, ridge: float) -> None:
-    """The weights of least Σ(y − ŷ)² + λ·Σw² over these windows, λ being `ridge` times the mean
-    of Σx²: sums of products over the windows, in float64, then one system of equations."""
+    """Sets the weights that minimise Σ(y − ŷ)² + λ·Σw² over these windows; λ is `ridge` times the
+    mean of Σx². Products are summed over the windows in float64, then one system is solved."""
     look_back, horizon = windows.settings.look_back, windows.settings.horizon
     width = look_back + horizon + 1
     origins = origins[windows.observed(origins) == horizon * network.outputs]

@@ -31,8 +31,8 @@ from ensue.tasks.task import Family, Solved
 # -------------------------------------------------------------------------------------------------
 # The network of a mixed forecast: it predicts the residuals of the solved members, by step ahead.
 #
-# Each target is read by itself with the same weights, in segments of the window: its values minus
-# the last one, whether they are present, and all other columns. Before training the correction is
+# Each target is read separately with the same weights, in segments of the window: its values minus
+# the last one, a mask of present values, and all other columns. Before training the correction is
 # zero.
 
 MOST_SEGMENTS = 24
@@ -67,7 +67,7 @@ class CorrectionForecast(ForecastNetwork):
         return (base + self.correction(batch, normal, base))[..., None]
 
     def correction(self, batch: WindowBatch, normal: Normalisation, base: Tensor) -> Tensor:
-        """(horizon, batch, targets)."""
+        """What the network adds to the base (horizon, batch, targets)."""
         count = self.outputs
         past = batch.past[-self.steps_used :]
         end = self.columns - self.ahead
@@ -118,7 +118,7 @@ class MixedFamily(ForecastFamily):
 
 
 class StepwiseFamily(ForecastFamily):
-    """One step at a time, each from the ones before it."""
+    """Forecasts one step at a time, each from all steps before it."""
 
     network = RecurrentForecast
 
@@ -136,7 +136,7 @@ class DirectFamily(ForecastFamily):
 
 
 class SegmentFamily(ForecastFamily):
-    """Segments of the window, each variable by itself."""
+    """Segments of the window, each variable separately."""
 
     network = SegmentForecast
 

@@ -50,7 +50,7 @@ class StaticColumn:
         return len(self.names) or 1
 
     def numbers(self, values: Sequence[Any]) -> NDArray[np.float32]:
-        """(series, width); 0 for missing values."""
+        """The values of all series as numbers (series, width); 0 for missing values."""
         if self.names:
             indicators = [[float(value == name) for name in self.names] for value in values]
             return np.array(indicators, np.float32).reshape(len(values), self.width)
@@ -76,7 +76,7 @@ class StaticCode:
         return sum(column.width for column in self.columns)
 
     def numbers(self, series: Series) -> NDArray[np.float32]:
-        """(series, width)."""
+        """The static columns of all series as numbers (series, width)."""
         rows = [row if len(row) else [None] * len(self.columns) for row in series.static]
         arrays = [column.numbers([row[k] for row in rows]) for k, column in enumerate(self.columns)]
         return np.concatenate(arrays, 1)

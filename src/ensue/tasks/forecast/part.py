@@ -101,7 +101,7 @@ def _without_context(part: SeriesPart) -> Series:
 
 
 def joined(first: SeriesPart, second: SeriesPart) -> SeriesPart:
-    """The steps that belong to the second, after all of the first, series by series."""
+    """Each series of the first part, continued by the steps of the second without its history."""
     one, two = first.series, _without_context(second)
     _refuse_overlap(first, two)
     names = Names(
@@ -151,7 +151,7 @@ def _refuse_overlap(first: SeriesPart, second: Series) -> None:
 
 
 def following(before: SeriesPart, part: SeriesPart) -> SeriesPart:
-    """The part with all steps of the one before it as history."""
+    """The part with all steps of the previous part as history."""
     whole = joined(before, part)
     known = dict(zip(before.series.ids, before.series.lengths, strict=True))
     begun = np.array([known.get(key, 0) for key in whole.series.ids], np.int64)

@@ -53,12 +53,12 @@ class Series:
 
     @cached_property
     def owner(self) -> Steps:
-        """(steps,) the series that each step belongs to."""
+        """The series of each step (steps,)."""
         return np.repeat(np.arange(self.count), self.lengths)
 
     @cached_property
     def starts(self) -> Steps:
-        """(steps,) where the series of each step begins."""
+        """The first step of each step's series (steps,)."""
         return np.repeat(self.bounds[:-1], self.lengths)
 
     def slices(self, firsts: Steps, ends: Steps) -> Series:

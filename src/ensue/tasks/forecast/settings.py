@@ -137,7 +137,7 @@ class ForecastSettings(CellSettings):
         if twice:
             raise ValueError(
                 f"{', '.join(twice)}: expected each column once among targets, covariates, "
-                "known, static and ids; a target is read as it is, and is never known ahead"
+                "known, static and ids; a target is an input anyway, and never known ahead"
             )
         if self.calendar and not self.time:
             raise ValueError(f"calendar: {', '.join(self.calendar)} needs model.time, a column")

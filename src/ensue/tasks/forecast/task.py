@@ -316,7 +316,7 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
 
 
 def _check_validation(validation: SeriesPart, settings: ForecastSettings) -> None:
-    """Raises an error unless it has at least a horizon, before models are chosen."""
+    """Raises an error if the validation part is too short for one horizon."""
     bounds = validation.series.bounds
     # steps that can only be read
     missing = np.maximum(0, settings.history - (validation.begins - bounds[:-1]))

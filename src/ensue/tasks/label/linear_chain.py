@@ -129,7 +129,7 @@ def _numbers(known: Vocabulary, features: Features, surfaces: Sequence[str]) -> 
 # score(l) = first[l_0] + Σ_{t≥1} pair_t[l_{t−1}, l_t] + last[l_end]
 #
 # first (batch, labels); pair(t) (batch, before, after); last (labels,). Everything is
-# in log space, for all rows at once; a row without steps has the one empty chain, of score 0.
+# in log space, for all rows at once; an empty row has only the empty chain, with score 0.
 
 # The score of impossible transitions. It is finite, so that a chain without a path does not give
 # −inf − (−inf); its exponential is still 0.
@@ -148,7 +148,7 @@ class Chain:
     time: int
 
     def log_partition(self) -> Tensor:
-        """log Σ_l exp score(l), (batch,)."""
+        """The log partition function, log Σ_l exp score(l), (batch,)."""
         if not self.time:
             return self.first.new_zeros(len(self.lengths))
         return self._end(self._ahead()[-1])
@@ -315,8 +315,9 @@ class LinearChain:
 
 @dataclass(frozen=True)
 class ChainOfWords:
-    """scores: for each of OFFSETS, the contribution of a word at this offset to the score of each
-    label, (words and the two ends of a row, labels)."""
+    """A linear chain for a list of words. scores: a matrix for each of OFFSETS, with what a word at
+    this offset adds to the score of each label; (words + 2, labels), the last two rows for the
+    ends of a row."""
 
     linear: LinearChain
     scores: Sequence[Tensor]
@@ -347,7 +348,7 @@ class DistinctWords:
         self.at = _neighbours(steps, len(words))
 
     def emissions(self, weights: Tensor) -> Tensor:
-        """(steps, labels): Σ_o Σ_f w_o[f]."""
+        """The score of each label at each step: Σ_o Σ_f w_o[f] (steps, labels)."""
         scores = weights.new_zeros(len(self.at[0]), weights.shape[1])
         for score, at in zip(_word_scores(self.bags, weights), self.at, strict=True):
             scores += score[at]

@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from ensue.tasks.label.settings import LabellerSettings
 
 # -------------------------------------------------------------------------------------------------
-# The best labels under a model that is asked one step at a time.
+# Search for the best labels of a model with a step function.
 #
-# A step takes the labels before (rows,) and a state, tensors with rows on axis 0, and gives log
-# probabilities (rows, labels) and the new state. Every row is asked for the same number of
-# steps; one that has ended gives its label 0 for nothing.
+# A step takes the previous labels (rows,) and a state, tensors with rows on axis 0, and returns log
+# probabilities (rows, labels) and the new state. All rows run for the same number of steps; a row
+# that has ended gets label 0 at no cost.
 
 State = tuple[Tensor, ...]
 Step = Callable[[Tensor, State], tuple[Tensor, State]]
@@ -122,10 +122,10 @@ def _best_row(
 
 
 # -------------------------------------------------------------------------------------------------
-# A labeller's output that reads the label before: p(l | x) = Π_t p(l_t | l_{t−1}, …, x).
+# A labeller's output that reads the previous label: p(l | x) = Π_t p(l_t | l_{t−1}, …, x).
 #
-# In training the label before is the true one (teacher forcing); in use it is the model's own,
-# and which labels are best together is a search.
+# In training the previous label is the true one (teacher forcing). In prediction it is the model's
+# own, and a search finds the best sequence of labels.
 
 STARTS = ("zero", "learned")
 WIDEST_LABEL = 32  # width of a label's vector
@@ -304,7 +304,8 @@ class PreviousLabel(LabelOutput):
         ends = lengths.to(y.device)
 
         def after(t: int, before: Tensor) -> Tensor:
-            """(batch, before, labels)."""
+            """log p of each label of step t, after each label of `before` (batch, before, "
+            "labels)."""
             u, _ = self.joint(y[t][:, None], self.table(before)[None], (), None)
             last = (ends == t + 1)[:, None].expand(-1, len(before))
             return self._limited(self.scores(u), before, last).log_softmax(-1)

@@ -180,7 +180,7 @@ class StepContent(Content):
 
 
 def step_labels(value: Any, separator: str, steps: int) -> list[str]:
-    """The labels of a row, one for each of its `steps`; `Unfit` if their number differs."""
+    """The labels of a row, one for each of its `steps`; raises `Unfit` if their number differs."""
     written = isinstance(value, str) and not separator
     labels = value.split() if written else label_of(value, separator)
     if isinstance(labels, str):
@@ -193,7 +193,7 @@ def step_labels(value: Any, separator: str, steps: int) -> list[str]:
 # -------------------------------------------------------------------------------------------------
 # Defaults of a labeller for a training part: by its number of rows, and whether it has spans.
 #
-# Chosen on samples of 1,000, 3,400 and 12,500 sentences, by parts that were not trained on
+# Chosen on samples of 1,000, 3,400 and 12,500 sentences, by held-out parts
 # (docs/evidence/defaults.md).
 
 SEARCH = {"search", "beam"}  # if one of these is set, only the network answers, with this search
@@ -275,8 +275,8 @@ LETTERS = "characters"  # level of a base that reads letters
 
 
 class LabelTransfers(RowTransfers):
-    """Transfers to labellers. The layers of a base of words read only words; letters are left to
-    the linear chain. The states of a base of letters are read next to all other inputs of words."""
+    """Transfers to labellers. Layers pretrained on words read only words; the linear chain still
+    reads letters. The states of a base that reads letters become another input of each word."""
 
     def adapted(self, pretrained: Pretrained, model: AnyModel) -> Pretrained:
         pretrained = super().adapted(pretrained, model)

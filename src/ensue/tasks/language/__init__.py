@@ -1,1 +1,1 @@
-"""What comes next in a text."""
+"""Language models: the probability of a text, and its continuation."""

@@ -84,8 +84,8 @@ class RecurrentLanguage(LanguageNetwork):
         return over_time(x, self.rates.input * self.training)
 
     def _partly_reset(self, carried: Carried) -> Carried:
-        """The carried state; in training some columns are reset. A network that starts fresh only
-        at its first update may perform badly at the beginning of separate texts."""
+        """The carried state, with some columns reset in training. Without resets, only the
+        first update would begin a text, and the network might not learn to."""
         if not (self.training and self.rates.carried and carried):
             return carried
         some = next(iter(carried.values()))

@@ -19,17 +19,17 @@ from ensue.errors import OptionError
 from ensue.tasks.blocks.softmax_output import Output
 
 # -------------------------------------------------------------------------------------------------
-# A softmax over a large vocabulary in clusters of words, by how frequent they are.
+# A softmax over a large vocabulary in clusters of words by frequency.
 #
-# Words are numbered by falling frequency. The first of them, up to the first cut c_1, stand in the
-# head, together with one entry for each cluster of the others:
+# Words are numbered by falling frequency. Words before the first cut c_1 are in the head, together
+# with one entry for each cluster of the others:
 #
 #     p(w) = p_head(w)                      w < c_1
 #     p(w) = p_head(cluster k)·p_k(w)       c_k ≤ w < c_{k+1}
 #
 # Both are softmaxes, so that the probabilities of all words sum to 1. Only the words of a cluster
-# pay for it; and since rare words have little to learn from, their vectors are narrower by a factor
-# of 4 from cluster to cluster (Grave et al. 2017; tied with the embedding: Baevski & Auli 2019).
+# add to its cost. Because rare words have little data, their vectors are narrower by a factor of 4
+# from cluster to cluster (Grave et al. 2017; tied with the embedding: Baevski & Auli 2019).
 
 NARROWER = 4  # factor of the width from a cluster to the next
 LEAST = 8  # minimum width of a vector

@@ -14,7 +14,7 @@ MOST_BITS = 16.0  # bits with the strongest colour
 
 @dataclass(frozen=True)
 class Scored(Answer):
-    """A scored text: −log₂ p of each token in order, that of the end last.
+    """A scored text: its tokens, ending with </s>, and −log₂ p of each.
 
     >>> Scored(("a", "dog", "</s>"), (1.0, 3.0, 0.5)).total
     4.5

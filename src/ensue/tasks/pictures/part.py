@@ -117,7 +117,8 @@ class PictureCollector:
             example = "[28, 28]" if key == "size" else "grey (or colour)"
             raise DataError(
                 f"{place}: expected a picture of {shape_text(self._shape)}, as {self._first}, got "
-                f"{shape_text(shape_of(picture))}; set model.{key} = {example} to bring all to one"
+                f"{shape_text(shape_of(picture))}; set model.{key} = {example} to convert all "
+                "pictures"
             )
         return conformed(picture, self._shape)
 

@@ -22,9 +22,9 @@ PADDING, UNKNOWN = 0, 1
 
 @dataclass(frozen=True)
 class SequenceBatch:
-    """Rows of a batch on axis 1 of what has steps, on axis 0 of what has none.
+    """A batch. Rows are on axis 1 of tensors with steps, on axis 0 of others.
 
-    inputs, each where the data has it:
+    inputs, each if the data has it:
       words (time, batch); vectors (time, batch, features); prefix, suffix (time, batch, k);
       shape (time, batch); characters (letters, distinct), the spelling of each distinct word,
       with characters.lengths (distinct) and characters.index (time, batch), which of them a
@@ -105,7 +105,7 @@ class Columns:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """(rows,) steps of each row."""
+        """The number of steps of each row (rows,)."""
         stepped = self._stepped()
         return next(iter(stepped.values())).lengths if stepped else np.zeros(len(self), np.int64)
 

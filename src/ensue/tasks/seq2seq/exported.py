@@ -173,8 +173,9 @@ def exported(name: str, model: AnyModel, how: Search) -> Exported:
 
 
 def search_step(how: Search, target: LearnedTarget, steps: str | int) -> Step:
-    """The step that searches. steps: of the source, which limit those of the answer: the name of a
-    value, or a number."""
+    """The export step that searches for an answer. steps: length of the source, which limits "
+    "that of
+    the answer; a number, or the name of a value."""
     return {
         "step": "search",
         "steps": steps,

@@ -21,7 +21,7 @@ from ensue.tasks.rows.batch import numbers
 
 @dataclass(frozen=True)
 class PairBatch:
-    """Rows of a batch on axis 1 of what has steps; 0 is padding.
+    """A batch. Rows are on axis 1 of tensors with steps; 0 is padding.
 
     source (time, batch), or vectors (time, batch, n), with lengths (batch,); for a target w_1 … w_n
     before (time, batch): <s> w_1 … w_n, the previous word of each word to generate; targets (time,

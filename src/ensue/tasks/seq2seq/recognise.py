@@ -85,7 +85,7 @@ def pairs_guess(sample: Sample) -> Guess:
 
 
 def _steps_and_text(sample: Sample) -> bool:
-    """The reading as vectors with a text for each."""
+    """Whether the columns are vectors over time and a text."""
     kinds = {name: column.kind for name, column in sample.kinds.items()}
     text, label = sample.data.text_column, sample.data.label
     if text or label:

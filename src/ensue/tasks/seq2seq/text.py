@@ -79,8 +79,9 @@ class TextPairReader(SourceReader[Part]):
 
 @dataclass(frozen=True)
 class LearnedTextSource(LearnedSource):
-    """words: of the target if both sides share one vocabulary; None if sources are vectors, which
-    have a scale instead. start: initial vectors of words, if a base has them."""
+    """words: the vocabulary of the sources (the target's, if both share one); None for "
+    "vectors, which
+    have a scale instead. start: initial word vectors from a base."""
 
     tokeniser: Tokeniser
     words: Annotated[ReadWords | None, SavedAs("source")]

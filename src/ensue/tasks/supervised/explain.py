@@ -138,8 +138,8 @@ class ExplainSteps(ExplainRows):
         for word, usual in (("method", "occlusion"), ("baseline", "")):
             if options.get(word, usual) != usual:
                 raise OptionError(
-                    f"--{word}: several inputs are explained by occlusion alone; expected "
-                    f"{usual or 'none'}, got {options[word]}"
+                    f"--{word}: several inputs are always explained by occlusion, "
+                    f"without a baseline; expected {usual or 'none'}, got {options[word]}"
                 )
         return ExplainUnits(self.option).explain(model, inputs, options)
 

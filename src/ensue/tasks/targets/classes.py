@@ -165,7 +165,7 @@ class ClassTarget(LabelTarget):
         return classes_of(part, self.labels.tokens)
 
     def probabilities(self, outputs: Outputs) -> Floats:
-        """(rows, classes), the mean over the members."""
+        """Mean probabilities of the members (rows, classes)."""
         return np.asarray(np.mean([z.double().softmax(-1).numpy() for z in outputs], 0))
 
     def mean_of(self, outputs: Outputs) -> Tensor:
@@ -277,7 +277,7 @@ class SeveralTarget(LabelTarget):
         return _marks(part, self.labels.tokens).astype(np.float32)
 
     def probabilities(self, outputs: Outputs) -> Floats:
-        """(rows, labels), the mean over the members."""
+        """Mean probabilities of the members (rows, labels)."""
         return np.asarray(np.mean([z.double().sigmoid().numpy() for z in outputs], 0))
 
     def mean_of(self, outputs: Outputs) -> Tensor:
@@ -370,7 +370,7 @@ def classes_of(part: LabelledPart, labels: Sequence[str]) -> NDArray[np.int64]:
 
 
 def _marks(part: LabelledPart, labels: Sequence[str]) -> NDArray[np.int64]:
-    """(rows, labels) of zeros and ones."""
+    """Whether each row has each label: zeros and ones (rows, labels)."""
     assert part.labels is not None
     marks = np.zeros((len(part), len(labels)), np.int64)
     rows = np.repeat(np.arange(len(part)), part.labels.lengths)

@@ -209,7 +209,7 @@ def square_sums(wrong: NDArray[np.float64]) -> RowSums:
 
 
 def label_values(part: LabelledPart) -> NDArray[np.float64]:
-    """(rows,): each row's label as a number."""
+    """Each row's label as a number (rows,)."""
     assert part.labels is not None
     if len(wrong := np.flatnonzero(part.labels.lengths != 1)):
         row = int(wrong[0])

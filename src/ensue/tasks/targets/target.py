@@ -227,7 +227,7 @@ class Target(ABC):
 
     @abstractmethod
     def cost(self, z: Tensor, y: Tensor) -> Tensor:
-        """(rows,): −log p(y | z)."""
+        """The cost of each row, −log p(y | z) (rows,)."""
 
     def head(self, settings: Any) -> OutputHead:
         """The cost in training, by the settings."""

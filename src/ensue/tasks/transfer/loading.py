@@ -131,8 +131,8 @@ def _layers(
     times, rest = divmod(weights[f"{prefix}weight_ih_l0"].shape[0], hidden)
     if times not in CELLS or rest or numbers != list(range(len(numbers))):
         raise OptionError(
-            f"{path}: expected the layers of an RNN, GRU or LSTM of torch.nn, 0, 1, …, with 1, 3 "
-            f"or 4 times {hidden} rows, got layers {numbers} with "
+            f"{path}: expected layers of torch.nn, numbered from 0, with {hidden} rows (RNN), "
+            f"{3 * hidden} (GRU) or {4 * hidden} (LSTM) in weight_ih, got layers {numbers} with "
             f"{weights[f'{prefix}weight_ih_l0'].shape[0]} rows"
         )
     settings: dict[str, Any] = {
@@ -226,8 +226,8 @@ def _read(path: str, model: AnyModel) -> Pretrained:
     place = Path(path)
     if not path or not place.exists():
         raise OptionError(
-            f"base: expected a run, a model or a file, got {path or 'an empty name'}: there is "
-            "none; `ensue runs` lists runs"
+            f"base: expected a run, a model or a file, got {path or 'an empty name'}, which "
+            "does not exist; `ensue runs` lists runs"
         )
     if place.is_dir():
         return _model(path, model)

@@ -11,7 +11,7 @@ from ensue.equations import Equations, MatrixRef, VectorRef
 from ensue.equations.declare import Parameter
 
 # -------------------------------------------------------------------------------------------------
-# Products outside of the loop: runs of neighbouring gates that one product serves.
+# Products outside of the loop: runs of neighbouring gates that share one product.
 #
 # before the loop   columns of PRODUCTS  =  operand · Wᵀ
 # after it          Σ (columns of ADJOINTS)ᵀ · operand,  and  columns of ADJOINTS · W
@@ -45,7 +45,7 @@ class GateRun(NamedTuple):
 
     @property
     def blocks(self) -> set[tuple[str, int]]:
-        """(matrix, gate) of each gate in the run."""
+        """The gates in the run, each as (matrix, gate)."""
         return {(self.matrix, self.first_gate + k) for k in range(self.gates)}
 
 

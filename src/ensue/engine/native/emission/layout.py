@@ -39,7 +39,7 @@ from ensue.equations.schedule import (
 # -------------------------------------------------------------------------------------------------
 # The step and its derivative with products lowered to dots, before anything is scheduled.
 #
-# The derivative by a leaf that is given before the loop is cut in two: the products Wᵀδ, which are
+# The derivative by a leaf that is known before the loop has two parts: the products Wᵀδ, which are
 # one large product after the loop for all steps, and the rest, which the loop computes.
 
 

@@ -74,7 +74,7 @@ class AutoregressiveMember:
         return replace(self, weight=np.stack(weights), bias=np.array(biases))
 
     def forecasts(self, ground: Ground, origins: Steps, horizon: int) -> Array:
-        """(horizon, windows, targets) in the units of the data."""
+        """Forecasts (horizon, windows, targets) in the units of the data."""
         place, last = ground.at_origin(origins), ground.at[origins - 1]
         w = self._changes(ground)
         back = w[np.maximum(place[:, None] - 1 - np.arange(self.lags), 0)]  # the newest first

@@ -45,7 +45,7 @@ class Ground:
         bounds = series.bounds + room * np.arange(series.count + 1)
         if int(bounds[-1]) * series.values.shape[1] > NUMBERS:
             raise DataError(
-                f"{series.count:,} series with {room:,} steps before each ask for more than "
+                f"{series.count:,} series, each extended by {room:,} steps, need more than "
                 f"{NUMBERS:,} numbers: forecast fewer series at a time"
             )
         at = ranges(bounds[:-1] + room, bounds[1:])
@@ -121,7 +121,7 @@ def _clock(series: Series) -> Array:
 
 
 def harmonics(clock: Array, periods: tuple[float, ...], pairs: int) -> Array:
-    """(steps, 2·pairs·periods): sine and cosine of each period and its parts."""
+    """(steps, 2·pairs·periods): sine and cosine of each period / k, k = 1 … pairs."""
     waves = []
     for period in periods:
         for k in range(1, pairs + 1):

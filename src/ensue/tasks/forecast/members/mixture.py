@@ -105,7 +105,7 @@ class Mixture:
         return replace(self, members=members)
 
     def forecasts(self, ground: Ground, origins: Steps, horizon: int) -> Array:
-        """(horizon, windows, targets), in the units of the data."""
+        """Forecasts (horizon, windows, targets) in the units of the data."""
         total = np.zeros((horizon, len(origins), ground.y.shape[1]))
         for weight, member in zip(self.weights, self.members, strict=True):
             if weight > 0:

@@ -134,7 +134,7 @@ class RidgeMember:
         return replace(self, weight=weight, bias=bias)
 
     def forecasts(self, ground: Ground, origins: Steps, horizon: int) -> Array:
-        """(horizon, windows, targets) in the units of the data."""
+        """Forecasts (horizon, windows, targets) in the units of the data."""
         predicted = []
         for some in _batches(ground, origins, self.look_back, horizon):
             design = designed(self.form, ground, some, horizon, self.look_back, self.floor)

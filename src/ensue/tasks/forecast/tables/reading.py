@@ -56,7 +56,7 @@ def part_of_table(
     require(names, list(columns), Place(file, 1))
     lengths = {name: len(columns[name]) for name in names}
     if len(set(lengths.values())) > 1:
-        raise DataError(f"{file}: expected columns of one length, got {lengths}")
+        raise DataError(f"{file}: expected columns of equal length, got {lengths}")
     count = next(iter(lengths.values()), 0)
     places = Names((file,), np.zeros(count, np.int32), np.arange(1, count + 1))
     values, faults = _numbers(columns, settings, ahead)

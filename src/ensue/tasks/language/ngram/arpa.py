@@ -68,7 +68,9 @@ def _names(path: Path, model: NgramModel, tokens: Sequence[str]) -> list[str]:
         if number is not None and names[number] != name:
             problems.append(f"{names[number]!r}: the {role} of a row is called {name!r}")
     if problems:
-        raise DataError("\n  ".join([f"{path}: not written: these are no words for it", *problems]))
+        raise DataError(
+            "\n  ".join([f"{path}: not written: an ARPA file cannot hold these words", *problems])
+        )
     return names
 
 

@@ -105,7 +105,7 @@ class NgramIndex:
         return tails
 
     def spelled(self, order: int, numbers: Numbers) -> NDArray[np.int32]:
-        """(n-grams, order): the tokens of each."""
+        """The tokens of each n-gram (n-grams, order)."""
         tokens = np.empty((len(numbers), order), np.int32)
         for k in range(order, 1, -1):
             numbers, tokens[:, k - 1] = np.divmod(self.keys[k - 2][numbers], self.symbols.width)

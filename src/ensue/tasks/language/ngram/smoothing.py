@@ -26,9 +26,9 @@ from ensue.tasks.language.ngram.symbols import bounded
 #
 #     P_k(w | h) = λ · c(h w) / c(h) + (1 − λ) · P_{k−1}(w | h without its first token)
 #
-# P_0 is uniform. λ depends on the order and on ⌊log₂ c(h)⌋: a context seen often is trusted more.
-# Each λ has the prior λ (1 − λ), so that it lies between 0 and 1, and is ½ where the held-out text
-# says nothing of it.
+# P_0 is uniform. λ depends on the order and on ⌊log₂ c(h)⌋: frequent contexts get
+# more trust. Each λ has the prior λ (1 − λ), so it is between 0 and 1, and ½ if the held-out text
+# has no evidence.
 
 GROUPS = 31  # c(h) < 2³¹
 MOST_ROUNDS = 200

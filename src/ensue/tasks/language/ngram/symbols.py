@@ -133,7 +133,7 @@ def _refuse(rows: Ragged, wrong: NDArray[np.bool_], expected: str) -> None:
     row = int(np.searchsorted(rows.starts, at, side="right")) - 1
     raise DataError(
         f"row {row}, token {at - int(rows.starts[row])}: {expected}, got {rows.values[at]} "
-        f"({int(wrong.sum())} such tokens in all); number texts with the model's own vocabulary"
+        f"({int(wrong.sum())} such tokens in all); encode texts with the model's vocabulary"
     )
 
 

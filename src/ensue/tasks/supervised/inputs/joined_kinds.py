@@ -127,7 +127,7 @@ class Kind(ABC):
         self, values: Callable[[], Iterable[Any]], numbers: Numbers, view: InputView, like: Any
     ) -> Any:
         """A collector for the examples of this input. values: of all rows, for learning tokenisers;
-        like: the part of this input with the tokenisers and shape to use."""
+        like: an earlier part of this input, whose tokenisers and shape are used."""
 
     def looked_up(self, value: Any, place: Place, columns: Sequence[str], in_files: bool) -> Any:
         """The resolved value, such as a picture for its file name. in_files: whether the row comes
@@ -265,7 +265,7 @@ def picture_path(name: str, place: Place) -> Path:
     plain = not Path(name).is_absolute() and ".." not in Path(name).parts
     if not plain or not path.resolve().is_relative_to(folder.resolve()):
         raise Unfit(
-            f"expected the name of a picture inside {folder}, got {name!r}, which leads out of it"
+            f"expected the name of a picture inside {folder}, got {name!r}, which is outside"
         )
     return path
 

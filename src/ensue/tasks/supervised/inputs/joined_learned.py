@@ -586,8 +586,8 @@ def inner(name: str, named: Named, inputs: Sequence[GraphInput]) -> dict[str, Te
 
 
 def of_input(view: InputView, steps: Sequence[Step], inputs: Sequence[GraphInput]) -> Step:
-    """The steps of one input on its own values: they read a column of the row, or the row; outside,
-    the names in `gives` have the input's name as a prefix."""
+    """An export step that runs the steps of one input. They read its column, or the whole row if it
+    has none; the values in `gives` are then prefixed with the input's name."""
     return {
         "step": "input",
         "name": view.name,

@@ -362,12 +362,12 @@ class PairReader(InputReader[Part]):
     content = PairContent()
 
     def examples(self, rows: Any) -> Iterable[Example]:
-        """((first, second), label) each."""
+        """Examples from rows ((first, second), label)."""
         for line, (pair, label) in enumerate(pairs_of(rows), 1):
             yield _example(pair, label, Place(IN_MEMORY, line))
 
     def unlabelled_examples(self, inputs: Iterable[Any]) -> Iterator[Example]:
-        """(first, second) each."""
+        """Examples from rows (first, second)."""
         for line, pair in enumerate(inputs, 1):
             yield _example(pair, None, Place(IN_MEMORY, line))
 

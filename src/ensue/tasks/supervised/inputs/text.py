@@ -447,10 +447,10 @@ def telling_ngrams(learned: Learned, label: str, count: int) -> list[str]:
 
 
 # -------------------------------------------------------------------------------------------------
-# Unlabelled texts: from them the linear model next to the networks learns which words go together.
+# Unlabelled texts: from them the linear model learns which words occur together.
 #
-# By itself it only knows the words of labelled rows. Words that occur in the same texts tell it
-# about the other words, and about rare ones.
+# Labelled rows alone give weights only to their own words. Words that occur in the same texts
+# extend these weights to other words, and to rare ones.
 
 
 class WordTopics:
