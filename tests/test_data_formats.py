@@ -374,7 +374,7 @@ def test_a_file_of_another_program_gets_the_sentence_that_helps(tmp_path: Path, 
 def test_names_of_other_programs_with_other_bytes(tmp_path: Path) -> None:
     path = written(tmp_path / "a.xls", "text\tlabel\nx\ty\n")  # as many programs export tables
     assert refused(path) == (
-        f"{path}: the name is that of an Excel workbook, but the content is different: if it is "
+        f"{path}: the file is named like an Excel workbook, but the content is different: if it is "
         "text, name "
         "its format with --format, such as csv"
     )

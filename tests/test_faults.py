@@ -558,7 +558,7 @@ def test_a_changed_history_is_named(tmp_path: Path) -> None:
             begun(tmp_path)
         assert str(caught.value) == (
             f"{file}: its first {length:,} bytes are not those that the checkpoint saw "
-            f"({len(data):,} bytes found). Put the file back as it was, or start in another run "
+            f"({len(data):,} bytes found). Restore the file, or start in another run "
             "folder"
         )
         file.write_bytes(whole)

@@ -44,9 +44,9 @@ class CellPermission:
         expected = self.files.get(_absolute(file))
         if expected is None:
             raise RunError(
-                f"cell: {file} is named by a saved file, which runs no code. Nothing was run. Read "
-                "that file first; to allow it, name the cell yourself: --set model.cell=FILE:NAME, "
-                "or --trust-cell for the run's own"
+                f"cell: {file} is named by a saved file. Saved files run no code by themselves. "
+                f"Nothing was run. Read {file} first; to allow it, name the cell yourself: "
+                "--set model.cell=FILE:NAME, or --trust-cell for the cells of a run"
             )
         source = _read(file)
         if _digest(source) != expected:

@@ -216,7 +216,7 @@ def _header(graphs: Sequence[Graph]) -> str:
         ]
         lines += [f"   outputs: {', '.join(graph.outputs)}; their numbers lie in the room."]
         lines += ["   Gives 0; -1 where the room is too small, -2 where a number that stands for a"]
-        lines += ["   word or a place is no whole number, or none of the network's. */"]
+        lines += ["   word or a place is not a whole number, or unknown to the network. */"]
         lines += [f"int {graph.name}_run(const ensue_tensor *inputs, ensue_tensor *outputs,"]
         lines += ["    ensue_room *room);", ""]
     return "\n".join([*lines, "#endif", ""])

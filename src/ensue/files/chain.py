@@ -169,7 +169,6 @@ def read_history(path: Path, mark: Mapping[str, Any] | None) -> bytes:
     if mark and (len(known) < length or sha256(known).hexdigest() != mark["sha256"]):
         raise RunError(
             f"{path}: its first {length:,} bytes are not those that the checkpoint saw "
-            f"({len(known):,} bytes found). Put the file back as it was, or start in another "
-            "run folder"
+            f"({len(known):,} bytes found). Restore the file, or start in another run folder"
         )
     return data

@@ -91,7 +91,7 @@ class DropIn(nn.Module):
         return {"b": ih + hh}
 
     def _ways(self) -> list[list[Way]]:
-        """For each layer, its one or two directions."""
+        """The one or two directions of each layer."""
         ways = []
         for suffix, _ in self._suffixes():
             W, U = getattr(self, "weight_ih" + suffix), getattr(self, "weight_hh" + suffix)

@@ -159,7 +159,7 @@ class Run(Printed):
         if len(known) < member:
             read_history(place, lines)
         elif digest(read_plain(place, HISTORY_FILE)) != known[member - 1]:
-            raise RunError(f"{place}: changed since the training ended. Put it back as it was")
+            raise RunError(f"{place}: changed since the training ended. Restore it")
         return rows
 
     def timing(self, member: int = 1) -> list[dict[str, Any]]:
@@ -361,7 +361,7 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
     if lines.wrong:
         raise RunError(
             f"{path}:{lines.wrong[0]}: not as written: changed, or lines before it are missing. "
-            "Put the file back as it was"
+            "Restore the file"
         )
     yield from lines.values
 
@@ -412,7 +412,7 @@ def list_runs(folder: Path | str) -> Listed:
         except EnsueError as error:
             broken.append(str(error).partition("\n")[0])
         except FAULTS as error:
-            broken.append(f"{run.path}: this is no run that Ensue wrote: {error!r}")
+            broken.append(f"{run.path}: this is not a run written by Ensue: {error!r}")
     return Listed(runs, broken)
 
 

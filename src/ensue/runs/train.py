@@ -211,7 +211,7 @@ def _refused(
     back = f"`ensue train --run {in_shell(folder.path)}` resumes it with its own settings"
     if edited:
         what = "those that the run began with"
-        back = f"put the file back ({seal_folder(folder)}/{CONFIG} is as it was)"
+        back = f"restore the file from {seal_folder(folder)}/{CONFIG}"
     return RunError(
         f"{folder.config}: {many} from {what}\n" + "\n".join(refused) + "\n"
         f"Next: {back}; for the new ones name another folder, "
@@ -236,7 +236,7 @@ def attempted(folder: RunFolder) -> Iterator[None]:
         except Exception as error:
             if was_there and not folder.has_weights():
                 note_failure(folder, error)
-                add_note(error, f"Nothing was trained: {folder.path} is as it was before.")
+                add_note(error, f"Nothing was trained: {folder.path} is unchanged.")
             raise
 
 

@@ -168,7 +168,7 @@ def used(place: Path) -> Iterator[None]:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as why:
         raise RunError(
-            f"{place}: this is not a checkpoint that Ensue wrote ({type(why).__name__}: {why}). "
+            f"{place}: this is not a checkpoint written by Ensue ({type(why).__name__}: {why}). "
             "Remove it to use the checkpoint before it"
         ) from None
 

@@ -120,9 +120,11 @@ class Timing:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a training. reason: of its end: "epochs", "updates" or "patience"; scores,
-    best_update: of the best weights, which the model now has (None without a validation); stale:
-    evaluations since the watched score last improved."""
+    """The result of a training.
+
+    reason: why it ended: "epochs", "updates" or "patience". scores, best_update: the scores and
+    the update of the best weights, which the model now has (None without a validation). stale:
+    number of evaluations since the watched score last improved."""
 
     updates: int
     epochs: int

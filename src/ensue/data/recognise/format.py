@@ -150,7 +150,7 @@ def refuse_foreign(path: Path, format: str | None) -> None:
         if not by_name[0].magic:
             raise _refused(path, f"{what} is not read", advice)
         text = "if it is text, name its format with --format, such as csv"
-        raise _refused(path, f"the name is that of {what}, but the content is different", text)
+        raise _refused(path, f"the file is named like {what}, but the content is different", text)
 
 
 def _refused(path: Path, what: str, advice: str) -> DataError:

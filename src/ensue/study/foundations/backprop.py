@@ -279,7 +279,8 @@ def walk_through(
 
 
 def _targets(y: Sequence[float] | None, rows: int, outputs: int, cost: str) -> Tensor:
-    """Targets (rows, outputs); if none are given, each row has the next output at 1."""
+    """Targets (rows, outputs). By default, row k has 1 at output k and 0 elsewhere, beginning again
+    after the last output; a single output alternates 1, 0."""
     if y is None:
         return torch.eye(max(outputs, 2), dtype=torch.float64)[:, :outputs].repeat(rows, 1)[:rows]
     targets = given_numbers("y", y, rows * outputs).view(rows, outputs)

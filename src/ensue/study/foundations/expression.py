@@ -297,7 +297,7 @@ def of_numbers(text: str) -> bool:
 
 
 class Reader:
-    """From text to nodes, with the shapes of their values."""
+    """Parses the text of an expression into nodes, with the shapes of their values."""
 
     def __init__(self, text: str, graph: Graph, value: NodeValues) -> None:
         self.text, self.graph, self.value = text, graph, value

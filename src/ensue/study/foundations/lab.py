@@ -92,8 +92,8 @@ def _ending(places: list[float]) -> str:
 
 @dataclass(frozen=True)
 class Costs:
-    """The hypotheses a·x: slopes a, with the expected and the empirical cost of each; minima: the
-    slopes with minimal empirical cost for further samples of ten."""
+    """The hypotheses a·x: slopes a, with the expected and the empirical cost of each; minima: for
+    each of several samples of ten points, the slope with the smallest empirical cost."""
 
     slopes: tuple[float, ...]
     expected: tuple[float, ...]

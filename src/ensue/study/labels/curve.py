@@ -194,7 +194,7 @@ def _with_base(folder: RunFolder) -> RunConfig:
     if gone := [path for path in config.base.path if not Path(path).exists()]:
         raise RunError(
             f"{folder.path}: its base {gone[0]} is missing, and other runs must start from "
-            "it; put it back"
+            "it; restore it"
         )
     return config
 

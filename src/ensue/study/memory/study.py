@@ -24,8 +24,8 @@ AT_ONCE = 250  # rows of an evaluation in memory at once
 
 
 class Batch(NamedTuple):
-    """x (time, batch, features), lengths (batch); batch first: scored (batch, time), and targets
-    (targets) in the order of `scored`."""
+    """A batch of a task. x (time, batch, features); lengths (batch,); scored (batch, time): the
+    steps with a target; targets: one for each of these steps, row by row."""
 
     x: Tensor
     lengths: Tensor

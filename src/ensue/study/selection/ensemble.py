@@ -29,7 +29,7 @@ from ensue.tasks.saved import write_model
 from ensue.training import RunFolder
 
 HEAD = (
-    "# An ensemble: model/ has all of its models; text, model and train are those of the first.\n"
+    "# An ensemble: model/ has all of its models; text, model and train describe the first one.\n"
 )
 
 

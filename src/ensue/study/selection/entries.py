@@ -88,9 +88,11 @@ class WinnerVerdict:
 
 @dataclass(frozen=True)
 class Selection(Printed):
-    """rows: finished ones first, the best at the top, then stopped and failed ones; data: digest of
-    all files; search: facts of the search, {} for named models; place: the folder, if known;
-    label_type: of the labels in its data frame."""
+    """The result of a selection.
+
+    rows: finished trainings first, the best at the top, then stopped and failed ones; data: digest
+    of all files; search: facts of the search, {} for named models; place: the folder, if known;
+    label_type: type of the labels in its data frame."""
 
     task: str
     measure: str
@@ -181,8 +183,8 @@ class Pace:
 
 
 def entry_of(entry: Entry, trained: Trained, folder: RunFolder, measure: str) -> Entry:
-    """The result of a finished training. The score is that of the combined model; for one network,
-    or a task without a combined score, that of the best weights."""
+    """The result of a finished training. Its score is the score of the combined model. For one
+    network, or a task without a combined score, it is the score of the best weights."""
     weights = [p for network in trained.model.networks for p in network.parameters()]
     scores = [(outcome.scores or {}).get(measure, math.nan) for outcome in trained.outcomes]
     size = sum(weight.numel() * weight.element_size() for weight in weights)

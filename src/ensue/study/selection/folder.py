@@ -101,8 +101,8 @@ def read(place: Path, now: Selection) -> Selection | None:
         return None
     except FAULTS:
         raise RunError(
-            f"{path}: this is not what Ensue wrote; put it back as it was, or move it away to rank "
-            "the models again, or name another --run"
+            f"{path}: this is not what Ensue wrote; restore it, or move it away to rank the models "
+            "again, or name another --run"
         ) from None
     for key, what in {"task": "task", "measure": "train.watch", "data": "content of files"}.items():
         was, new = getattr(before, key), getattr(now, key)
