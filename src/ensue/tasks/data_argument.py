@@ -343,8 +343,8 @@ def refuse_labels(task: Task[Any, Any, Any], data: Any, validation: Any) -> None
 
 
 def _are_labels(validation: Any, data: Any) -> bool:
-    """Whether `validation` contains labels instead of rows: single values, or for each row a list
-    of the same length."""
+    """Whether `validation` contains labels instead of rows. Labels are single values, or lists as
+    long as the rows."""
     if isinstance(validation, np.ndarray) or _is_column(validation):
         return True
     if not isinstance(validation, Sequence) or isinstance(validation, str) or not validation:

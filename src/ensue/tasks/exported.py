@@ -113,7 +113,7 @@ class Graph:
 
     @property
     def axes(self) -> dict[str, list[str | None]]:
-        """For each input the names of its free axes, None for fixed ones."""
+        """The axes of each input: the names of free axes, None for fixed ones."""
         return {
             graph_input.name: [axis if isinstance(axis, str) else None for axis in graph_input.axes]
             for graph_input in self.inputs

@@ -61,7 +61,7 @@ class PartFiles(Protocol[P_co]):
 @dataclass(frozen=True)
 class QuestionFiles:
     """Files with rows to answer. data: reading options; on_bad_row: callback for rejected rows;
-    origin: what the rows are read from, a data frame instead of files."""
+    origin: the data frame, if the rows are read from one instead of files."""
 
     paths: Sequence[str]
     data: DataSettings

@@ -37,9 +37,9 @@ LONGEST = 8  # maximum words of an n-gram in a file
 
 @dataclass(frozen=True)
 class Ngrams:
-    """hashes (count,): those of 1 word in rising order, then those of 2, …; those of the k-th n are
-    at starts[k] … starts[k + 1]. words (count, longest): the words of each n-gram, −1 after the
-    last."""
+    """hashes (count,): the hashes of n-grams of one word in rising order, then of two words, and so
+    on. The hashes of the k-th length are at starts[k] … starts[k + 1]. words (count, longest): the
+    words of each n-gram, −1 after its last word."""
 
     hashes: Annotated[Hashes, Shape(None)]
     starts: Annotated[NDArray[np.int64], Shape(None), Range(low=0, high="hashes")]
@@ -53,7 +53,11 @@ class Ngrams:
         check_rising(self.starts, "starts", strictly=False)
         starts = self.starts.tolist()
         if not 2 <= len(starts) <= LONGEST + 1 or starts[0] or starts[-1] != len(self):
-            raise Unfit(f"expected a number for each length, from 0 to {len(self):,}", "starts")
+            raise Unfit(
+                f"expected the start of the n-grams of each length, the first 0 and the last "
+                f"{len(self):,}",
+                "starts",
+            )
         for first, last in pairwise(starts):
             check_rising(self.hashes[first:last], "hashes")
 

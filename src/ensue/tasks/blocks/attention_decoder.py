@@ -266,8 +266,8 @@ def _check(attention: str, input_feeding: bool, attend_output: str) -> None:
     luong = ", ".join(LUONG)
     if input_feeding and attention not in LUONG:
         raise OptionError(
-            f"input_feeding: expected false with attention {attention!r}; it is for {luong}, "
-            "whose steps do not see earlier attention otherwise"
+            f"input_feeding: expected false with attention {attention!r}; input feeding is for "
+            f"{luong}, because only their steps do not see the attention of the step before"
         )
     if attend_output == "context" and attention not in LUONG:
         raise OptionError(

@@ -127,7 +127,7 @@ def _not_classes(z: Tensor, y: Tensor) -> ShapeError | None:
 class Categorical(Central):
     """One class of several: p = softmax(z), y (…) class indices.
 
-    cost = −log p_y. Quantiles are those of the class index, for ordered classes."""
+    cost = −log p_y. Quantiles are quantiles of the class index, for ordered classes."""
 
     name: ClassVar[str] = "categorical"
 

@@ -152,8 +152,8 @@ class EncoderSettings(LayerSettings):
     directions: Literal["joined", "apart"] = Field(
         "joined",
         description="Layers of a recurrent encoder that reads in both directions: joined, each "
-        "reads both directions of the one below; apart, each direction has separate layers, over "
-        "one half of a step's numbers, like two language models.",
+        "layer reads both directions of the layer below; apart, each direction has separate "
+        "layers and reads its own half of every input vector, like two language models.",
     )
     final_states: Literal["top", "all"] = Field(
         "top",

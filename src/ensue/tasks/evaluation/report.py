@@ -144,7 +144,7 @@ class Evaluation(Printed):
         except OSError as error:
             raise RunError(f"{place}: cannot be read ({error.strerror})") from None
         except (Damaged, KeyError, TypeError) as why:
-            raise RunError(f"{place}: this is no evaluation that Ensue wrote: {why}") from None
+            raise RunError(f"{place}: this is not an evaluation written by Ensue: {why}") from None
 
     def of_rows(self, names: Sequence[str]) -> Self:
         """The evaluation with the names of the rows of its sums, if these are rows of the data."""

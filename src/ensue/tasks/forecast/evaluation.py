@@ -52,9 +52,11 @@ def mean_of(values: Array, axis: int | tuple[int, ...] | None = None) -> Array:
 
 
 def errors(truth: Array, point: Array, units: Units) -> dict[str, float]:
-    """mae, rmse: in the units of the data; mape, smape: in percent (mape only if no actual value is
-    0); mase: mae of each target relative to the seasonal naive forecast of its training part;
-    scaled: with each target divided by its spread in the training part."""
+    """The errors of a forecast, by name.
+
+    mae and rmse are in the units of the data, mape and smape in percent (mape only if no actual
+    value is 0). mase is the mae of each target relative to the seasonal naive forecast of its
+    training part. The scaled errors divide each target by its spread in the training part."""
     off = point - truth
     scores = {"mae": float(mean_of(np.abs(off))), "rmse": math.sqrt(float(mean_of(off**2)))}
     size = np.abs(truth)
@@ -219,7 +221,7 @@ class ForecastEvaluation(Evaluation):
             for row in self._steps_listed()
         ]
         legend = (
-            "a row is an origin of the backtest; coverage and width are those of "
+            "a row is an origin of the backtest; coverage and width belong to the "
             f"{100 * self.share:g} % intervals"
         )
         steps = Table(rows, ("steps ahead", "mae", "rmse", "in interval"), left=0)

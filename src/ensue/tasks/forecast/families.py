@@ -67,7 +67,7 @@ class CorrectionForecast(ForecastNetwork):
         return (base + self.correction(batch, normal, base))[..., None]
 
     def correction(self, batch: WindowBatch, normal: Normalisation, base: Tensor) -> Tensor:
-        """What the network adds to the base (horizon, batch, targets)."""
+        """The network's correction (horizon, batch, targets), which is added to the base."""
         count = self.outputs
         past = batch.past[-self.steps_used :]
         end = self.columns - self.ahead

@@ -206,7 +206,7 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
 
     name = "forecast"
     compared_on = ("data", "model.targets", "model.horizon", "model.split")
-    ranked_by = "mae"  # the cost of a distribution is no error metric
+    ranked_by = "mae"  # the cost of a distribution is not an error metric
     settings = ForecastSettings
     learned_class = LearnedSeries
     train_defaults: ClassVar[Mapping[str, Any]] = {"epochs": 100, "patience": 10}

@@ -130,7 +130,11 @@ class LearnedLabels:
         if self.mixture is not None and self.linear is None:
             raise Unfit("expected the linear chain that is mixed with the network", "chain")
         if self.mixture is not None and self.mixture.outside and OUTSIDE not in self.labels:
-            raise Unfit(f"expected 0 without the label {OUTSIDE}", "mixture.outside")
+            raise Unfit(
+                f"expected 0, because the labels do not contain {OUTSIDE}, got "
+                f"{self.mixture.outside:g}",
+                "mixture.outside",
+            )
 
     @classmethod
     def learn(

@@ -104,8 +104,8 @@ class ChainFeatures:
         return sum(self._sizes())
 
     def tables(self, surfaces: Sequence[str]) -> list[Ragged]:
-        """For each of OFFSETS the rows of weights of every word, then those of ENDS; features not
-        seen in training are left out."""
+        """The rows of weights of every word, for each of OFFSETS and then for ENDS. Features that
+        training did not see are left out."""
         by_kind = {name: _numbers(self.known[name], KINDS[name], surfaces) for name in KINDS}
         begins = np.concatenate([[0], np.cumsum(self._sizes())])
         rows = []

@@ -225,8 +225,8 @@ class PreviousLabel(LabelOutput):
 
     @classmethod
     def offer(cls, table: Mapping[str, Any]) -> Offer:
-        """The searches. With a cell, exact search tries single sequences, and gives up on long
-        ones."""
+        """The searches that this output offers. With a cell only beam and greedy: exact search
+        would have to try all label sequences."""
         cell = table.get("previous_cell", "")
         if not cell:
             return super().offer(table)

@@ -288,8 +288,8 @@ def pairs_of(rows: Iterable[Any]) -> Examples:
     for line, row in enumerate(pairs, 1):
         if not isinstance(row, tuple | list) or len(row) != 2:
             raise DataError(
-                f"row:{line}: expected a pair (input, label), got {repr(row)[:60]}; of two lists "
-                "make pairs with zip(inputs, labels)"
+                f"row:{line}: expected a pair (input, label), got {repr(row)[:60]}; for two lists, "
+                "pass zip(inputs, labels)"
             )
     return pairs
 

@@ -91,9 +91,9 @@ def row_roles(sample: Sample) -> RowRoles:
 
 
 def _joined_label(sample: Sample) -> str:
-    """The label of several inputs: the column that was named, or the only one that is left or that
-    looks like a label. An error where an input is no column of the data, or two of them are the
-    same one."""
+    """The label of several inputs: the named column, or the only column that is left or that looks
+    like a label. Raises an error if an input is not a column of the data, or if two inputs are the
+    same column."""
     data, place = sample.data, sample.place
     inputs = [*data.texts, *data.columns, *filter(None, [data.image, data.tree])]
     require([name for name in [*inputs, data.label, data.group] if name], sample.columns, place)

@@ -134,7 +134,8 @@ def evaluate_pairs(
 
 
 def _edits(rows: Compared) -> list[NDArray[np.int64]]:
-    """For each row: tokens to change, tokens expected, letters to change, letters expected."""
+    """Four counts for each row: tokens to change, tokens expected, letters to change, letters
+    expected."""
     answers, expected = letters_of(rows.answers), letters_of(rows.expected)
     return [
         edit_distances(rows.found_tokens, rows.expected_tokens),
@@ -169,7 +170,7 @@ def _main_score(answers: Sequence[str], expected: Sequence[str], main: str, how:
 def _buckets(
     lengths: NDArray[np.int64], right: NDArray[np.float64], corpus: Corpus | None
 ) -> list[Bucket]:
-    """By length in tokens: the share of exact answers, or BLEU."""
+    """The share of exact answers, or BLEU, by length of the source in tokens."""
     buckets = []
     where = np.searchsorted(EDGES, lengths)
     for k, first in enumerate((0, *EDGES)):

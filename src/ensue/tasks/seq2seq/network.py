@@ -253,9 +253,9 @@ class TransformerPairs(nn.Module):
     """s = encode(√width·E(source) + positions); p(w_t) = softmax of decode(√width·E'(<s> w_1 …
     w_{t−1}) + positions; s).
 
-    layers: of the encoder, and of the decoder. tied: E' is also the output's matrix; shared: E is
-    E', with one vocabulary. dropout_layers: of embeddings with positions and of each sublayer's
-    output. smoothing: of the cost that is trained."""
+    layers: number of layers of the encoder, and of the decoder. tied: E' is also the output's
+    matrix; shared: E is E', with one vocabulary. dropout_layers: dropout rate of the embeddings
+    with positions and of each sublayer's output. smoothing: label smoothing of the trained cost."""
 
     def __init__(self, source: int | SourceSize, target_words: int, settings: PairSettings) -> None:
         super().__init__()

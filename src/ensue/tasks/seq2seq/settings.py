@@ -42,7 +42,7 @@ class PairSettings(DecoderSettings, SearchSettings):
     smoothing: Rate = 0.1
     # recurrent, in addition to the keys of every decoder
     decoder_cell: OptionalCell = Field(
-        "", description='Recurrent cell of the decoder; "" is that of the encoder.'
+        "", description='Recurrent cell of the decoder; "" for the cell of the encoder.'
     )
     bidirectional: bool = Field(True, description="Read the source in both directions.")
     backward_start: BackwardStart = Field("zero", description=BACKWARD_START)

@@ -99,8 +99,8 @@ class SourceQuestion(NamedTuple):
 
 
 class LearnedSource(ABC):
-    """The learned part of sources: vocabulary, scale, shape. tokeniser: of texts, None for others;
-    copied: whether a source could be its own answer."""
+    """The learned part of sources: vocabulary, scale, shape. tokeniser: the tokeniser of texts,
+    None for other sources; copied: whether a source could be its own answer."""
 
     tokeniser: Tokeniser | None
     copied: bool
@@ -111,12 +111,12 @@ class LearnedSource(ABC):
 
     @abstractmethod
     def source_texts(self, part: Any) -> tuple[list[str], NDArray[np.int64]]:
-        """For each row: its source as a text, and its length in tokens for grouping scores."""
+        """The source of each row as a text, and its length in tokens for grouping scores."""
 
     @abstractmethod
     def positions(self, part: Any) -> Sequence[tuple[str, ...]]:
-        """For each row: names of the positions to which an answer can attend; () if they have
-        none."""
+        """Names of the positions of each row to which an answer can attend; () if positions have
+        no names."""
 
     @abstractmethod
     def explanation(

@@ -162,8 +162,8 @@ class LearnedInput(ABC):
         return None
 
     def exported(self, model: ModelView) -> Exported | None:
-        """The complete export of a model whose question does not pass through one graph once; else
-        None."""
+        """The complete export, if answering takes more than one pass through one graph (a tree: one
+        pass for each node); None for other models."""
         return None
 
     def remarks(self, train: Any, target: Target, model: ModelView) -> list[str]:
@@ -175,7 +175,8 @@ class LearnedInput(ABC):
         return ""
 
     def encoder_facts(self, encoder: Any) -> list[str]:
-        """Lines on readable values that a trained encoder has learned."""
+        """Lines on learned values that have a meaning by themselves, such as the month α of a
+        feature; [] if there are none."""
         return []
 
     def occlusions(self, part: Any, model: ModelView) -> Occlusions | None:

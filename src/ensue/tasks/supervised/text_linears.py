@@ -128,8 +128,8 @@ class MixedText(Linear):
 
 
 class TextScores(nn.Module):
-    """From the inputs of an exported graph to z of a linear model of texts and the columns next to
-    them."""
+    """Computes z of a linear model of texts, and of the columns next to them, from the inputs of an
+    exported graph."""
 
     def __init__(self, model: TextLinear, beside: ColumnsBeside | None) -> None:
         super().__init__()

@@ -92,8 +92,8 @@ class Classified(Answer):
 
 @dataclass(frozen=True)
 class Abstained(Classified):
-    """No class is probable enough to be predicted; the probability is that of the most probable
-    one.
+    """No class is probable enough to be predicted. The probability belongs to the most probable
+    class.
 
     >>> Abstained("", (), {"good": 0.55, "bad": 0.45}).as_line("a film")
     '\\t0.5500\\ta film'

@@ -188,9 +188,8 @@ def read_base(model: AnyModel, folder: RunFolder | None) -> Pretrained:
     if base.digest and base.digest != pretrained.digest:
         raise RunError(
             f"{pretrained.called}: this is not the base that the configuration names: expected the "
-            f"digest {base.digest[:12]}…, got {pretrained.digest[:12]}…. Put it back, or take "
-            "the new "
-            'one: --set base.digest=""'
+            f"digest {base.digest[:12]}…, got {pretrained.digest[:12]}…. Restore the old base, or "
+            'take the new one: --set base.digest=""'
         )
     return _adapted(pretrained, model)
 

@@ -23,7 +23,7 @@ def joined(models: Sequence[Pretrained], backward_alone: bool = False) -> Pretra
     if len(models) == 1:
         if models[0].direction == "backward" and not backward_alone:
             raise OptionError(
-                f"{models[0].called}: a backward language model is no base by itself; {TOGETHER}"
+                f"{models[0].called}: a backward language model is not a base by itself; {TOGETHER}"
             )
         return models[0]
     ways = [model.direction for model in models if _one_way(model)]

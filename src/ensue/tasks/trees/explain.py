@@ -64,7 +64,7 @@ class DrawTrees:
 
 @torch.no_grad()
 def state_tree(model: SupervisedModel, part: Part, row: int) -> StateTree:
-    """One tree of a part; the states are those of the first network."""
+    """One tree of a part, with the states of the first network."""
     only = replace(part.take(torch.tensor([row]).numpy()), labels=None)
     answer = model.task.answers(only, model)[0]
     network = model.networks[0]

@@ -125,8 +125,8 @@ Fault = tuple[int, str]  # a row, and its fault
 def _numbers(
     columns: Columns, settings: ForecastSettings, ahead: bool
 ) -> tuple[np.ndarray[Any, np.dtype[np.float64]], list[Fault]]:
-    """(rows, columns) of the settings, NaN for missing values; and the cells that are not
-    numbers."""
+    """The numbers of the columns that the settings name (rows, columns), NaN if missing; and the
+    faults, cells that are not numbers. ahead: read only columns known ahead; the others are NaN."""
     names = settings.known if ahead else settings.columns
     count = len(next(iter(columns.values()), ()))
     values = np.full((count, len(settings.columns)), math.nan)

@@ -284,8 +284,8 @@ class _Reading:
     def sorted(
         self, order: int, index: NgramIndex, ngrams: _Entries
     ) -> tuple[Numbers, Floats, Floats]:
-        """Keys, log₁₀ P and back-off of the entries, with keys in the numbering of shorter
-        n-grams."""
+        """Keys, log₁₀ P and back-off of the entries, sorted by key. A key combines the number of
+        the n-gram's context (all words except the last) with the last word."""
         contexts = np.zeros(len(ngrams.words), np.int64)
         for k in range(1, order):
             contexts = index.find(k, contexts, ngrams.words[:, k - 1])

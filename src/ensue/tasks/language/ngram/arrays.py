@@ -20,8 +20,8 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def arrays_of(model: NgramModel) -> Arrays:
-    """By name: the symbols (order, kind of smoothing, size, start, end or −1, unpredicted …),
-    seen, and of order k: keys.k, log_p.k, back_off.k."""
+    """The arrays of a model by name: symbols (order, kind of smoothing, size, start, end or −1,
+    unpredicted …), seen, and for each order k: keys.k, log_p.k, back_off.k."""
     s = model.symbols
     end = -1 if s.end is None else s.end
     kind = KINDS.index(model.smoothing)

@@ -105,8 +105,8 @@ class NgramModel:
     # --- how likely ------------------------------------------------------------------------
 
     def score(self, rows: Ragged) -> Ragged:
-        """log P (natural) of every token given those before it; in sentences, the last value of
-        a row is that of its end."""
+        """log P (natural) of every token given the tokens before it. In sentences, the last value
+        of a row belongs to the end token."""
         text = bounded(rows, self.symbols)
         numbers = text.tokens.astype(np.int64)
         log_p = self.log_p[0][numbers]

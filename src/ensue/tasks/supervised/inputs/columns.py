@@ -335,7 +335,7 @@ class ColumnsLinear(Linear):
 
 
 class ColumnsScores(nn.Module):
-    """From the inputs of an exported graph to z of a linear model of columns."""
+    """Computes z of a linear model of columns from the inputs of an exported graph."""
 
     def __init__(self, columns: TableColumns, regression: Regression) -> None:
         super().__init__()

@@ -536,8 +536,8 @@ class JoinedLinear(Linear):
 
 
 class JoinedScores(nn.Module):
-    """From the inputs of an exported graph to z of the linear models of all inputs. names: the
-    graph's inputs for each input."""
+    """Computes z of the linear models of all inputs from the inputs of an exported graph. names:
+    the graph's inputs for each input of the model."""
 
     def __init__(
         self,

@@ -214,7 +214,7 @@ class PixelLinear(Linear):
 
 
 class PixelScores(nn.Module):
-    """From the inputs of an exported graph to z of a linear model of pixels."""
+    """Computes z of a linear model of pixels from the inputs of an exported graph."""
 
     def __init__(self, shape: Shape, regression: Regression) -> None:
         super().__init__()

@@ -138,7 +138,7 @@ class LearnedTree(LearnedInput):
         return Forest(starts, word, label, parents)
 
     def _tables(self, part: Part) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """For each token: its kind, the index of its word, and of its inner label."""
+        """Three arrays over tokens: kind, index of the word, index of the inner label."""
         names = part.numbers.token_names
         fold = str.lower if self.lower else str
         kinds, words, inner = (np.zeros(len(names), np.int64) for _ in range(3))

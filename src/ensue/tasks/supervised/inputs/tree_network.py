@@ -48,7 +48,7 @@ class TreeReaderSettings(Table):
 
 class TreeEncoder(InputEncoder):
     """h_n = cell([e(word_n); a(inner label_n)], states of the children of n), as `Recursive`
-    combines them; the vector of a tree is that of its root. A node without a word has e = 0.
+    combines them; the vector of a tree is the vector of its root. A node without a word has e = 0.
 
     inner_labels: number of node labels among the inputs, 0 for none; units: whether to return
     vectors of all nodes."""
