@@ -113,7 +113,7 @@ def unknown_command(path: str, got: str, known: Iterable[str]) -> OptionError:
 
 
 def usage_message(problem: Any, words: Sequence[str]) -> OptionError:
-    """What Typer says of the words of a command, as one of our errors."""
+    """Typer's error about the words of a command, as one of Ensue's errors."""
     ctx, param = getattr(problem, "ctx", None), getattr(problem, "param", None)
     path = ctx.command_path if ctx is not None else " ".join(["ensue", *words[:1]])
     if hasattr(problem, "possibilities"):
@@ -221,7 +221,8 @@ class Commands(TyperGroup):
 
 
 def _with_help_text(help_option: Any) -> Any:
-    """With a default that needs no conversion: for one, Typer would load pydantic."""
+    """The help option with a default that needs no conversion; to convert one, Typer would load
+    pydantic."""
     if help_option is not None:
         help_option.default = False
     return help_option

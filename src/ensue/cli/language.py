@@ -57,8 +57,8 @@ class GenerateOptions:
         int | None,
         option(
             "--tokens N",
-            "Number of tokens; texts continue over line ends. Without it, a text is one line "
-            f"of at most {MOST_TOKENS}.",
+            "Number of tokens of a text, over line ends too. Without this option, a text ends "
+            f"with its line, or after {MOST_TOKENS} tokens.",
             min=1,
         ),
     ] = None

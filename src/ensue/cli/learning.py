@@ -1,4 +1,4 @@
-"""From a data file to a tested model: init, train, evaluate, predict."""
+"""The commands that make a tested model from a data file: init, train, evaluate, predict."""
 
 import sys
 from contextlib import nullcontext
@@ -156,8 +156,8 @@ def run_training(options: TrainOptions, further: FurtherOptions) -> None:
 
 
 def elsewhere(options: "TrainOptions | PredictOptions") -> "Machines | None":
-    """Where the work is done, if not in this process. This process uses one thread, like each
-    worker: results are then the same for any number of workers."""
+    """The machines that do the work; None for this process alone. With machines, this process uses
+    one thread, like each worker: results are then the same for any number of workers."""
     if options.workers is None and options.on == HERE:
         return None
     import torch
@@ -253,7 +253,8 @@ class PredictOptions(TolerantOptions):
     keep: Annotated[
         str,
         option(
-            "--keep COLUMNS", "Columns of the files to keep in the table: a,b or all. [its ids]"
+            "--keep COLUMNS",
+            "Columns of the files to keep in the table: a,b or all. [columns named like an id]",
         ),
     ] = ""
     workers: Workers = None

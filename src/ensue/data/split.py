@@ -146,8 +146,8 @@ def equal_shares(count: int) -> dict[str, float]:
 
 
 def folds(split: Split) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """For each part of a split: the rows of all other parts, for training, and the rows of the
-    part, for testing.
+    """The folds of a split. In each fold, one part is for testing, and the rows of all other parts
+    are for training.
 
     >>> five = folds(stratified(["yes", "no"] * 50, equal_shares(5)))
     >>> [(len(train), len(held_out)) for train, held_out in five][:2]

@@ -1,4 +1,4 @@
-"""From text to tokens and their indices."""
+"""Converts text to tokens and their indices."""
 
 from __future__ import annotations
 

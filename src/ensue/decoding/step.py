@@ -65,7 +65,7 @@ Reorder = Callable[[State, Tensor], State]
 # the state that a step returned → values to keep for each chosen word (rows, …)
 Watch = Callable[[State], Tensor]
 
-# Rounding may lift log 1 a little above zero; anything more is no log-probability.
+# Rounding may lift log 1 a little above zero; anything more is not a log-probability.
 ROUNDING = 1e-3
 
 

@@ -1,7 +1,7 @@
 """Charts: axes with their numbers, curves and bands, legends, and the heading above them.
 
-Colours are those of Okabe and Ito, which colour-blind people can distinguish, darkened if their
-contrast with the paper was too low; each series also has its own mark.
+Charts use the colours of Okabe and Ito, which colour-blind people can distinguish. Colours whose
+contrast with the paper was too low are darkened. Each series also has its own mark.
 """
 
 from __future__ import annotations

@@ -95,8 +95,8 @@ class Words:
 
 @dataclass(frozen=True)
 class HeatMap:
-    """A heat map, as a cell or a block. Each square is the stronger, the greater its share, 0 … 1;
-    texts: in the squares."""
+    """A heat map, as a cell or a block. The greater the share of a square (0 … 1), the stronger its
+    colour. texts: the texts in the squares."""
 
     rows: Sequence[str]
     columns: Sequence[str]
@@ -152,8 +152,8 @@ class Formula:
 @dataclass(frozen=True)
 class Table:
     """A table. left: number of first columns that are aligned left; the others are aligned right.
-    kind: of its numbers, for their colour; room: minimum width of the first column in a terminal;
-    most: maximum number of printed rows, 0 for all."""
+    kind: the kind of its numbers, which gives their colour; room: minimum width of the first column
+    in a terminal; most: maximum number of printed rows, 0 for all."""
 
     rows: Sequence[Sequence[Cell]]
     head: Sequence[str] = ()

@@ -71,7 +71,7 @@ class Equations:
     x: Node
     old: dict[str, Node]
     output: Node
-    output_name: str  # only if it is no state part
+    output_name: str  # used unless the output is a state part
     state: dict[str, Node]
     names: dict[Node, str] = field(repr=False)
     declarations: dict[str, Parameter | Mask] = field(repr=False)

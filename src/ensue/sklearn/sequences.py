@@ -328,7 +328,7 @@ class SequenceLabeller(SequenceEstimator):
         return self._learn_pairs(sequences, named, [set(labels) for labels in named])
 
     def predict(self, X: Any) -> list[list[Any]]:
-        """For each row a list with a label for each step."""
+        """A list for each row, with a label for each step."""
         answers = self._answers(X)
         known = dict(zip(class_names(self.classes_), self.classes_.tolist(), strict=True))
         return [[known[label] for label in answer.labels] for answer in answers]

@@ -105,7 +105,7 @@ TARGET = "target"  # name of y's column; underscores are added if it is taken
 
 
 class TableEstimator(Estimator):
-    """An estimator whose rows are those of a table."""
+    """An estimator for the rows of a table."""
 
     _task = "table"
     _keys: ClassVar[Mapping[str, tuple[str, ...]]] = {

@@ -282,7 +282,7 @@ Picture = NDArray[np.uint8]
 
 
 def read_image(path: Path | str) -> Picture:
-    """Reads a picture (channels, height, width); raises DataError if the file is no picture, or
+    """Reads a picture (channels, height, width); raises DataError if the file is not a picture, or
     truncated."""
     path = Path(path)
     try:
