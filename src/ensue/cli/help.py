@@ -103,7 +103,7 @@ REPHRASED = {
 
 
 def unknown_command(path: str, got: str, known: Iterable[str]) -> OptionError:
-    """path: the command above it, `ensue data`."""
+    """The error for an unknown command. path: the command above it, `ensue data`."""
     near = get_close_matches(got.lower(), [*known, HELP], n=1)
     message = f"{path}: unknown command {got!r}: "
     if near == [HELP]:

@@ -326,7 +326,7 @@ def _replies(
     data: "DataSettings",
     bad: Tally,
 ) -> "Iterator[Reply]":
-    """The answers as they are written: of this process, or of others."""
+    """The answers in their written form, computed by this process or by others."""
     from ensue.runs.predict import replies
 
     form = "object" if options.as_json else "line"
@@ -348,7 +348,7 @@ def _replies(
 
 
 def _print_answers(answers: "Iterable[Reply]", as_json: bool, to_the_end: bool) -> None:
-    """to_the_end: continue after the reader of stdout is gone."""
+    """Prints answers. to_the_end: continue after the program that reads stdout has ended."""
     for row_answer in answers:
         answer(as_json_text(row_answer.value) if as_json else row_answer.value)
         if nobody_reads() and not to_the_end:

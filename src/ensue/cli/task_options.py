@@ -29,7 +29,8 @@ def _as_given(value: Any) -> Any:
 
 
 class OptionKind(NamedTuple):
-    """type, metavar, default: as Typer takes them; value: of what was typed."""
+    """A kind of option. type, metavar, default: arguments for Typer; value: converts the typed
+    text."""
 
     type: Any
     metavar: str | None

@@ -92,7 +92,8 @@ def part_of_line(
 
     Blocks of consecutive lines stay together; of ten blocks each part gets its share. The first ten
     blocks have 1 line each, the next ten 2, then 4, … 256. So short texts are split like long ones,
-    and new lines at the end move no others. name: of the text, part of the hash."""
+    and new lines at the end move no others. name: the name of the text, which is part of the
+    hash."""
     cycle = min((line // CYCLE + 1).bit_length(), LONGEST_BLOCK.bit_length()) - 1
     more, block = divmod((line - CYCLE * (2**cycle - 1)) // 2**cycle, CYCLE)
     return _part_at((_ranks(f"{name}\n{cycle + more}", seed)[block] + 0.5) / CYCLE, shares)

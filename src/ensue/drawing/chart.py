@@ -111,7 +111,7 @@ class Panel:
     def axes(
         self, x_title: str, y_title: str, x_ticks: Ticks | None = None, y_ticks: Ticks | None = None
     ) -> None:
-        """Draws rules, numbers and titles; ticks: by default those of the axes."""
+        """Draws rules, numbers and titles. ticks: the default is the ticks of the axes."""
         x, y, draw = self.x, self.y, self.drawing
         for value, words in labelled(y) if y_ticks is None else y_ticks:
             draw.line([(x.start, y(value)), (x.end, y(value))], RULE)

@@ -72,8 +72,8 @@ class Image:
 
 
 class Piece(NamedTuple):
-    """Words on a coloured background. strength: of the colour, 0 for none; label: the strength as
-    text next to the words; note: tooltip."""
+    """Words on a coloured background. strength: the strength of the colour, 0 for none; label: the
+    strength as text next to the words; note: tooltip."""
 
     text: str
     strength: float = 0.0
@@ -143,7 +143,7 @@ class Lines:
 
 @dataclass(frozen=True)
 class Formula:
-    """mark: its number, "(1)"."""
+    """A formula. mark: its number, "(1)"."""
 
     text: str
     mark: str = ""
@@ -192,8 +192,8 @@ Block = Paragraph | Lines | Formula | Table | Figure | HeatMap | Beside | Sectio
 
 @dataclass(frozen=True)
 class Document:
-    """A document. about: one line on its content; colours: of labels and kinds of tables, by
-    name."""
+    """A document. about: one line on its content; colours: the colours of labels and of kinds of
+    tables, by name."""
 
     title: str
     about: str

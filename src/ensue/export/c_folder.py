@@ -402,7 +402,7 @@ def run_folder(
     cases: Sequence[tuple[str, Mapping[str, torch.Tensor]]],
     flags: Sequence[str] = (),
 ) -> list[list[Any]]:
-    """The outputs of graphs, by name, from one process. flags: of the compiler."""
+    """The outputs of graphs, by name, from one process. flags: the flags of the compiler."""
     names = [graph.name for graph in graphs]
     counts = {graph.name: len(graph.outputs) for graph in graphs}
     with temporary_folder() as place:

@@ -189,8 +189,8 @@ Tensors = Mapping[str, torch.Tensor]
 
 @dataclass(frozen=True)
 class TracedModel:
-    """A model's exported parts, with its networks as graphs, made once for all targets. title: of a
-    page; "": the name of its file."""
+    """A model's exported parts, with its networks as graphs, made once for all targets. title: the
+    title of a page, "" for the name of its file."""
 
     exported: Exported
     title: str = ""

@@ -322,8 +322,8 @@ class StackCode:
 
     @property
     def scratch(self) -> dict[str, int]:
-        """Arrays that the functions share: for the new state, and between the layers of one step;
-        also the functions' own arrays, in languages where local arrays are costly."""
+        """Arrays that the functions share: one for the new state, and some between the layers of a
+        step; also the functions' own arrays, in languages where local arrays are costly."""
         sizes = {"fresh": self.widest_state}
         if self.stack.streams:
             widths = [layer_width(layer) for layer in self.stack.layers[:-1]]

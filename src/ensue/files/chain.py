@@ -41,8 +41,9 @@ def chained(value: Mapping[str, Any], before: str) -> tuple[bytes, str]:
 
 @dataclass
 class Lines:
-    """values, digests: of the complete lines; torn: numbers of truncated lines; wrong: numbers of
-    lines that were changed, or that follow missing lines."""
+    """The lines of a file. values, digests: the values and digests of the complete lines; torn:
+    numbers of truncated lines; wrong: numbers of lines that were changed, or that follow missing
+    lines."""
 
     values: list[dict[str, Any]] = field(default_factory=list)
     torn: list[int] = field(default_factory=list)
@@ -97,8 +98,8 @@ def _whole(value: Mapping[str, Any], line: bytes) -> str | None:
 
 
 def last_of(data: bytes) -> str:
-    """The digest that the next line of a file refers to: of its last line with a digest, or of the
-    whole file."""
+    """The digest that the next line of a file refers to. It belongs to the last line with a digest,
+    or to the whole file."""
     ends = data.rfind(b"\n") + 1
     line = data[data.rfind(b"\n", 0, max(ends - 1, 0)) + 1 : ends]
     value = _value(line) if line else None

@@ -175,7 +175,8 @@ class Recurrent(nn.Module):
         lengths: Tensor | None = None,
         masks: Sequence[Masks | None] | None = None,
     ) -> tuple[Tensor, tuple[State, ...]]:
-        """The layer over x. masks: for each layer and direction; drawn here in training if None."""
+        """The layer over x. masks: one for each layer and direction; None: drawn here in
+        training."""
         refuse_lengths(state, "state")
         ways = self.ways
         x, lengths = self._entering(ways, x, lengths)

@@ -18,8 +18,8 @@ from ensue.errors import DataError
 
 
 class ClassAnswers(NamedTuple):
-    """gold, predicted: class indices (rows,), or zeros and ones (rows, labels) for multi-label
-    answers; probabilities (rows, classes)."""
+    """Answers of a classifier. gold, predicted: class indices (rows,), or zeros and ones (rows,
+    labels) for multi-label answers; probabilities (rows, classes)."""
 
     gold: NDArray[np.int64]
     predicted: NDArray[np.int64]
@@ -27,7 +27,8 @@ class ClassAnswers(NamedTuple):
 
 
 class StepAnswers(NamedTuple):
-    """gold, predicted: a label index for each step; names: of the labels; cost: mean per step."""
+    """Answers of a labeller. gold, predicted: a label index for each step; names: the names of the
+    labels; cost: mean per step."""
 
     gold: Ragged
     predicted: Ragged
@@ -44,14 +45,14 @@ class NumberAnswers(NamedTuple):
 
 
 class TokenAnswers(NamedTuple):
-    """cost: mean −log p per token."""
+    """The cost of a language model. cost: mean −log p per token."""
 
     cost: float
 
 
 class TextAnswers(NamedTuple):
-    """predicted, references: texts; tokenize, lowercase: options of sacrebleu; cost: mean −log p
-    per token."""
+    """Generated texts and their references. tokenize, lowercase: options of sacrebleu; cost: mean
+    −log p per token."""
 
     predicted: Sequence[str]
     references: Sequence[str]

@@ -149,7 +149,8 @@ def evaluate_validation(
 def _evaluated(
     run: LoadedRun, config: RunConfig, request: EvaluationRequest, evaluation: Evaluation
 ) -> Evaluated:
-    """The stored form of an evaluation. config: with the files that were read."""
+    """The stored form of an evaluation. config: the configuration, with the files that were
+    read."""
     return Evaluated(
         part=request.part,
         task=config.task,

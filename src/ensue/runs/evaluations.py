@@ -34,7 +34,7 @@ INTEGERS = (np.uint8, np.uint16, np.uint32, np.int64)
 
 @dataclass(frozen=True)
 class EvaluatedFile:
-    """A file of an evaluation. path: as stored in the run's configuration."""
+    """A file of an evaluation. path: the path in the run's configuration."""
 
     path: str
     sha256: str

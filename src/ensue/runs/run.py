@@ -48,8 +48,8 @@ class Tested(NamedTuple):
 @dataclass(frozen=True)
 class RunSummary:
     """A run in one line. data: names of the training files; best: validation score of the combined
-    model; tested: latest score on the test part; when: of the last write by training, UTC; seconds:
-    total training time, over interruptions; size: bytes on the disk."""
+    model; tested: latest score on the test part; when: the time of the last write by training, UTC;
+    seconds: total training time, over interruptions; size: bytes on the disk."""
 
     name: str
     task: str
@@ -276,7 +276,7 @@ class Run(Printed):
     ) -> Evaluation:
         """Like `ensue evaluate`: evaluates the test or validation part, stores the result in the
         folder, and records that the test part was opened. test: files instead of the run's own;
-        trust, device: as in `ensue.load`; options: of the task, such as beam=5."""
+        trust, device: as in `ensue.load`; options: options of the task, such as beam=5."""
         from ensue.runs.evaluate import evaluate_in_python
         from ensue.runs.load import Loading
         from ensue.tasks.saved_cells import Trust
@@ -301,7 +301,7 @@ class Run(Printed):
 
     # ------------------------------------------------------------- to be looked at
     def summary(self, name: str = "") -> RunSummary:
-        """A summary of the run. name: by default that of its folder."""
+        """A summary of the run. name: the default is the name of its folder."""
         self.folder.check_weights()
         tests = [evaluation for evaluation in self.evaluations() if evaluation.part == "test"]
         tested = None

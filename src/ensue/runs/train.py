@@ -88,9 +88,10 @@ ELSEWHERE = "train.device"  # a run may continue on another device
 
 @dataclass(frozen=True)
 class Trained:
-    """outcomes: of each network; rows: numbers of training, validation and unlabelled rows; answer:
-    validation scores of the combined model, empty for a single network; summary: its main score
-    next to the strongest baseline, if it was wanted and is known."""
+    """The result of `train_run`. outcomes: the outcome of each network; rows: numbers of training,
+    validation and unlabelled rows; answer: validation scores of the combined model, empty for a
+    single network; summary: its main score next to the strongest baseline, if it was wanted and is
+    known."""
 
     config: RunConfig
     model: AnyModel
@@ -251,7 +252,7 @@ def train_run(
     summary: bool = False,
 ) -> Trained:
     """Settles the configuration, reads the data, trains or resumes, and writes the model.
-    members_first, outputs, summary: as of `Fitting`."""
+    members_first, outputs, summary: as in `Fitting`."""
     device_of(config.train.device)  # reported before data is read
     _refuse_ensemble(folder)
     first = processes.team().first

@@ -142,7 +142,8 @@ class Estimator(BaseEstimator, ABC):
         return {key: _plain(value) for key, value in settings_by_key.items()}
 
     def _refused(self, key: str, names: Mapping[str, str]) -> str:
-        """Why a setting cannot be passed in `settings`; "" if it can. names: of parameters."""
+        """Why a setting cannot be passed in `settings`; "" if it can. names: the names of
+        parameters."""
         table, _, name = key.partition(".")
         if table not in TABLES or not name:
             known = ", ".join(TABLES)

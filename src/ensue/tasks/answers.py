@@ -155,7 +155,7 @@ class Answers(list[A]):
 
 
 def answers_document(answers: Sequence[Any], questions: Sequence[tuple[Any, Any]] = ()) -> Document:
-    """questions: answers with their inputs, in any order."""
+    """A document of answers. questions: answers with their inputs, in any order."""
     from ensue.tasks.model_page import input_cell
 
     many = "1 answer" if len(answers) == 1 else f"{len(answers):,} answers"

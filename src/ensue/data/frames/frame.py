@@ -361,7 +361,7 @@ PREDICTED = "predicted"  # prefix of an answer's name if the frame has a column 
 
 @dataclass(frozen=True)
 class Frame:
-    """A data frame. data: in the form of its library's functions."""
+    """A data frame. data: the frame in its library's own type."""
 
     data: Any
     kind: FrameKind

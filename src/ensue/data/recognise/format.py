@@ -17,10 +17,10 @@ AS_CSV = "save it as CSV (File → Save As… → CSV UTF-8), or in Python: "
 
 
 class ForeignFile(NamedTuple):
-    """A file of another program. endings: of their names; magic: possible first bytes; inside: a
-    file in zip files of this kind; advice: what to do, with {python} and {shell} for the file's
-    name as a literal, {csv} for the name of a table to write; format: the format of Ensue that it
-    is."""
+    """A file of another program. endings: possible endings of the name; magic: possible first
+    bytes; inside: a file in zip files of this kind; advice: what to do, with {python} and {shell}
+    for the file's name as a literal, {csv} for the name of a table to write; format: the format of
+    Ensue that it is."""
 
     what: str
     endings: tuple[str, ...]

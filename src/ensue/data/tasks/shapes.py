@@ -63,8 +63,8 @@ def _star(x: Floats, y: Floats, r: Floats) -> Floats:
 
 
 class Kind(NamedTuple):
-    """distance: of points to the edge of a shape of radius r around 0, negative inside; reach:
-    its radius where that of a circle of the same size is 1."""
+    """A kind of shape. distance: the distance of points to the edge of a shape of radius r around
+    0, negative inside; reach: the radius of the shape relative to a circle of the same size."""
 
     distance: Callable[[Floats, Floats, Floats], Floats]
     reach: float

@@ -187,8 +187,8 @@ class ForgettingLSTM(OperatorLSTM):
 
 @dataclass(frozen=True)
 class Pattern:
-    """A kind of operator with some of its options. gates: in the order of its tensors; negated:
-    gates whose weights change their sign."""
+    """A kind of operator with some of its options. gates: the gates in the order of the operator's
+    tensors; negated: gates whose weights change their sign."""
 
     operator: str
     cell: Cell

@@ -81,8 +81,8 @@ class LayerTrace:
 @dataclass(frozen=True)
 class Minibatch:
     """One update by the mean gradient of some examples, the first of which is the example of the
-    walk. costs: of each example; before, gradient, after: W and b of each layer in turn; cost: the
-    mean."""
+    walk. costs: the cost of each example; before, gradient, after: W and b of each layer in turn;
+    cost: the mean cost."""
 
     rate: float
     costs: tuple[float, ...]

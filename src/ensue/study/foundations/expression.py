@@ -65,8 +65,8 @@ ELEMENTWISE = (
 
 @dataclass(frozen=True)
 class Operation:
-    """value: from its arguments; back: the adjoints of its arguments, from its own adjoint (t), its
-    value (y) and its arguments."""
+    """An operation. value: computes the result from the arguments; back: computes the adjoints of
+    its arguments, from its own adjoint (t), its value (y) and its arguments."""
 
     value: Callable[..., Tensor]
     back: Callable[..., tuple[Tensor, ...]]
@@ -451,7 +451,8 @@ class ExpressionNode:
 
 @dataclass(frozen=True)
 class Expression:
-    """text: as written; nodes: each after its inputs."""
+    """An expression with its values. text: its text as written; nodes: its nodes, each after its
+    inputs."""
 
     text: str
     nodes: tuple[ExpressionNode, ...]

@@ -144,7 +144,8 @@ class FunctionFamily:
 
 @dataclass(frozen=True)
 class Families:
-    """x, y: the training part; grid: the x of the curves."""
+    """Families of functions, compared on validation. x, y: the training part; grid: the x of the
+    curves."""
 
     x: tuple[float, ...]
     y: tuple[float, ...]
@@ -276,7 +277,8 @@ class GradientEstimator:
 
 @dataclass(frozen=True)
 class Estimators:
-    """exact: the gradient itself, by summing over all values of the units."""
+    """Estimators of a gradient. exact: the gradient itself, by summing over all values of the
+    units."""
 
     draws: int
     exact: tuple[float, ...]

@@ -77,8 +77,9 @@ class LabelPoint:
 
 @dataclass(frozen=True)
 class LabelCurve(Printed):
-    """task, measure: the task, and the score; base: of half of the runs; validation: number of
-    scored rows; points: with and without the base, by rising rows."""
+    """Scores by the number of labels. task, measure: the task, and the score; base: the base of
+    half of the runs; validation: number of scored rows; points: with and without the base, by
+    rising rows."""
 
     task: str
     measure: str

@@ -27,10 +27,11 @@ TOGETHER = "together"  # name of the ensemble of a selection
 
 @dataclass(frozen=True)
 class Entry:
-    """The result of one candidate. score: validation score of the combined model; network: of the
-    networks alone, for comparison with stopped trials; parameters: of networks; size: bytes of the
-    weights, or of the model's files if there are none; seconds: total time, over interruptions;
-    speed: tokens per second in training; failure: why the score is missing, else "".
+    """The result of one candidate. score: validation score of the combined model; network: the
+    score of the networks alone, for comparison with stopped trials; parameters: number of
+    parameters of the networks; size: bytes of the weights, or of the model's files if there are
+    none; seconds: total time, over interruptions; speed: tokens per second in training; failure:
+    why the score is missing, else "".
 
     Only for trials: settings: the proposed ones, by key; rungs: the best score at each share of its
     training; stopped: why it was stopped early, else ""; around: seconds before its first update

@@ -113,11 +113,11 @@ SAME = ("seed", "space")  # what proposals follow from
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """trials: their number; workers: trials at a time, which does not change results; minutes: a
-    time limit instead of a number of trials; storage: the URL of a database for trials, instead of
-    SQLite in the folder; together: use an ensemble of trials, if it is better on validation; on:
-    where trials run, local or ray; began: when the time of `minutes` began, if not with the
-    call."""
+    """A search. trials: number of trials; workers: trials at a time, which does not change results;
+    minutes: a time limit instead of a number of trials; storage: the URL of a database for trials,
+    instead of SQLite in the folder; together: use an ensemble of trials, if it is better on
+    validation; on: where trials run, local or ray; began: when the time of `minutes` began, if not
+    with the call."""
 
     trials: int = TRIALS
     workers: int = 1

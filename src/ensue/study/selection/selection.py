@@ -27,7 +27,7 @@ PATIENCE = 3  # default patience
 
 @dataclass(frozen=True)
 class Candidate:
-    """A candidate. name: as written; config: of its run."""
+    """A candidate. name: its name as written; config: the configuration of its run."""
 
     name: str
     config: RunConfig
@@ -150,7 +150,7 @@ def select_among(
     with the configuration's data and settings, except those of the model. Evaluates the best one on
     validation on the test part. The same call resumes an interrupted selection.
 
-    say: callback for messages; watchers: of every training."""
+    say: callback for messages; watchers: callbacks for every training."""
     place = Path(folder)
     if RunFolder(place).config.exists():
         raise OptionError(f"{place}: this is the folder of one run; name another one with --run")

@@ -20,7 +20,8 @@ Settings = Mapping[str, Any]  # by `table.key`
 
 @dataclass(frozen=True)
 class OpenSpace:
-    """config: with the usual settings; ranges: of the searched settings."""
+    """An open search space. config: a configuration with the usual settings; ranges: the ranges of
+    the searched settings."""
 
     config: RunConfig
     ranges: Space

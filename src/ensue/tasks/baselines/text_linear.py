@@ -181,8 +181,8 @@ def fit_text_linear(
     classes: int,
     beside: SparseMatrix | None = None,
 ) -> FittedLinear:
-    """Fits the model. targets: of the training rows, then of the validation rows: classes (rows,),
-    or zeros and ones (rows, labels). beside: other columns of the same rows."""
+    """Fits the model. targets: the targets of the training rows, then of the validation rows:
+    classes (rows,), or zeros and ones (rows, labels). beside: other columns of the same rows."""
     problem = _Classes(torch.from_numpy(np.asarray(targets, np.int64)), classes)
     return _fitted(train, texts, problem, beside)
 
@@ -198,8 +198,9 @@ def fit_with_topics(
 ) -> FittedTopics:
     """Fits the model with topics from unlabelled texts: a row's topics are added to its n-grams,
     with a weight that is chosen like the strength. Topics are sums over words, so each word again
-    gets a weight, as in any other model. All texts share word indices; targets: of the training
-    rows, then of the validation rows; kinds: of n-grams; beside: other columns of these rows."""
+    gets a weight, as in any other model. All texts share word indices; targets: the targets of the
+    training rows, then of the validation rows; kinds: the kinds of n-grams; beside: other columns
+    of these rows."""
     problem = _Classes(torch.from_numpy(np.asarray(targets, np.int64)), classes)
     labelled = joined(train, texts)
     rows = len(labelled.rows)
@@ -363,7 +364,8 @@ def _part_of(products: Tensor, one: Whole, other: Whole) -> Tensor:
 
 
 class _Candidate(NamedTuple):
-    """The best model of a path. scores: of all held-out rows, in the order of the folds."""
+    """The best model of a path. scores: the scores of all held-out rows, in the order of the
+    folds."""
 
     cost: float
     scale: float

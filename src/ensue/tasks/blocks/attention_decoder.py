@@ -65,7 +65,7 @@ class AttentionDecoder(nn.Module):
     0; without it all steps run in one call. attend_output "context": r = c. tied: W is the
     embedding, after a linear map if the width of r differs. table: a shared embedding. first_word
     "zero": e is zero before the first word. Dropout of inputs and outputs is the same at all steps
-    of a row. memory_size: of the memory's vectors; None without attention."""
+    of a row. memory_size: size of the memory's vectors; None without attention."""
 
     def __init__(
         self,

@@ -186,8 +186,8 @@ ColumnSizes = dict[Buffer, list[str]]  # the sizes of adjacent values
 
 @dataclass(frozen=True)
 class Layout:
-    """forward, backward: the locations of values in each pass. adjoints: of the products. overlay:
-    whether ADJOINTS may share the memory of PRODUCTS."""
+    """forward, backward: the locations of values in each pass. adjoints: the locations of the
+    products' adjoints. overlay: whether ADJOINTS may share the memory of PRODUCTS."""
 
     columns: ColumnSizes
     forward: Locations
