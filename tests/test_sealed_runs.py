@@ -200,7 +200,7 @@ def test_an_edit_of_a_stopped_run_is_listed_before_it_goes_on(
         code, _, err = ensue(*words)
         assert code == 2
         assert "data.test: was [], now ['" in err
-        assert "restore the file from b/learned/config.toml" in err
+        assert "from b/learned/config.toml" in err
     shutil.copy("b/learned/config.toml", "b/config.toml")
     assert ensue("train", "--run", "b", "--quiet")[::2] == (0, "")
     assert digests(folder / "b" / "model") == digests(folder / "a" / "model")

@@ -18,7 +18,7 @@ from ensue.equations.text import ATOM, Plain
 
 @dataclass(frozen=True)
 class Description:
-    """Facts about a cell of given sizes; flops are for one step of one row."""
+    """Facts about a cell with given sizes. flops: operations of one step for one row."""
 
     name: str
     about: str

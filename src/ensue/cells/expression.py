@@ -58,7 +58,7 @@ def _parsed(text: str) -> ast.expr:
 
 
 class _Reader:
-    """Parser of one text; its messages quote the text."""
+    """A parser of one text, which it quotes in messages."""
 
     def __init__(self, text: str) -> None:
         self.text = text

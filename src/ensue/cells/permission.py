@@ -18,8 +18,9 @@ from ensue.errors import OptionError, RunError
 
 @dataclass(frozen=True)
 class CellPermission:
-    """files: the sha256 of each file that may run, by absolute path; neighbours: whether these
-    files may import the modules next to them, as files that the user named may."""
+    """Permission to run Python files. files: the sha256 of each file that may run, by absolute
+    path; neighbours: whether these files may import the modules next to them, as files that the
+    user named may."""
 
     files: Mapping[str, str] = field(default_factory=dict)
     neighbours: bool = False
@@ -36,7 +37,7 @@ class CellPermission:
         return cls({_absolute(file): digest for file, digest in digests.items()})
 
     def __or__(self, other: CellPermission) -> CellPermission:
-        """The files that either permits; neighbours only if both permit them."""
+        """Permission for the files of both; neighbours are permitted only if both permit them."""
         return CellPermission({**self.files, **other.files}, self.neighbours and other.neighbours)
 
     def source(self, file: str) -> bytes:

@@ -33,7 +33,7 @@ def has_colour(stream: TextIO) -> bool:
 
 
 def widest(rows: Iterable[tuple[str, str]], most: int = NAMES) -> int:
-    """The width of a column for the names, those aside that are wider than most."""
+    """The width of a column for the names, without names that are wider than most."""
     return max((len(name) for name, _ in rows if len(name) <= most), default=0)
 
 

@@ -34,7 +34,7 @@ RunArgument = Annotated[Path, argument("RUN", "Run folder of a language model.")
 
 
 def load_generating(run: Path, device: str, trust_cell: str) -> "tuple[AnyModel, Generates]":
-    """The model of a run, and how it continues a prompt."""
+    """The model of a run, and its ability to continue a prompt."""
     from ensue.runs.load import load_run
     from ensue.training import RunFolder
 

@@ -24,7 +24,7 @@ OUTLIER, LONG = 20, 5_000
 
 
 class Pairs:
-    """The number of pairs of places found, and the first few of them."""
+    """The number of pairs of places, and the first few pairs."""
 
     def __init__(self) -> None:
         self.count = 0

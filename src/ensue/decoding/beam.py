@@ -79,7 +79,7 @@ class Ended:
         return cls(nothing, nothing.clone(), ends)
 
     def add(self, sentences: Tensor, scores: Tensor, log_probs: Tensor, ends: Tensor) -> None:
-        """Keeps the best; among equals, the earlier ones."""
+        """Keeps the best hypotheses; among equals, the earlier ones."""
         scores = torch.cat([self.scores[sentences], scores], 1)
         log_probs = torch.cat([self.log_probs[sentences], log_probs], 1)
         ends = torch.cat([self.ends[sentences], ends], 1)

@@ -23,7 +23,8 @@ from ensue.layers.stepper import Stepper
 
 
 class OneWay(nn.Module):
-    """The parameters of one cell: those it declares, and its initial state if that is learned."""
+    """The parameters of one cell: its declared parameters, and its initial state if this is
+    learned."""
 
     def __init__(
         self, cell: Cell, input_size: int, hidden_size: int, init: str, learned_start: bool

@@ -232,8 +232,8 @@ def _of_part(run: Run, part: str) -> list[Evaluated]:
 
 
 def _comparable(runs: Sequence[Run], names: Sequence[str], part: str) -> list[Evaluated]:
-    """One evaluation of each run, all on the same files with the same settings: those of the latest
-    possible evaluation of the first run."""
+    """One evaluation of each run, all on the same files with the same settings: the files and
+    settings of the latest possible evaluation of the first run."""
     every = [_of_part(run, part) for run in runs]
     missing = [run for run, of_run in zip(runs, every, strict=True) if not of_run]
     if missing:

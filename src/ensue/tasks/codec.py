@@ -231,8 +231,8 @@ def fields_of(record: Any) -> tuple[Field, ...]:
 
 class Place(NamedTuple):
     """The location of a value's fields: its facts, below `name`, and the arrays whose names begin
-    with `prefix`. known: the whole file; fields: other keys of fields; keys, names: of the facts
-    and arrays that were read."""
+    with `prefix`. known: the whole file; fields: other keys of fields; keys, names: the facts and
+    arrays that were read."""
 
     name: str
     facts: Any

@@ -286,7 +286,7 @@ def answered(model: AnyModel, inputs: Any, options: Mapping[str, Any]) -> Any:
 def question_roles(
     model: AnyModel, table: NamedTable, columns: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The columns from which inputs are read: those of `fit`, or the only column."""
+    """The columns from which inputs are read: the columns of `fit`, or the only column."""
     roles = _asked_roles(model, table, columns)
     whole = roles.get("sequence") or roles.get("image") or roles.get("tree")
     keys = () if whole else model.reader.question_keys(table.origin)

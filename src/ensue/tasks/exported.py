@@ -166,8 +166,8 @@ class Piecewise(NamedTuple):
 
 @dataclass(frozen=True)
 class Exported:
-    """graphs: the first receives the question. before, after: steps. piecewise: None if the model
-    needs its whole input at once."""
+    """The exported form of a model. graphs: the first receives the question. before, after: steps
+    around the graphs. piecewise: None if the model needs its whole input at once."""
 
     task: str
     graphs: tuple[Graph, ...]

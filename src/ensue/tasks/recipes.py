@@ -20,8 +20,9 @@ Recipe = Mapping[str, Any]  # settings by their full keys, "train.epochs"
 
 
 def usual_recipes(task: Task[Any, Any, Any]) -> dict[str, Recipe]:
-    """quick: a quarter of the epochs, and no more updates than about a minute allows; best: several
-    networks, each with four times the epochs and twice the patience."""
+    """The recipes that every task has. quick: a quarter of the epochs, and no more updates than
+    about a minute allows; best: several networks, each with four times the epochs and twice the
+    patience."""
     usual = TrainSettings.of({**task.train_defaults, "watch": "cost"})
     patience = usual.patience or usual.epochs
     return {

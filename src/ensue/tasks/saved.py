@@ -67,11 +67,11 @@ class _Heading(NamedTuple):
 
 @dataclass(frozen=True)
 class Saved:
-    """facts: settings and other plain values; vocabularies and arrays by name; networks: the
-    weights of each member; cells: the Python files of custom cells, by the settings' key;
-    seal: the files of the run that the model follows from; place: the folder it was read from;
-    digest: one digest of all its files; ensemble: the models of an ensemble, each with its weight;
-    prefix: the beginning of its file names, for a model of an ensemble."""
+    """The content of a model folder. facts: settings and other plain values; vocabularies and
+    arrays by name; networks: the weights of each member; cells: the Python files of custom cells,
+    by the settings' key; seal: the files of the run that the model follows from; place: the folder
+    it was read from; digest: one digest of all its files; ensemble: the models of an ensemble, each
+    with its weight; prefix: the beginning of its file names, for a model of an ensemble."""
 
     kind: str
     facts: Mapping[str, Any]

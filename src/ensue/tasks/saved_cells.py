@@ -22,8 +22,8 @@ S = TypeVar("S", bound=Table)
 
 @dataclass(frozen=True)
 class CellFile:
-    """A Python file of a cell that would run. path: of the file; name: of the cell; origin: the
-    file it was copied from, "" for an original."""
+    """A Python file of a cell that would run. path: the path of the file; name: the name of the
+    cell; origin: the file that was copied, "" for an original."""
 
     path: str
     name: str
@@ -209,7 +209,7 @@ def _cell_fact(saved: Saved, key: str) -> tuple[str, str]:
 
 def check_trust(models: Sequence[tuple[Saved, Table]], trust: Trust) -> None:
     """Raises an error that shows every Python file that loading these models would run, unless all
-    of them may run. models: of one folder, each with its settings."""
+    of them may run. models: the models of one folder, each with its settings."""
     if trust.cell is None:
         files = [
             file for saved, settings in models for file in cell_files(saved, settings).values()

@@ -44,8 +44,8 @@ def write_finished(folder: RunFolder, saved: Saved) -> None:
 
 @dataclass(frozen=True)
 class BestSoFar:
-    """saved: the model; updates, scores: of each network, at its best on validation (None: not
-    validated yet); members: planned number of networks."""
+    """The best weights so far. saved: the model; updates, scores: update and scores of each network
+    at its best on validation (None: not validated yet); members: planned number of networks."""
 
     saved: Saved
     updates: tuple[int, ...]

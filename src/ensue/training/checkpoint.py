@@ -45,8 +45,8 @@ Tensors = Mapping[str, Mapping[str, Tensor]]
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint. tensors: by file and name; scalars: the state of the training; facts: its
-    settings, data and environment."""
+    """A checkpoint. tensors: the tensors by file and name; scalars: the state of the training;
+    facts: its settings, data and environment."""
 
     path: Path
     tensors: dict[str, dict[str, Tensor]]
@@ -103,8 +103,8 @@ def save(
     final: bool = False,
     best: int | None = None,
 ) -> Path:
-    """Writes a checkpoint, reads it back, and removes all others except the newest two and that of
-    update `best`."""
+    """Writes a checkpoint, reads it back, and removes all others except the newest two and the
+    checkpoint of update `best`."""
     files = contents(tensors, scalars, facts)
     place = folder / name_of(update, final)
     write_folder(place, files, stands=CHECKPOINTS_STAND)

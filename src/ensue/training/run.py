@@ -59,7 +59,7 @@ class History:
         self.length, self._last = 0, ""
 
     def begin(self, mark: Mapping[str, Any] | None) -> None:
-        """Truncates the file to its length at a checkpoint; None: to nothing."""
+        """Truncates the file to its length at a checkpoint. None: empties the file."""
         length = mark["length"] if mark else 0
         lines = read_history(self.path, mark)[:length]
         with disk_errors(self.path, 0, stands=CHECKPOINTS_STAND):

@@ -27,7 +27,7 @@ Columns = Sequence[Sequence[str]]  # column by column, over the tokens
 
 
 def _sentences(path: Path, options: ReadOptions) -> Iterator[list[Line]]:
-    """The groups of lines between empty ones; a line of spaces counts as empty."""
+    """The groups of lines between empty lines; a line of spaces counts as empty."""
     pending: list[Line] = []
     for line in lines(path, options):
         if line[1].strip(" \t") or line[2]:

@@ -69,9 +69,10 @@ class TimesOpened(NamedTuple):
 
 @dataclass(frozen=True)
 class Evaluation(Printed):
-    """scores: with their bootstrap intervals; the first is the main score; others: single numbers;
-    baselines: the main score of baselines; confusion: gold in rows, predicted in columns; unknown:
-    number of rows with labels that the model does not know; notes: on the computation of scores.
+    """The evaluation of a model on a part. scores: scores with their bootstrap intervals, the main
+    score first; others: single numbers; baselines: the main score of baselines; confusion: gold in
+    rows, predicted in columns; unknown: number of rows with labels that the model does not know;
+    notes: on the computation of scores.
 
     sums: what each row adds to a score, by the score's name; names: where these rows come from.
     Two models are compared by them, row by row. baseline_sums: the same of baselines, by name,

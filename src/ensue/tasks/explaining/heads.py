@@ -165,8 +165,8 @@ Weights = tuple[tuple[float, ...], ...]  # (queries, keys)
 
 @dataclass(frozen=True)
 class HeadMap:
-    """One layer of attention. name: "encoder self-attention"; layer: from 1; queries, keys: tokens;
-    heads: the weights of each head; mean: of the heads."""
+    """One layer of attention. name: "encoder self-attention"; layer: its number, from 1; queries,
+    keys: tokens; heads: the weights of each head; mean: the mean over the heads."""
 
     name: str
     layer: int

@@ -151,8 +151,8 @@ class Shares(NamedTuple):
 
 
 class IntegratedShares(NamedTuple):
-    """reference: f(x̄) (outputs,); error: |Σ scores − (f(x) − f(x̄))| (outputs,); points: of the
-    integral."""
+    """The result of integrated gradients. reference: f(x̄) (outputs,); error: |Σ scores − (f(x) −
+    f(x̄))| (outputs,); points: number of points of the integral."""
 
     scores: Tensor
     output: Tensor

@@ -1,4 +1,4 @@
-"""Plots of forecasts: of the steps ahead, or of the end of a part next to the actual values."""
+"""Plots of the steps ahead, or of forecasts for the end of a part next to the actual values."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ MODEL, BASELINE = COLOURS[:2]
 @dataclass(frozen=True)
 class View:
     """The data of one plot. before (steps, targets), NaN for missing values; point, low, high,
-    baseline (horizon, targets); actual (horizon, targets), if known. times: of all steps, as text;
-    time: the name of their axis; targets: titles of the panels."""
+    baseline (horizon, targets); actual (horizon, targets), if known. times: the times of all steps,
+    as text; time: the name of their axis; targets: titles of the panels."""
 
     targets: Sequence[str]
     time: str

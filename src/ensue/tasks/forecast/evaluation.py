@@ -115,7 +115,8 @@ LEVELS = tuple(round(0.05 * k, 2) for k in range(1, 20))  # levels of the quanti
 
 
 def levels_asked(settings: ForecastSettings) -> tuple[float, ...]:
-    """Quantile levels that a model is calibrated for: those of CRPS, and those in the settings."""
+    """Quantile levels that a model is calibrated for: the levels of CRPS, and the levels in the
+    settings."""
     return tuple(dict.fromkeys([*LEVELS, *settings.quantiles]))
 
 
@@ -144,8 +145,9 @@ class QuantileSums:
         self._size += float(np.abs(truth[known]).sum())
 
     def scores(self) -> dict[str, float]:
-        """crps: in the units of the data, the mean of twice the costs over the levels; weighted
-        quantile loss: their sum over that of |y|."""
+        """Scores of a distribution. crps: twice the quantile costs, averaged over levels and
+        numbers, in the units of the data; weighted quantile loss: the same sum, divided by Σ
+        |y|."""
         if not self._count:
             return {}
         total = 2 * float(self._costs.mean())
@@ -178,8 +180,8 @@ MOST_SERIES = 12  # rows of the table by series
 class Backtest:
     """Forecasts from many origins, each made without later values: (horizon, windows, targets), in
     the units of the data; NaN in truth if unknown. share: claimed coverage of the intervals. owner:
-    the series of each window; ids: of each series; known: the row of each series in the units of
-    training; scores, quantiles: of the whole distribution."""
+    the series of each window; ids: the ids of each series; known: the row of each series in the
+    units of training; scores, quantiles: scores and quantiles of the whole distribution."""
 
     truth: Array
     point: Array
@@ -196,8 +198,9 @@ class Backtest:
 
 @dataclass(frozen=True)
 class ForecastEvaluation(Evaluation):
-    """A row is an origin of the backtest. share: claimed coverage of the intervals; ahead: errors
-    by step; series: errors by series of a panel; quantiles: of the requested levels."""
+    """The evaluation of a forecaster; each row is an origin of the backtest. share: claimed
+    coverage of the intervals; ahead: errors by step; series: errors by series of a panel;
+    quantiles: scores of the requested levels."""
 
     share: float = 0.9
     ahead: Sequence[Ahead] = ()

@@ -176,8 +176,8 @@ LONGEST = 3  # a window is at most this fraction of the training series
 
 
 def search_of(settings: ForecastSettings, steps: int) -> dict[str, Searched]:
-    """The search space of these settings. steps: of the shortest training series. Families that
-    read only the targets ignore the calendar."""
+    """The search space of these settings. steps: number of steps of the shortest training series.
+    Families that read only the targets ignore the calendar."""
     read = [*settings.covariates, *settings.known, *settings.static]
     left_out = {*TARGETS_ONLY} if read else set()
     if settings.look_back % settings.segment:

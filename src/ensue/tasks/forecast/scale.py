@@ -51,9 +51,10 @@ LOWEST = {"log": 0.0, "log1p": -1.0}  # minimum of numbers for levels
 
 @dataclass(frozen=True)
 class ForecastScale:
-    """mean, spread: of each column's z; unit: the spread of each untransformed target, the unit of
-    scaled errors. In a panel, each has a row for every series in `ids`. floor: replaces smaller
-    targets before a logarithm; None: these are an error."""
+    """The scale of the numbers. mean, spread: mean and spread of each column's z; unit: the spread
+    of each untransformed target, the unit of scaled errors. In a panel, each has a row for every
+    series in `ids`. floor: replaces smaller targets before a logarithm; None: these are an
+    error."""
 
     transform: Annotated[str, Derived("transform")]
     lag: Annotated[int, Derived("lag")]

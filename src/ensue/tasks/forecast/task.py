@@ -373,7 +373,7 @@ class Forecaster(Model[ForecastSettings, SeriesPart, LearnedSeries, ForecastStep
     ) -> str:
         """The forecast of every target, or of one, as SVG: of the steps after the series, or with
         `held_out` of its last horizon with actual values. file: also writes it as .svg, .png or
-        .pdf; theme: of the file: light, dark or auto, which follows its reader."""
+        .pdf; theme: the theme of the file: light, dark or auto, which follows its reader."""
         self.must_be_fitted()
         drawn = drawn_end if held_out else drawn_ahead
         svg = drawn(self, part_of_table(table, self.settings).series, target)

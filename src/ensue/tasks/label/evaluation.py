@@ -25,8 +25,8 @@ from ensue.tasks.evaluation.report import ClassRow, Evaluation, class_section
 
 @dataclass(frozen=True)
 class LabelEvaluation(Evaluation):
-    """types: the scores of each span type, if the labels are span tags. A span is right if its
-    start, end and type are right."""
+    """The evaluation of a labeller. types: the scores of each span type, if the labels are span
+    tags. A span is right if its start, end and type are right."""
 
     types: Sequence[ClassRow] = ()
 

@@ -246,8 +246,8 @@ class PreviousLabel(LabelOutput):
         return self._limited(self.scores(u), before, ends)
 
     def _limited(self, logits: Tensor, before: Tensor, ends: Tensor) -> Tensor:
-        """Logits with illegal labels made impossible: those not allowed after `before` (…), or at
-        the end if `ends` (…)."""
+        """Logits with illegal labels made impossible: labels that are not allowed after `before`
+        (…), or at the end if `ends` (…)."""
         if not self.constraint.constrained:
             return logits
         links = torch.cat([self.constraint.follow, self.constraint.first[None]])

@@ -125,7 +125,8 @@ class Writer:
     other tokens share their probability."""
 
     def __init__(self, model: AnyLanguageModel, prompt: str, *, whole: bool = True) -> None:
-        """whole: the prompt ends with a complete word; else its last word is incomplete."""
+        """Reads the prompt. whole: the prompt ends with a complete word; else its last word is
+        incomplete."""
         if model.settings.direction == "backward":
             raise OptionError(
                 "a backward language model reads from the right and cannot continue a "

@@ -41,7 +41,8 @@ def vocabulary_of(train: Part, text: TextSettings) -> Vocabulary:
 
 @dataclass(frozen=True)
 class LearnedLanguage:
-    """ngrams: the model itself, or the baseline of networks."""
+    """Everything a language model learns except weights. ngrams: the model itself, or the baseline
+    of networks."""
 
     tokenisers: Annotated[Tokenisers, NEXT_TO]
     words: TextWords
@@ -61,7 +62,8 @@ class LearnedLanguage:
         design: NgramDesign,
         base: Pretrained | None = None,
     ) -> LearnedLanguage:
-        """base: its words come first and keep their indices."""
+        """Learns from a training part. base: a base whose words come first and keep their
+        indices."""
         if not train.texts or not len(train.inputs.values):
             raise DataError("the training part: expected text, got none")
         words = vocabulary_of(train, text)

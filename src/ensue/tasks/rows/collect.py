@@ -148,8 +148,8 @@ IN_MEMORY = "row"  # name of rows in memory
 
 class Example(NamedTuple):
     """A row. value: a text, tokens, or vectors (steps, n); label: one or several labels, or a
-    number; None if unknown. second: the second input of a pair; cells: of the columns next to the
-    input, in the form of `cells_of`."""
+    number; None if unknown. second: the second input of a pair; cells: the cells of the columns
+    next to the input, in the form of `cells_of`."""
 
     value: Any
     label: Any

@@ -29,8 +29,8 @@ UNREADABLE = {
 
 
 class RowRoles(NamedTuple):
-    """data: the inferred keys of [data]; by_step: whether each step has a label; several: whether a
-    row may have several labels; others: equally plausible roles."""
+    """The inferred roles of columns. data: the inferred keys of [data]; by_step: whether each step
+    has a label; several: whether a row may have several labels; others: equally plausible roles."""
 
     data: dict[str, Any]
     by_step: bool

@@ -32,8 +32,8 @@ class Bucket(NamedTuple):
 
 @dataclass(frozen=True)
 class PairEvaluation(Evaluation):
-    """buckets: rows by the tokens of their source. Because texts are long, an error takes several
-    lines."""
+    """The evaluation of generated texts. buckets: scores by the number of tokens of the source.
+    Because texts are long, an error takes several lines."""
 
     buckets: Sequence[Bucket] = ()
 
@@ -55,9 +55,9 @@ def _texts_of(error: Error) -> Section:
 
 @dataclass(frozen=True)
 class Compared:
-    """Answers and references, row by row, as texts and as token indices. sources: for display, ""
-    for sources that are not texts; probabilities: of the answers; lengths: in tokens, for the
-    buckets."""
+    """Answers and references, row by row, as texts and as token indices. sources: the sources for
+    display, "" if they are not texts; probabilities: the probabilities of the answers; lengths: the
+    lengths of the sources in tokens, for the buckets."""
 
     names: Names
     sources: Sequence[str]
@@ -72,7 +72,7 @@ class Compared:
 @dataclass(frozen=True)
 class Scoring:
     """How texts are scored. tokenize, lowercase: options of sacrebleu; exact_first: whether the
-    main score is the share of exact answers; seed: of the bootstrap."""
+    main score is the share of exact answers; seed: the seed of the bootstrap."""
 
     tokenize: str
     lowercase: bool

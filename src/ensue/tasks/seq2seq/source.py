@@ -89,7 +89,8 @@ class SourceReader(RowReader[P]):
 class SourceQuestion(NamedTuple):
     """How an exported graph reads a source: its inputs, the steps from a question to their values,
     and a function from all inputs to source and lengths. positions: number of attended positions, 0
-    if it differs between sources; length: of a source in steps, a number or the name of a value."""
+    if it differs between sources; length: the length of a source in steps, a number or the name of
+    a value."""
 
     inputs: tuple[Input, ...]
     steps: tuple[Step, ...]

@@ -79,9 +79,9 @@ class TextPairReader(SourceReader[Part]):
 
 @dataclass(frozen=True)
 class LearnedTextSource(LearnedSource):
-    """words: the vocabulary of the sources (the target's, if both share one); None for "
-    "vectors, which
-    have a scale instead. start: initial word vectors from a base."""
+    """The learned part of text sources. words: the vocabulary of the sources (the target's, if both
+    share one); None for " "vectors, which have a scale instead. start: initial word vectors from a
+    base."""
 
     tokeniser: Tokeniser
     words: Annotated[ReadWords | None, SavedAs("source")]

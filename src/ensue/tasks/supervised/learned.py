@@ -94,9 +94,9 @@ class InputQuestion(NamedTuple):
 
 
 class Occlusions(NamedTuple):
-    """The only row of a part without each of its units. names: of the units; how: description of
-    the replacement; part: a row for each unit; inputs: for several inputs, their names (prefixes of
-    unit names) with their number of units."""
+    """The only row of a part without each of its units. names: the names of the units; how:
+    description of the replacement; part: a row for each unit; inputs: for several inputs, their
+    names (prefixes of unit names) with their number of units."""
 
     names: tuple[str, ...]
     how: str
@@ -124,7 +124,7 @@ class LearnedInput(ABC):
         """The encoder with fresh weights."""
 
     def side(self, model: ModelView, outputs: int) -> SideScores | None:
-        """Scores that are added to those of the output layer."""
+        """Scores that are added to the scores of the output layer."""
         return None
 
     @abstractmethod
@@ -213,8 +213,9 @@ def saved_regression(inputs: Callable[[Any], int]) -> Arrays:
 
 @dataclass(frozen=True)
 class Learned:
-    """mixture: of network and linear model, if both contribute; temperature: of the softmax, if
-    only networks answer. out_of_sample: see `FittedLinear`; not saved."""
+    """Everything that is learned except weights. mixture: the mixture of network and linear model,
+    if both contribute; temperature: the softmax temperature, if only networks answer.
+    out_of_sample: see `FittedLinear`; not saved."""
 
     input: Annotated[Any, Derived("input")]  # a LearnedInput
     target: Annotated[Target, Kinds("targets")]

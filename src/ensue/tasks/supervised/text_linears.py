@@ -45,7 +45,8 @@ def linear_attributions(
     parts: Contributions,
     bias: NDArray[np.floating],
 ) -> tuple[LinearAttribution, ...]:
-    """The linear attribution of each answer. words: of the linear model; bias (answers,)."""
+    """The linear attribution of each answer. words: the words of the linear model; bias
+    (answers,)."""
     attributions = []
     for k, answer in enumerate(explained):
         scores = parts.by_word[:, k].tolist()

@@ -22,8 +22,9 @@ NO_THRESHOLDS: Mapping[int, float] = {}
 
 @dataclass(frozen=True)
 class Decision:
-    """thresholds: by the index of a label, its minimum probability to be predicted; abstain_below:
-    answers with a lower probability are left empty. labels: their names.
+    """The choice of an answer. thresholds: the minimum probability to predict a label, by the
+    label's index; abstain_below: answers with a lower probability are left empty. labels: the names
+    of the labels.
 
     >>> decision = Decision(("no", "yes"), {1: 0.7})
     >>> decision.classes(np.array([[0.4, 0.6], [0.2, 0.8]]), np.array([1, 1])).tolist()

@@ -45,8 +45,8 @@ def shown_texts(inputs: object) -> list[str]:
 
 @dataclass(frozen=True)
 class Classified(Answer):
-    """label: the most probable class ("" for multi-label answers); labels: all predicted labels;
-    probabilities: by class, most probable first.
+    """The classes of a row. label: the most probable class ("" for multi-label answers); labels:
+    all predicted labels; probabilities: the probability of each class, most probable first.
 
     >>> Classified("good", ("good",), {"good": 0.75, "bad": 0.25}).as_line("a fine film")
     'good\\t0.7500\\ta fine film'
@@ -72,8 +72,8 @@ class Classified(Answer):
 
     @property
     def probability(self) -> float:
-        """The probability of the label; of several labels, that of the least probable one; 0 if
-        there is none."""
+        """The probability of the label. For several labels, the probability of the least probable
+        label; 0 without labels."""
         return min((self.probabilities[label] for label in self.labels), default=0.0)
 
     @classmethod
@@ -260,8 +260,8 @@ class Target(ABC):
         return ""
 
     def first_mixture(self, share: Literal["fitted"] | float) -> Mixture:
-        """The mixture of a network and a linear model before it is fitted. share: of the linear
-        model."""
+        """The mixture of a network and a linear model before it is fitted. share: the share of the
+        linear model."""
         raise AssertionError(f"{self.kind} has no mixture")
 
     def fitted_mixture(

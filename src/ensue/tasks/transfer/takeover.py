@@ -98,15 +98,15 @@ LAYERS = "base.layers takes fewer of them, base.added puts fresh ones on top"
 
 
 def text_of(model: AnyModel) -> TextSettings:
-    """The text settings of a training: those of its base."""
+    """The text settings of a training, which come from its base."""
     pretrained = model.pretrained
     return model.text if pretrained is None else model.text.model_copy(update=dict(pretrained.text))
 
 
 def taken_over(model: AnyModel, rows: int) -> dict[str, dict[str, Any]]:
-    """The settings, by table and key, that must equal those of the base, and those of its recipe
-    unless the user gave others. rows: of the training part. One error names all given settings that
-    do not fit."""
+    """The settings, by table and key, that must equal the base's settings, and the settings of its
+    recipe unless the user gave others. rows: number of rows of the training part. One error names
+    all given settings that do not fit."""
     pretrained = model.pretrained
     if pretrained is None:
         return {}

@@ -122,8 +122,9 @@ LONGEST_WORD = 14
 class StateTree:
     """An explained tree, each node before its descendants.
 
-    words: "" at inner nodes; parents: −1 for the root; labels: predicted ones, "" for nodes without
-    label; probabilities: of the labels; states: the state at each node."""
+    words: "" at inner nodes; parents: −1 for the root; labels: predicted labels, "" for nodes
+    without label; probabilities: the probabilities of the labels; states: the state at each
+    node."""
 
     tree: str
     words: tuple[str, ...]

@@ -44,8 +44,9 @@ LEAST = 1e-12  # of squared errors
 
 @dataclass(frozen=True)
 class ArimaMember:
-    """season: 1 for none; difference: d; own: whether φ is fitted; parameters (series, targets, 4):
-    φ, θ, Θ, c; ids: of the series; floor: replaces smaller numbers before a logarithm."""
+    """A seasonal ARIMA member. season: 1 for none; difference: d; own: whether φ is fitted;
+    parameters (series, targets, 4): φ, θ, Θ, c; ids: the ids of the series; floor: replaces smaller
+    numbers before a logarithm."""
 
     transform: Level
     season: SmoothedSeason

@@ -61,7 +61,7 @@ def by_steps(series: Series, dense: Array) -> Array:
 
 def least(y: Array, tried: Array, cost: Cost, numbers: int) -> Array:
     """The candidates with the smallest cost, (series, targets, k), among `tried` (series, targets,
-    tried, k). numbers: in memory per step and candidate."""
+    tried, k). numbers: how many numbers each step and candidate needs in memory."""
     solutions = []
     size = max(1, MOST_AT_ONCE // max(1, tried.shape[1] * tried.shape[2] * numbers))
     for first in range(0, tried.shape[0], size):

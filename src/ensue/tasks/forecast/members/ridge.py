@@ -34,7 +34,7 @@ EMPTY = np.zeros(0)
 class RidgeForm(NamedTuple):
     """The form of a ridge regression. anchor: last, mean or season; shared: all targets have the
     same weights; scaled: windows are divided by their spread, because series of different scale
-    share weights; periods: of sines and cosines."""
+    share weights; periods: the periods of sines and cosines."""
 
     transform: Level
     anchor: Annotated[str, OneOf(("last", "mean", "season"))]

@@ -44,9 +44,9 @@ HIGHEST = 3.0  # of a forecast, relative to the highest value so far
 
 @dataclass(frozen=True)
 class SmoothingMember:
-    """season: 1 for none; trend: whether there may be one; multiplies: the season multiplies the
-    level; parameters (series, targets, 4): α, β, γ, φ; ids: of the series; floor: replaces smaller
-    numbers before a logarithm."""
+    """An exponential smoothing member. season: 1 for none; trend: whether there may be a trend;
+    multiplies: the season multiplies the level; parameters (series, targets, 4): α, β, γ, φ; ids:
+    the ids of the series; floor: replaces smaller numbers before a logarithm."""
 
     transform: Level
     season: SmoothedSeason

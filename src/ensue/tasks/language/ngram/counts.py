@@ -48,7 +48,7 @@ def picked(values: NDArray[Any], numbers: Numbers) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class NgramIndex:
-    """An index of n-grams. keys: of the orders 2, 3, …"""
+    """An index of n-grams. keys: the keys of the orders 2, 3, …"""
 
     symbols: NgramSymbols
     keys: tuple[Numbers, ...]

@@ -44,8 +44,8 @@ class NgramModel:
         k: float = 1.0,
         held_out: Ragged | None = None,
     ) -> NgramModel:
-        """rows: sentences or pieces of a stream, without boundaries. k: of "add-k".
-        held_out: rows on which "interpolated" estimates its weights."""
+        """Fits a model. rows: sentences or pieces of a stream, without boundaries. k: the number
+        that "add-k" adds. held_out: rows on which "interpolated" estimates its weights."""
         counts = NgramCounts.of(rows, symbols, order)
         return cls.smoothed(counts, smoothing, k=k, held_out=held_out)
 

@@ -174,7 +174,8 @@ class TableContent(Content):
     all_columns = True
 
     def __init__(self, left_out: Collection[str] = ()) -> None:
-        """left_out: columns that are not inputs, in addition to the target and the group."""
+        """Reads tables. left_out: columns that are not inputs, in addition to the target and the
+        group."""
         self._left_out = left_out
 
     def value(self, row: Row, data: DataSettings) -> list[str]:
@@ -211,8 +212,8 @@ def unlabelled_rows(rows: TableRows, target: str) -> Iterator[Example]:
 
 @dataclass(frozen=True)
 class LearnedColumns(LearnedInput):
-    """columns: with scales and categories; target_column: the name of the target's column, if
-    passed to `fit`."""
+    """The learned part of a table. columns: the columns with their scales and categories;
+    target_column: the name of the target's column, if passed to `fit`."""
 
     columns: TableColumns
     target_column: str = ""
@@ -411,7 +412,7 @@ class ColumnsReader(InputReader[Part]):
     def labelled(
         self, rows: Any, columns: Mapping[str, str] = NO_COLUMNS, before: Part | None = None
     ) -> Part:
-        """A labelled part. rows: by column name, or columns by name."""
+        """A labelled part. rows: a list of rows by column name, or columns by name."""
         target = columns.get("target") or columns.get("label") or self._target()
         if not target:
             raise OptionError('target: expected the column to predict, target="price", got none')

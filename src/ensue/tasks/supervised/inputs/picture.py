@@ -73,8 +73,8 @@ def pixel_features(pictures: NDArray[np.uint8]) -> Tensor:
 def pixel_regression(
     pictures: NDArray[np.uint8], targets: NDArray[Any], outputs: int, kind: str = "softmax"
 ) -> Regression:
-    """A regression fitted to the pictures; of very many, to an evenly spaced subset. kind: as in
-    `Regression`."""
+    """A regression fitted to the pictures, or to an evenly spaced subset of very many pictures.
+    kind: the kind of `Regression`."""
     count = min(len(pictures), MOST_ROWS)
     rows = np.linspace(0, len(pictures) - 1, count).round().astype(np.int64)
     x, y = pixel_features(pictures[rows]), torch.from_numpy(targets[rows])
@@ -127,7 +127,8 @@ class PictureInputSettings(PictureReaderSettings, ShareSettings):
 
 @dataclass(frozen=True)
 class LearnedPictures(LearnedInput):
-    """shape: of all pictures; mean, spread (channels,): of the brightness."""
+    """The learned part of pictures. shape: the shape of all pictures; mean, spread (channels,):
+    mean and spread of the brightness."""
 
     shape: SavedShape
     mean: Annotated[

@@ -118,8 +118,8 @@ class NgramSettings(Table):
 
 @dataclass(frozen=True)
 class LearnedText(LearnedInput):
-    """inputs: the vocabulary of words, or the scale of vectors; beside: the columns next to the
-    text, if any."""
+    """The learned part of texts. inputs: the vocabulary of words, or the scale of vectors; beside:
+    the columns next to the text, if any."""
 
     inputs: Annotated[LearnedInputs, NEXT_TO]
     beside: ColumnsBeside | None = None

@@ -102,8 +102,8 @@ class TreeInputSettings(TreeReaderSettings, ShareSettings):
 
 @dataclass(frozen=True)
 class LearnedTree(LearnedInput):
-    """words: the vocabulary; inner: labels of nodes that are inputs, if the label of a whole tree
-    is learned; lower: whether words are converted to lower case."""
+    """The learned part of trees. words: the vocabulary; inner: labels of nodes that are inputs, if
+    the label of a whole tree is learned; lower: whether words are converted to lower case."""
 
     cut: Annotated[Tokenisers, NEXT_TO]
     words: Words
@@ -255,8 +255,8 @@ class LearnedTree(LearnedInput):
         return InputQuestion(inputs, (self._brackets(encoders), climb), lambda named: named)
 
     def vectors_graph(self, model: Any) -> Graph:
-        """The graph of one node: from its word and its children's states to its vector and
-        state."""
+        """The graph of one node, which computes the node's vector and state from its word and its
+        children's states."""
         encoders = tree_encoders(model.encoders)
         inputs, states = self._node_inputs(encoders, model.settings.combine)
         outputs = [f"vector_{number}" for number in range(len(encoders))]
