@@ -33,7 +33,7 @@ ELSEWHERE: dict[str, str] = {
     "ray: expected a cluster": "needs a cluster of Ray: test_ray.py works on one",
     "trials are proposed by Optuna, which is not installed": MISSING,
     "all trials must share the same settings": SEARCHED,
-    "has other settings than those that are proposed": SEARCHED,
+    "has other settings than the search proposes": SEARCHED,
     "lists all": "an error of Python's constructors: test_fitted_settings.py and test_settings.py",
     "resumes the run.": BROKEN,
     "there are no best weights so far": BROKEN,

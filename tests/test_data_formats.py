@@ -260,7 +260,7 @@ def test_an_object_that_is_used_is_named(tmp_path: Path, ensue: Ensue, verb: str
     code, out, err = ensue(*words, "--text", "meta")
     message = (
         "a.json:1: field 'meta': expected text, numbers or lists of them, got an object: write "
-        "what you need of it as a field of its own"
+        "the values that you need as separate fields"
     )
     assert (code, message in out + err) == (2, True)
 

@@ -135,7 +135,7 @@ def test_an_edit_is_taken_over_where_it_is_allowed(folder: Path, ensue: Ensue) -
     code, _, err = ensue("train", "--run", "a")
     assert code == 2
     assert err == (
-        "RunError: a/config.toml: 1 setting differs from those that the run began with\n"
+        "RunError: a/config.toml: 1 setting differs from the settings that the run began with\n"
         "  train.epochs: was 2, now 3\n"
         "Next: restore the file from a/model/config.toml; for the new ones name another "
         "folder, --run a-2, or resume with them: --allow train.epochs\n"

@@ -98,8 +98,8 @@ def test_whole_lines_cut_off_the_end_of_a_history_are_noticed(
     whole = path.read_bytes()
     *lines, _ = whole.splitlines(keepends=True)
     message = (
-        f"run/history.jsonl: its first {len(whole):,} bytes are not those that the checkpoint saw "
-        f"({len(b''.join(lines)):,} bytes found). Restore the file, or start in another "
+        f"run/history.jsonl: its first {len(whole):,} bytes have changed since the checkpoint was "
+        f"written ({len(b''.join(lines)):,} bytes found). Restore the file, or start in another "
         "run folder"
     )
     path.write_bytes(b"".join(lines))

@@ -137,7 +137,7 @@ def task_of(option_values: OptionValues, verb: str, task: str) -> str:
         return task
     if option_values and not possible:
         flags = ", ".join(option.flag for option in option_values)
-        raise OptionError(f"{flags}: expected options of one task, got those of several")
+        raise OptionError(f"{flags}: expected options of one task, got options of several")
     return possible[0] if option_values and len(possible) == 1 else ""
 
 

@@ -16,7 +16,7 @@ NUMBERS = {int, float}
 RANGE = f"at most {LARGEST_NUMBER:g}"
 NO_LABEL = "expected a label, got nothing: fill it in"
 NO_FIELD = "expected an object with text, numbers or lists of them, got none of these"
-OBJECT = ": write what you need of it as a field of its own"
+OBJECT = ": write the values that you need as separate fields"
 
 
 class Unfit(Exception):

@@ -169,7 +169,7 @@ def read_history(path: Path, mark: Mapping[str, Any] | None) -> bytes:
     known = data[:length]
     if mark and (len(known) < length or sha256(known).hexdigest() != mark["sha256"]):
         raise RunError(
-            f"{path}: its first {length:,} bytes are not those that the checkpoint saw "
+            f"{path}: its first {length:,} bytes have changed since the checkpoint was written "
             f"({len(known):,} bytes found). Restore the file, or start in another run folder"
         )
     return data

@@ -119,7 +119,7 @@ class DropIn(nn.Module):
     ) -> tuple[Tensor | PackedSequence, tuple[Tensor, ...]]:
         if isinstance(input, PackedSequence):
             if lengths is not None:
-                raise OptionError("lengths: a packed sequence has its own; give one of the two")
+                raise OptionError("lengths: a packed sequence already has lengths; pass only one")
             x, lengths = pad_packed_sequence(input)
             y, final = self._run_batch(x, state, lengths)
             return _packed_like(input, y, lengths), final

@@ -211,7 +211,7 @@ def _refused(
     what = "this command"
     back = f"`ensue train --run {in_shell(folder.path)}` resumes it with its own settings"
     if edited:
-        what = "those that the run began with"
+        what = "the settings that the run began with"
         back = f"restore the file from {seal_folder(folder)}/{CONFIG}"
     return RunError(
         f"{folder.config}: {many} from {what}\n" + "\n".join(refused) + "\n"

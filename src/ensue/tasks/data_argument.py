@@ -321,8 +321,8 @@ def _listed(inputs: Any) -> Any:
 def _must_be_rows(data: Any, verb: str) -> None:
     if isinstance(data, str):
         raise DataError(
-            f"{verb}: expected rows, a data frame, or a file that is there, got the text "
-            f"{data[:SHOWN]!r}; one row alone is [row]"
+            f"{verb}: expected rows, a data frame, or an existing file, got the text "
+            f"{data[:SHOWN]!r}; pass a single row as [row]"
         )
 
 

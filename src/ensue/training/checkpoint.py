@@ -193,5 +193,5 @@ def newest(folder: Path, say: Callable[[str], None]) -> Checkpoint | None:
             return read(place)
         except Damaged as why:
             moved = set_aside(place)
-            say(f"{place.name} is damaged: {why}; moved to {moved}, the one before is tried")
+            say(f"{place.name} is damaged: {why}; moved to {moved}; trying the one before")
     return None

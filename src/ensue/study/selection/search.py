@@ -334,8 +334,8 @@ def _refuse_others(search: Search, number: int, settings: Settings) -> None:
     """Raises an error if a trial of an earlier call differs from the one that is proposed now."""
     if dict(search.entries[number].settings) != dict(settings):
         raise RunError(
-            f"{search.place / FILE}: trial {number} has other settings than those that are "
-            "proposed now, perhaps by another version of Ensue or Optuna; name another "
+            f"{search.place / FILE}: trial {number} has other settings than the search "
+            "proposes now, perhaps by another version of Ensue or Optuna; name another "
             "--run, or continue with that version"
         )
 

@@ -157,8 +157,8 @@ class EncoderSettings(LayerSettings):
     )
     final_states: Literal["top", "all"] = Field(
         "top",
-        description="End states of a recurrent encoder that pooling `last` takes: those of the top "
-        "layer, or of all layers.",
+        description="End states of a recurrent encoder that pooling `last` takes: the end states "
+        "of the top layer, or of all layers.",
     )
 
     causal: bool = Field(

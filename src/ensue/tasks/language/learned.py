@@ -51,7 +51,7 @@ class LearnedLanguage:
     def check_saved(self) -> None:
         known, words = self.ngrams.symbols.size, len(self.words)
         if known != words:
-            raise Unfit(f"expected those of {words:,} words, got {known:,}", "ngrams")
+            raise Unfit(f"expected n-grams of {words:,} words, got {known:,}", "ngrams")
 
     @classmethod
     def learn(

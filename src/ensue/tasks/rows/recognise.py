@@ -20,11 +20,11 @@ from ensue.tasks.sample import Guess, NumberKind, Sample
 UNREADABLE = {
     Kind.IDENTIFIER: "it says nothing about new rows; leave it out",
     Kind.TEXT: "one text is read; join both texts in one column, or leave it out",
-    Kind.DATE: "write what matters of them as a column of its own, such as the month, or leave it "
+    Kind.DATE: "write the part that matters, such as the month, as a separate column, or leave it "
     "out",
     Kind.TOKENS: "numbers and categories can be read; leave it out",
     Kind.STEPS: "numbers and categories can be read; leave it out",
-    Kind.OTHER: "write what you need of them as columns of their own, or leave it out",
+    Kind.OTHER: "write the values that you need as separate columns, or leave it out",
 }
 
 

@@ -100,8 +100,8 @@ class NumberTarget(Target):
         if isinstance(self.distribution, Gaussian):
             return ""
         return (
-            "a linear model in the answer: expected model.distribution = gaussian, which alone "
-            f"can be mixed, got {self.distribution.name}"
+            "a linear model in the answer: expected model.distribution = gaussian, because only "
+            f"this distribution can be mixed, got {self.distribution.name}"
         )
 
     def first_mixture(self, share: Literal["fitted"] | float) -> NumberMixture:

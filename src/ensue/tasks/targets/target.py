@@ -173,8 +173,8 @@ class ThresholdSettings(Table):
     ] = Field(
         None,
         description="Minimum probability for predicting the minority class of two; auto: "
-        "that of the highest macro-F1 on the validation part, or for a small "
-        "table by cross-validation of a linear model; off: predict the more "
+        "the probability with the highest macro-F1 on the validation part, or for a "
+        "small table by cross-validation of a linear model; off: predict the more "
         "probable class.",
     )
 

@@ -52,13 +52,13 @@ def weights_base(path: str) -> Pretrained:
     prefixes = sorted({match[1] for name in weights if (match := LAYER.match(name))})
     if len(prefixes) > 1:
         raise OptionError(
-            f"{path}: expected the weights of one recurrent network, got those of "
+            f"{path}: expected the weights of one recurrent network, got the weights of "
             f"{len(prefixes)}: {', '.join(prefix or 'no prefix' for prefix in prefixes)}"
         )
     table = _table(path, weights)
     if not prefixes and table is None:
         raise OptionError(
-            f"{path}: expected weights of torch.nn, weight_ih_l0, weight_hh_l0, …, or those of an "
+            f"{path}: expected weights of torch.nn, weight_ih_l0, weight_hh_l0, …, or weights of an "
             f"embedding, got {', '.join(sorted(weights)[:5]) or 'none'}"
         )
     words = _words(path, listed, table)

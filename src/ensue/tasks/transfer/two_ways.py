@@ -71,7 +71,7 @@ def _refuse_misfits(left: Pretrained, right: Pretrained) -> None:
     ]
     if left.words.tokens != right.words.tokens or left.tokeniser != right.tokeniser:
         sizes = f"{len(left.words):,} and {len(right.words):,} tokens"
-        wrong.append(f"the vocabulary: {sizes}, not the same ones; train both on the same files")
+        wrong.append(f"the vocabulary: {sizes}, different words; train both on the same files")
     if dict(left.cells) != dict(right.cells):
         wrong.append("model.cell: two different custom cells")
     if wrong:

@@ -166,7 +166,9 @@ def _symbols(
         problems.append(f"no {END!r}, which ends every sentence: use sentences=False for a stream")
     if problems:
         messages = [*problems[:MOST_PROBLEMS], *(["…"] if len(problems) > MOST_PROBLEMS else [])]
-        raise DataError("\n  ".join([f"{path}: its words are not those expected", *messages]))
+        raise DataError(
+            "\n  ".join([f"{path}: its words differ from the expected ones", *messages])
+        )
     known = set(listed)
     numbers = {token: number for number, token in enumerate(tokens)}
     return NgramSymbols(

@@ -75,7 +75,7 @@ def _heading(arrays: Mapping[str, NDArray[Any]]) -> tuple[int, int, NgramSymbols
     if not 1 <= order <= len(arrays) or not 0 <= kind < len(KINDS):
         _refuse(["symbols: expected an order and a kind of smoothing"])
     if size != min(size, arrays.get("seen", np.empty(0)).size):
-        _refuse(["symbols: expected a size that is not above that of seen"])
+        _refuse(["symbols: expected at most the size of seen"])
     try:
         return (
             order,

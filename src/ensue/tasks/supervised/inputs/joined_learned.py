@@ -184,8 +184,8 @@ ViewsOf = Callable[["ModelView"], Views]
 
 @dataclass(frozen=True)
 class LearnedJoined(LearnedInput):
-    """The learned part of each input, by name, in order. views: the weights of models with one
-    input each."""
+    """The learned part of each input, by name, in order. views: a function from a model to the view
+    of each input."""
 
     by_unit: ClassVar[bool] = True
 

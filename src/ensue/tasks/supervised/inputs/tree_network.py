@@ -32,8 +32,8 @@ class TreeReaderSettings(Table):
 
     combine: Literal["ordered", "sum", "mean"] = Field(
         "ordered",
-        description="Combination of children: a matrix each for the first, the last and "
-        "those between; or their sum or mean, in any order.",
+        description="Combination of the children's states. ordered: one matrix each for the first, "
+        "the last and the middle children; sum, mean: in any order.",
     )
     cell: CellName = Field("LSTM", description="Cell that goes from the leaves to the root.")
     hidden_size: Width = Field(128, description="Size of a cell's state.")
