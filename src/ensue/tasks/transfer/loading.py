@@ -58,8 +58,8 @@ def weights_base(path: str) -> Pretrained:
     table = _table(path, weights)
     if not prefixes and table is None:
         raise OptionError(
-            f"{path}: expected weights of torch.nn, weight_ih_l0, weight_hh_l0, …, or weights of an "
-            f"embedding, got {', '.join(sorted(weights)[:5]) or 'none'}"
+            f"{path}: expected weights of torch.nn, weight_ih_l0, weight_hh_l0, …, or the table "
+            f"of an embedding, got {', '.join(sorted(weights)[:5]) or 'none'}"
         )
     words = _words(path, listed, table)
     base = Pretrained(path, _digest(path), words=words, table=table)
