@@ -161,7 +161,8 @@ def folds(split: Split) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
 
 
 def _generator(seed: int) -> np.random.PCG64:
-    """Raw draws: their stream, unlike that of numpy's Generator, is the same in all versions."""
+    """Raw draws. Their stream is the same in all versions, unlike the stream of numpy's
+    Generator."""
     if seed < 0:
         raise OptionError(f"seed: expected a number ≥ 0, got {seed}")
     return np.random.PCG64(np.random.SeedSequence(seed))

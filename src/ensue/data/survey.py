@@ -119,7 +119,7 @@ class Survey:
         self._row_label.append(label)
 
     def _label(self, row: Row) -> int:
-        """Counts the row's label, or those of its tokens; returns its digest."""
+        """Counts the row's label, or the labels of its tokens; returns a digest of them."""
         if self.roles.label is None:
             return 0
         value = row.fields.get(self.roles.label, "")

@@ -56,8 +56,8 @@ class Layer:
     watched: Tensor | None
 
     def places(self, count: int) -> Tensor:
-        """(count, 1): the position of each of `count` sentences in this layer, 0 for finished
-        ones."""
+        """The position of each of `count` sentences in this layer, 0 for finished
+        ones; shape (count, 1)."""
         place = self.sentences.new_zeros(count, 1)
         place[self.sentences, 0] = torch.arange(len(self.sentences), device=place.device)
         return place
@@ -260,7 +260,7 @@ class _Search:
         parents: Tensor,
         words: Tensor,
     ) -> None:
-        """Records those of the best `width` hypotheses that have ended."""
+        """Records the ended hypotheses among the best `width`."""
         over, totals = over[:, : self.width], totals[:, : self.width]
         if not bool(over.any()):
             return

@@ -174,7 +174,7 @@ def _chooser(rows: int, how: Sampling) -> Choose:
 
 
 def _inverse(probs: Tensor, draws: Tensor) -> Tensor:
-    """(rows,): the first place whose cumulative probability exceeds the draw."""
+    """The first place whose cumulative probability exceeds the draw; shape (rows,)."""
     reach = probs.cumsum(1)
     total = reach[:, -1:].contiguous()
     place = torch.searchsorted(reach, draws[:, None] * total, right=True)

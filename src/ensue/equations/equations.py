@@ -46,7 +46,7 @@ class StepDerivative:
     matrices: dict[MatrixRef, Node]
 
     def outers(self) -> list[tuple[MatrixRef, Node, Node]]:
-        """(matrix, adjoint of the product, operand): gradient = Σ adjoint operandᵀ."""
+        """Tuples (matrix, adjoint of the product, operand). The gradient is Σ adjoint operandᵀ."""
         return [
             (ref, *term.args)  # type: ignore[misc]
             for ref, node in self.matrices.items()

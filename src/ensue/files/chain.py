@@ -1,6 +1,6 @@
-"""Append-only files. Each line has its own digest and that of the line before it: changed, removed
-and inserted lines are detected. If a killed process truncated a line, it has no line break; the
-next line then follows the last complete one."""
+"""Append-only files. Each line has its own digest and the digest of the line before it: changed,
+removed and inserted lines are detected. If a killed process truncated a line, it has no line break;
+the next line then follows the last complete one."""
 
 from __future__ import annotations
 

@@ -184,8 +184,8 @@ class Maxout(Activation):
 
 
 class Groups(Activation):
-    """Groups of units, each with its own activation. z has the numbers of the first group, then
-    those of the second, …"""
+    """Groups of units, each with its own activation. z has the numbers of the first group, then of
+    the second, and so on."""
 
     def __init__(self, parts: Sequence[Activation]) -> None:
         super().__init__(sum(part.units for part in parts))

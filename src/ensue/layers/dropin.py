@@ -257,8 +257,8 @@ class GRU(OneState):
     cell = GRUCell()
 
     def _biases(self, ih: Tensor, hh: Tensor) -> dict[str, Tensor]:
-        """The biases of reset and update gates are sums of torch's two; those of the candidate stay
-        separate."""
+        """The biases of reset and update gates are sums of torch's two biases; the biases of the
+        candidate stay separate."""
         edge = 2 * self.hidden_size
         return {"b": torch.cat([ih[:edge] + hh[:edge], ih[edge:]]), "d": hh[edge:]}
 

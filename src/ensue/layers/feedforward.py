@@ -132,7 +132,7 @@ class MLP(nn.Module):
 
 class HiddenLayers(MLP):
     """An MLP without its last layer: (…, widths[0]) → (…, width), the input of that layer. widths:
-    those of the whole MLP; the last may have any value."""
+    the widths of the whole MLP; the last may have any value."""
 
     @property
     def _layer_count(self) -> int:

@@ -232,8 +232,8 @@ def _cross(block: nn.Module) -> MultiHead:
 
 
 def _causal(time: int, before: int, context: int | None, device: torch.device) -> Tensor | None:
-    """(time, before + time): True where a step may attend: to itself and earlier steps within the
-    context. None for a single step, which may attend to everything that is stored."""
+    """True where a step may attend: to itself and earlier steps within the context; shape (time,
+    before + time). None for a single step, which may attend to everything that is stored."""
     if time == 1:
         return None
     behind = torch.arange(before, before + time, device=device)[:, None] - torch.arange(

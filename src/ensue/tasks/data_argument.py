@@ -193,7 +193,7 @@ def evaluated(model: AnyModel, data: Any, options: Mapping[str, Any]) -> Evaluat
 
 
 def part_to_evaluate(model: AnyModel, data: Any, columns: Mapping[str, Any]) -> Any:
-    """The labelled rows to evaluate. columns: roles, if they differ from those of training."""
+    """The labelled rows to evaluate. columns: roles, if they differ from the roles in training."""
     task, table = model.task, NamedTable.of(data, model.task)
     if table is None:
         _must_be_rows(data, EVALUATE)
@@ -207,7 +207,7 @@ def part_to_evaluate(model: AnyModel, data: Any, columns: Mapping[str, Any]) -> 
 
 
 def _asked_roles(model: AnyModel, table: NamedTable, columns: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of [data]: those of `fit`, unless this call overrides them."""
+    """The keys of [data]: the keys of `fit`, unless this call overrides them."""
     roles = named_roles(model.task, columns, table.known)
     _require(table, roles)
     for key, value in roles.get("model", {}).items():

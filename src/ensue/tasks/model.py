@@ -375,7 +375,7 @@ class Model(Generic[S, P, L, A]):
 
     def evaluate(self, data: Any, **options: Any) -> Evaluation:
         """Scores with intervals, baselines, classes, the most confident mistakes. options: roles of
-        columns, if a data frame differs from that of `fit`, and options of the task. Repeated
+        columns, if a data frame differs from the frame of `fit`, and options of the task. Repeated
         evaluations of the same rows are counted; for a model of a run, in a file next to it."""
         self.must_be_fitted()
         with enough_memory():

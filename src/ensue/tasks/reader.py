@@ -54,7 +54,7 @@ class PartFiles(Protocol[P_co]):
 
     def part(self, name: str, like: Any = None) -> P_co:
         """Reads a part: train, validation or test. like: the training part, whose tokenisers,
-        vocabularies or shape the others share; for a fitted model, those of the model."""
+        vocabularies or shape the others share; for a fitted model, the model's own are used."""
         ...
 
 

@@ -108,7 +108,7 @@ def write_model(folder: Path, saved: Saved) -> None:
 
 
 def _files(folder: Path, saved: Saved) -> dict[str, bytes]:
-    """The files of one model, without those of an ensemble."""
+    """The files of one model, without the files of an ensemble."""
     facts = {"format": FORMAT, "kind": saved.kind, "ensue": __version__, **saved.facts}
     files = {
         "model.json": canonical(facts),

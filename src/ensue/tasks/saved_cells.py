@@ -159,8 +159,8 @@ def cell_files(saved: Saved, settings: Table) -> dict[str, CellFile]:
 
 
 def with_saved_cells(settings: S, saved: Saved, trust: Trust) -> S:
-    """The settings of a model folder with its cells: cells that were passed, or those of its files,
-    which `trust` already permits."""
+    """The settings of a model folder with its cells: cells that were passed, or the cells of its
+    files, which `trust` already permits."""
     references, files, where = cell_references(settings), cell_files(saved, settings), saved.place
     if trust.cell is not None and not references:
         raise OptionError(

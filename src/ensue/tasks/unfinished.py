@@ -115,6 +115,6 @@ def _newest(folder: RunFolder) -> Checkpoint | None:
 
 def _best(saved: Checkpoint) -> Mapping[str, Tensor]:
     """The best weights of a checkpoint; before the first validation, the averaged or the last
-    ones."""
+    weights."""
     tensors = saved.tensors
     return tensors.get("best") or tensors.get("average") or tensors["weights"]

@@ -119,7 +119,7 @@ def save(
 
 
 def _prune(folder: Path, best: int | None) -> None:
-    """Removes all checkpoints except the newest two and that of the best update."""
+    """Removes all checkpoints except the newest two and the checkpoint of the best update."""
     names = present(folder)
     for path in names[:-KEPT]:
         if best is not None and path.name == name_of(best):

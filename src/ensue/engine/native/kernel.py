@@ -215,7 +215,7 @@ class Kernel:
     def _add_adjoints(
         self, memory: dict[Buffer, Tensor], plan: Plan, y: Tensor, adjoints: Adjoints, spend: bool
     ) -> None:
-        """Adds the buffers of the backward pass to those of the tape."""
+        """Adds the buffers of the backward pass to the buffers of the tape."""
         backward, like = self.program.backward, memory[X]
         if self.layout.output_states is not None and plan.index is None:
             memory[self.layout.output_states] = y.view(plan.rows, y.shape[2])

@@ -71,7 +71,7 @@ class Term:
 @dataclass(frozen=True)
 class BpttWalk:
     """Backpropagation through time, term by term. first, last: the outputs with a cost; gradient:
-    the sum of all terms, including those of V and c; automatic: torch's gradient; updated: the
+    the sum of all terms, including the terms of V and c; automatic: torch's gradient; updated: the
     parameters after one update."""
 
     cell: Cell

@@ -33,8 +33,8 @@ def begun(config: RunConfig) -> Selection:
 
 
 def measure_of(config: RunConfig) -> str:
-    """The score for ranking models: train.watch if it was set, else that of the task, which is the
-    same for all of its families."""
+    """The score for ranking models: train.watch if it was set, else the score of the task, which is
+    the same for all of its families."""
     named = "watch" in config.explicit.get("train", ())
     return config.train.watch if named else config.description.ranked_by or config.train.watch
 

@@ -185,7 +185,7 @@ class Search:
         return [self.entries[number] for number in numbers if number in self.entries]
 
     def job(self, number: int, settings: Settings, bars: Mapping[str, float]) -> TrialJob | None:
-        """The job of a trial; None if its settings conflict with those of the user."""
+        """The job of a trial; None if its settings conflict with the user's settings."""
         name = trial_name(number)
         try:
             tables = self.space.configured(settings).tables()

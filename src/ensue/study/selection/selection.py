@@ -147,7 +147,7 @@ def select_among(
     watchers: Sequence[Watcher] = (),
 ) -> Selection:
     """Trains each of models ("ngram,gru,lstm:layers=1", "" for the default ones) in a subfolder,
-    with the configuration's data and settings, except those of the model. Evaluates the best one on
+    with the configuration's data and settings, except model settings. Evaluates the best one on
     validation on the test part. The same call resumes an interrupted selection.
 
     say: callback for messages; watchers: callbacks for every training."""

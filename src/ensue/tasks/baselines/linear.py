@@ -132,7 +132,7 @@ def changes(v: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _columns(words: NDArray[Any], at: NDArray[np.int64], n: int, longest: int) -> NDArray[np.int32]:
-    """(n-grams, longest): the n words from each place on, then −1."""
+    """The n words from each place on, then −1; shape (n-grams, longest)."""
     columns = np.full((len(at), longest), -1, np.int32)
     columns[:, :n] = words[at[:, None] + np.arange(n)]
     return columns
@@ -204,7 +204,7 @@ class LinearModel:
         return (bag + torch.from_numpy(self.bias)).numpy()
 
     def probabilities(self, texts: Ragged) -> NDArray[np.float32]:
-        """(rows, classes): the probability of each class, or of each label."""
+        """The probability of each class, or of each label; shape (rows, classes)."""
         z = torch.from_numpy(self.scores(texts))
         return (z.sigmoid() if self.several else z.softmax(1)).numpy()
 

@@ -55,8 +55,8 @@ LEAST_VALUE = 1e-6  # minimum eigenvalue, relative to the largest
 
 
 def common_words(labelled: Texts, others: Texts) -> tuple[Block, SparseMatrix]:
-    """A block of words and pairs of words (all of the labelled texts, and those of the others that
-    are not rare), and the rows of the labelled texts."""
+    """A block of words and pairs of words (all that occur in labelled texts, and those in other
+    texts that are not rare), and the rows of the labelled texts."""
     block, x = Block.learn(WORDS, joined(labelled, others))
     in_rows = np.bincount(x.columns.values, minlength=x.width)
     in_rows[x.take(np.arange(len(labelled.rows))).columns.values] = LEAST_ROWS
@@ -144,7 +144,7 @@ class TextLinear:
         return times.double()
 
     def without_text(self, beside: SparseMatrix | None = None) -> NDArray[np.float64]:
-        """(k,): the score of a row without its text, from the bias and its other columns."""
+        """The score of a row without its text, from the bias and its other columns; shape (k,)."""
         text = self.bias.astype(np.float64)
         if beside is None:
             return text

@@ -110,8 +110,8 @@ class AttentionDecoder(nn.Module):
     def begin(
         self, rows: int, cells: Sequence[State] | None, memory: Tensor | None, real: Tensor | None
     ) -> DecoderState:
-        """The state before the first step. cells: initial states, layer by layer, None for those of
-        the cells; memory (rows, positions, width) and its real positions (rows, positions), None
+        """The state before the first step. cells: initial states, layer by layer, None for the
+        cells' own; memory (rows, positions, width) and its real positions (rows, positions), None
         without attention."""
         like = self.output.bias
         if cells is None:

@@ -53,11 +53,11 @@ class Measure(Protocol):
         ...
 
     def whole(self, outputs: Outputs, explained: Sequence[ExplainedOutput]) -> Floats:
-        """(rows, answers): the measure of all members together."""
+        """The measure of all members together; shape (rows, answers)."""
         ...
 
     def of_network(self, z: Tensor, explained: Sequence[ExplainedOutput]) -> Tensor:
-        """(rows, answers): the measure of the outputs z (rows, width) of one network."""
+        """The measure of the outputs z (rows, width) of one network; shape (rows, answers)."""
         ...
 
 

@@ -1,5 +1,5 @@
-"""Errors of forecasts, and the evaluation of a backtest: errors next to those of the baselines, by
-step ahead, and the intervals."""
+"""Errors of forecasts, and the evaluation of a backtest: errors next to the errors of the
+baselines, by step ahead, and the intervals."""
 
 from __future__ import annotations
 
@@ -341,9 +341,9 @@ def _by_series(backtest: Backtest, unit: Array) -> list[SeriesRow]:
 def _sums(
     off: Array, names: tuple[str, str], owner: NDArray[np.int64] | None = None
 ) -> dict[str, RowSums]:
-    """Sums of absolute and squared errors for the bootstrap. Windows overlap, so those of one
-    horizon are drawn together as a block; in a panel, those of one series. If there is only one
-    block, its steps are drawn."""
+    """Sums of absolute and squared errors for the bootstrap. Windows overlap, so the windows of one
+    horizon are drawn together as a block; in a panel, the windows of one series. If there is only
+    one block, its steps are drawn."""
     horizon, windows, _ = off.shape
     known = np.isfinite(off)
     clean = np.where(known, off, 0.0)

@@ -24,7 +24,8 @@ from ensue.tasks.forecast.settings import ForecastSettings
 
 
 def calendar(moments: Sequence[Moment], names: Sequence[str]) -> NDArray[np.float64]:
-    """(steps, 2·names): sine and cosine of each phase, so that December is next to January."""
+    """Sine and cosine of each phase, so that December is next to January; shape (steps,
+    2·names)."""
     phases = np.array([[_phase(moment, name) for name in names] for moment in moments])
     turns = 2 * np.pi * phases.reshape(len(moments), len(names))
     return np.stack([np.sin(turns), np.cos(turns)], -1).reshape(len(moments), -1)

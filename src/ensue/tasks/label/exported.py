@@ -43,8 +43,8 @@ DISTINCT, LETTERS, ENTRIES = "distinct", "letters", "entries"
 
 
 class StepScores(nn.Module):
-    """(members, time, batch, labels): the contribution of each label of a step to the score of its
-    chain, by each network and the linear chain, weighted by the mixture."""
+    """The contribution of each label of a step to the score of its chain, by each network and the
+    linear chain, weighted by the mixture; shape (members, time, batch, labels)."""
 
     def __init__(
         self,

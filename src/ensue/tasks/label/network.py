@@ -238,7 +238,7 @@ class PreviousLabel(LabelOutput):
 
     # ------------------------------------------------------------- all steps at once
     def logits(self, y: Tensor, lengths: Tensor, labels: Tensor) -> Tensor:
-        """(time, batch, labels): the scores of each step given the previous labels."""
+        """The scores of each step given the previous labels; shape (time, batch, labels)."""
         before = torch.cat([torch.full_like(labels[:1], self.labels), labels[:-1]])
         state = self.joint.begin(y.new_empty(y.shape[1], 0))
         u, _ = self.joint(y, self.table(before), state, lengths)

@@ -160,7 +160,7 @@ def chain(emissions: Tensor, links: Constraint, lengths: Tensor) -> Chain:
 
 
 def step_costs(head: CategoricalHead, logits: Tensor, lengths: Tensor, targets: Tensor) -> Tensor:
-    """(batch,): the summed costs of each row's real steps."""
+    """The summed costs of each row's real steps; shape (batch,)."""
     costs = head.cost(logits.flatten(0, 1), targets.flatten()).view(targets.shape)
     return at_real_steps(costs, lengths).sum(0)
 

@@ -264,7 +264,7 @@ def collect(
     examples: Iterable[Example], tokenisers: Tokenisers, numbers: Numbers | None = None
 ) -> Part:
     """Collects examples to a part. numbers: indices of the other parts of the data set, None for
-    new ones."""
+    new indices."""
     collector = Collector(Numbers() if numbers is None else numbers, tokenisers)
     for example in examples:
         collector.add(example)

@@ -1,8 +1,7 @@
 """`Part`: the rows of one part of a data set as arrays, without their texts.
 
 Tokens and labels are first indexed in order of occurrence. After reading the whole training part, a
-model replaces these indices by those of its vocabulary.
-"""
+model replaces these indices by indices of its vocabulary."""
 
 from __future__ import annotations
 

@@ -278,8 +278,8 @@ SIDES = (
 
 
 def pair_guess(sample: Sample) -> Guess | None:
-    """The reading as pairs: two columns with the names of a well-known pair, or a second one named
-    by an option. Two other texts with a label may be a pair."""
+    """The reading as pairs: two columns with the names of a well-known pair, or a text with a
+    second column that an option names. Two other texts with a label may be a pair."""
     data = sample.data
     if data.sequence:
         return None

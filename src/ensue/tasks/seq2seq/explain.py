@@ -66,7 +66,7 @@ class WordHeads:
     option = EXPLAINED
 
     def explain(self, model: AnyModel, inputs: Any, options: RequestOptions = NOTHING) -> HeadMaps:
-        """options: layer."""
+        """Explains the answer. options: layer."""
         model.must_be_fitted()
         task: Any = model.task
         target = model.learned.target

@@ -109,7 +109,7 @@ class PairSettings(DecoderSettings, SearchSettings):
 
     @property
     def longest_answer(self) -> tuple[float, int]:
-        """(factor, extra): an answer has at most factor·(steps of its source) + extra tokens."""
+        """The pair (factor, extra): an answer has at most factor·(source steps) + extra tokens."""
         return self.longest_factor, self.longest_extra
 
     def budget(self, longest: int) -> tuple[int, int | None]:

@@ -35,7 +35,7 @@ Named = Mapping[str, Tensor]  # the inputs of an exported graph
 class LinearQuestion(NamedTuple):
     """A linear model in an exported graph: further inputs, the steps to their values, and a module
     from all inputs by name to z (rows, outputs). scores: a module, so that an export stores its
-    parameters like those of networks."""
+    parameters like the parameters of networks."""
 
     inputs: tuple[GraphInput, ...]
     steps: tuple[Step, ...]
@@ -146,7 +146,7 @@ class LearnedInput(ABC):
         return None
 
     def features(self, part: Any, model: ModelView) -> Tensor | None:
-        """(rows, n): the dense features of a linear model; None if they are sparse."""
+        """The dense features of a linear model; None if they are sparse; shape (rows, n)."""
         return None
 
     def question(self, model: ModelView) -> InputQuestion:
@@ -235,7 +235,7 @@ class Learned:
         return None if self.mixture is None else self.linear
 
     def combined(self, outputs: Sequence[Tensor], linear: Tensor | None) -> list[Tensor]:
-        """z of each network, mixed with that of the linear model, or divided by the temperature."""
+        """z of each network, mixed with z of the linear model, or divided by the temperature."""
         if self.mixture is not None and linear is not None:
             return [self.target.mixed(self.mixture, z, linear) for z in outputs]
         if self.temperature != 1.0:

@@ -92,7 +92,7 @@ def cross_fitted_threshold(x: Tensor, y: Tensor, rare: int, ridge: float = RIDGE
 
 
 class SupervisedGraph(nn.Module):
-    """The exported graph: z of each network, mixed with that of the linear model or divided by the
+    """The exported graph: z of each network, mixed with z of the linear model or divided by the
     temperature, then the target's answer."""
 
     def __init__(

@@ -228,7 +228,7 @@ class VectorLinear(Linear):
 
 
 def vector_features(part: Part) -> Tensor:
-    """(rows, 2·n): the mean and the last vector; zeros for an empty row."""
+    """The mean and the last vector; zeros for an empty row; shape (rows, 2·n)."""
     values, starts = part.inputs.values, part.inputs.starts
     width = values.shape[1] if values.ndim == 2 else 0
     features = np.zeros((len(part), 2 * width), np.float64)

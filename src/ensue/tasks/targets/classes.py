@@ -358,7 +358,7 @@ def right_sums(right: NDArray[np.bool_]) -> RowSums:
 
 
 def classes_of(part: LabelledPart, labels: Sequence[str]) -> NDArray[np.int64]:
-    """(rows,): the index of each row's single label."""
+    """The index of each row's single label; shape (rows,)."""
     assert part.labels is not None
     if len(wrong := np.flatnonzero(part.labels.lengths != 1)):
         row = int(wrong[0])

@@ -78,9 +78,9 @@ class Decision:
     def answered(
         self, p: Floats, guess: Guess, usual: Mapping[int, float] = NO_THRESHOLDS
     ) -> NDArray[np.bool_]:
-        """(rows,): whether the answer is probable enough to be given. usual: thresholds of the
-        model, if the question has none. For a class with threshold t, the neutral probability is t
-        instead of 1/2, so its odds are divided by those of t."""
+        """Whether the answer is probable enough to be given; shape (rows,). usual: thresholds of
+        the model, if the question has none. For a class with threshold t, the neutral probability
+        is t instead of 1/2, so its odds are divided by the odds of t."""
         if self.abstain_below is None:
             return np.ones(len(p), bool)
         sure = np.array(p, np.float64)

@@ -24,7 +24,8 @@ class Answering(NamedTuple):
 
 
 class Probabilities(nn.Module):
-    """(batch, classes): the mean over the members of softmax(z), or of σ(z) for several labels."""
+    """The mean over the members of softmax(z), or of σ(z) for several labels; shape (batch,
+    classes)."""
 
     def __init__(self, several: bool) -> None:
         super().__init__()

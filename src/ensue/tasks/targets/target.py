@@ -252,8 +252,8 @@ class Target(ABC):
     # ------------------------------------------------------------- with a linear model
     @abstractmethod
     def mean_of(self, outputs: Outputs) -> Tensor:
-        """(rows, linear_width): the scores of all members together, in the form of a linear
-        model."""
+        """The scores of all members together, in the form of a linear
+        model; shape (rows, linear_width)."""
 
     def why_not_mixed(self) -> str:
         """Why a linear model cannot contribute to answers; "" if it can."""
@@ -271,7 +271,7 @@ class Target(ABC):
         raise AssertionError(f"{self.kind} has no mixture")
 
     def mixed(self, mixture: Any, z: Tensor, linear: Tensor) -> Tensor:
-        """z of a network mixed with that of a linear model."""
+        """z of a network, mixed with z of a linear model."""
         raise AssertionError(f"{self.kind} has no mixture")
 
     def linear_directions(

@@ -141,9 +141,9 @@ def explicit_of_base(model: AnyModel) -> frozenset[str]:
 
 
 def settled_recipe(model: AnyModel, train: Any, explicit: frozenset[str]) -> Unfreezing:
-    """The recipe chosen for `base.recipe = auto`: that of the beginning of the run (gradual if it
-    was not auto then), else what the task measures. The choice is saved with the base, so that
-    nothing is measured again on resume. explicit: from `explicit_of_base`."""
+    """The recipe chosen for `base.recipe = auto`: the choice at the beginning of the run (gradual
+    if the recipe was not auto then), else what the task measures. The choice is saved with the
+    base, so that nothing is measured again on resume. explicit: from `explicit_of_base`."""
     pretrained = model.pretrained
     if pretrained is None or model.base.recipe != AUTO:
         return Unfreezing({})
@@ -162,7 +162,7 @@ def _architecture(model: AnyModel, pretrained: Pretrained) -> dict[str, Any]:
 
 
 def _other_cells(model: AnyModel, pretrained: Pretrained) -> list[str]:
-    """Problems of custom cells whose equations differ from those of the base."""
+    """Problems of custom cells whose equations differ from the base's equations."""
     mine = cell_facts(model.settings)
     return [
         f"model.{key}: the base has a cell of its own, {known['name']}; name it for this training "

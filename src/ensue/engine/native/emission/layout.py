@@ -146,7 +146,7 @@ def _step(equations: Equations, low: dict[Node, Node], is_given: IsConstant) -> 
 
 
 def _distinct_adjoints(equations: Equations, outers: list[Outer]) -> list[Node]:
-    """The distinct adjoints; those of products of x come first, in neighbouring columns."""
+    """The distinct adjoints. Adjoints of products of x come first, in neighbouring columns."""
     ordered = sorted(
         outers, key=lambda o: (not is_x(o.operand), declared_order(equations, o.matrix))
     )

@@ -25,8 +25,8 @@ def outward(values: Array, transform: str) -> Array:
 
 
 def side_by_side(ground: Ground, transform: str, floor: Array, longest: int | None = None) -> Array:
-    """(steps, series, targets): the last `longest` steps of each series, or all; NaN for missing
-    values and after the end of a series."""
+    """The last `longest` steps of each series, or all; NaN for missing
+    values and after the end of a series; shape (steps, series, targets)."""
     series = ground.series
     ends = series.bounds[1:]
     firsts = series.bounds[:-1]

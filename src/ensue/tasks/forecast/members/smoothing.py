@@ -189,7 +189,7 @@ def _smoothed(
 
 
 def _fit(y: Array, season: int, trend: bool, multiplies: bool) -> Array:
-    """(series, targets, 4): the best of a grid, then of ever finer grids around it."""
+    """The best of a grid, then of ever finer grids around it; shape (series, targets, 4)."""
     trends = TREND if trend else TREND[:1]
     seasons = SEASON if season > 1 else (0.0,)
     grid = np.array([(a, b, g, phi) for a, (b, phi), g in product(LEVEL, trends, seasons)])

@@ -139,8 +139,8 @@ class NgramModel:
     # --- what follows ----------------------------------------------------------------------
 
     def log_probabilities(self, prefixes: Ragged) -> Floats:
-        """(batch, vocabulary): log P of every next token, each row is a sentence's beginning
-        without its start (it may be empty); −∞ for the start and for padding."""
+        """log P of every next token (batch, vocabulary), −∞ for the start and for padding. Each row
+        is a sentence's beginning without its start, and may be empty."""
         text = bounded(prefixes, self.symbols)
         ends = text.starts[1:] - (self.symbols.end is not None)
         length = min(self.order - 1, int((ends - text.starts[:-1]).max(initial=0)))
@@ -179,8 +179,8 @@ class NgramModel:
         return state.index_select(0, order)
 
     def _following(self, before: Numbers) -> Floats:
-        """(batch, vocabulary): log P of the next token after `before` (batch, length), in which −1
-        means none."""
+        """log P of the next token after `before` (batch, length), in which −1
+        means none; shape (batch, vocabulary)."""
         batch, length = before.shape
         log_p = np.tile(self.log_p[0][: self.symbols.size], (batch, 1))
         following = before.copy()  # numbers of the n-grams that end at each token

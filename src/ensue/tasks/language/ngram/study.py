@@ -219,7 +219,8 @@ def _after(
 
 
 def _followers(rows: Ragged, context: list[int], symbols: NgramSymbols) -> Any:
-    """(width,): the count of each token directly after the context, including ends of rows."""
+    """The count of each token directly after the context, including ends of rows; shape
+    (width,)."""
     followers = np.zeros(symbols.width, np.int64)
     n = len(context)
     for row in range(len(rows)):

@@ -355,7 +355,8 @@ class ColumnsScores(nn.Module):
 
 
 def dense_rows(columns: TableColumns, part: Part, settings: Any) -> Tensor:
-    """(rows, n): numbers, each column's most frequent categories as zeros and ones, features."""
+    """Numbers, each column's most frequent categories as zeros and ones, features; shape (rows,
+    n)."""
     arrays = columns.encode(Grid.of(part), settings)
     return torch.from_numpy(columns.dense(arrays, LINEAR_CATEGORIES))
 

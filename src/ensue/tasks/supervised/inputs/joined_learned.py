@@ -104,7 +104,7 @@ class JoinedRows:
 
     @property
     def lengths(self) -> Whole:
-        """(rows,): the costs of the inputs added up."""
+        """The costs of the inputs added up; shape (rows,)."""
         each = [unit * rows.lengths for rows, unit in zip(self.inputs, self.units, strict=True)]
         total: Whole = np.sum(each, axis=0)
         return total

@@ -414,7 +414,7 @@ class Pair(Input):
 
 
 def asked_pair(inputs: Any, options: RequestOptions) -> Any:
-    """A pair unchanged; a text is combined with the second one of the options."""
+    """A pair stays unchanged; a text is combined with the second text of the options."""
     if not isinstance(inputs, str):
         return inputs
     if options.get("second") is None:

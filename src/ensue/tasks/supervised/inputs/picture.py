@@ -263,8 +263,8 @@ class Disturbance:
         return bool(self.shift or self.rotate or self.zoom or self.flip)
 
     def maps(self, rows: int, height: int, width: int) -> Tensor:
-        """(rows, 2, 3): the affine maps from new to old positions, in halves of width and height
-        from the centre."""
+        """The affine maps from new to old positions, in halves of width and height
+        from the centre; shape (rows, 2, 3)."""
         turn, zoom, across, down, side = (2 * torch.rand(5, rows) - 1).unbind()
         turn, zoom = turn * math.radians(self.rotate), 1 + zoom * self.zoom
         across, down = 2 * self.shift * across, 2 * self.shift * down

@@ -354,7 +354,7 @@ class TextEncoder(StepEncoder):
         )
 
     def attention(self, inputs: SequenceBatch) -> Tensor:
-        """(time, batch): the weights of attention pooling."""
+        """The weights of attention pooling; shape (time, batch)."""
         y, _ = self.encoder(self.embed(inputs.inputs), inputs.lengths)
         return self.pooling.attention(y, inputs.lengths)
 

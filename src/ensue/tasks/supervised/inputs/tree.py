@@ -116,7 +116,7 @@ class LearnedTree(LearnedInput):
 
     @property
     def whole(self) -> bool:
-        """Whether the label of the whole tree is learned, not those of its nodes."""
+        """Whether the label of the whole tree is learned, not the labels of its nodes."""
         return self.inner is not None
 
     def encode(self, part: Part, model: ModelView) -> Forest:
@@ -155,7 +155,7 @@ class LearnedTree(LearnedInput):
 
     # ------------------------------------------------------------- labels
     def labelled(self, part: Part) -> Part:
-        """A part with one label for each row, that of the root."""
+        """A part with one label for each row, the label of the root."""
         if part.labels is None:
             return part
         learned = part.numbers.tokens.get(LEARNED, -1)

@@ -82,7 +82,7 @@ class TreeEncoder(InputEncoder):
         return x
 
     def states(self, inputs: TreeBatch) -> Tensor:
-        """(nodes, features): the vector at each node."""
+        """The vector at each node; shape (nodes, features)."""
         x = dropout(self.entering(inputs), self.dropout_input, self.training)
         y: Tensor = self.recursive(x, inputs.parents)[0]
         return y
@@ -178,7 +178,7 @@ class NodeStates(nn.Module):
 
 
 def _combined(encoder: TreeEncoder, below: Tensor, part: int, children: Tensor | None) -> Tensor:
-    """(nodes, features): one part of the children's states, as `Recursive` combines them."""
+    """One part of the children's states, as `Recursive` combines them; shape (nodes, features)."""
     if encoder.recursive.combine == "ordered" and part == 0:
         places = enumerate(encoder.recursive.places)
         return torch.stack([below[:, k] @ matrix.t() for k, matrix in places]).sum(0)
