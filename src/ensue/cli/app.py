@@ -1,4 +1,4 @@
-"""The application that commands are hung on, and the options that several of them have."""
+"""The command-line application, and the options that several commands share."""
 
 from __future__ import annotations
 

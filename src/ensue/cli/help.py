@@ -251,7 +251,7 @@ def _sentence(command: Any) -> str:
 
 
 def _grouped(group: Any, ctx: Any) -> dict[str, dict[str, Any]]:
-    """The commands of a group by heading; groups inside of it are opened."""
+    """The commands of a group by heading; groups inside the group are opened."""
     names = group.list_commands(ctx)
     if ctx.parent is not None:
         return {"Commands": {name: group.get_command(ctx, name) for name in names}}

@@ -33,7 +33,7 @@ TYPES: dict[str, Any] = {"text": str | None, "number": int | None, "fraction": f
 
 
 def with_words(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with an option for each word: what was given of them is its argument `words`."""
+    """The command with an option for each word. Its argument `words` has the given options."""
 
     @wraps(command)
     def filled(**arguments: Any) -> None:

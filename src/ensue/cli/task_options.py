@@ -156,6 +156,7 @@ def as_settings(option_values: OptionValues) -> list[str]:
 
 
 def as_asked(option_values: OptionValues, verb: str, task: str) -> dict[str, Any]:
-    """Options of a question, by their words; an error where the run's task has not got them."""
+    """Options of a question, by their words; raises an error if the run's task does not have
+    them."""
     check_owned(option_values, verb, task, f"one of task {task}")
     return {name.word: value for name, value in option_values.items()}

@@ -484,7 +484,7 @@ def as_page(document: Document) -> str:
 
 
 def _as_it_is(svg: str, above: float) -> str:
-    """An unchanged picture; it follows dark mode, as the page does."""
+    """An unchanged picture, which follows dark mode as the page does."""
     return svg
 
 

@@ -39,7 +39,8 @@ def answer_columns(answers: Sequence[Any], label_type: str = "") -> dict[str, li
 
 
 def _typed(labels: list[Any], label_type: str) -> list[Any]:
-    """Labels, or lists of them, converted to another type; unchanged if one of them cannot be."""
+    """Labels, or lists of labels, converted to another type; unchanged if one label cannot be
+    converted."""
     read = TYPES[label_type]
 
     def typed(label: Any) -> Any:

@@ -69,7 +69,8 @@ class TapeLayout:
         self.widths |= {buffer: forward.width(buffer) + PAD for buffer in padded}
 
     def returned(self, lengths: Tensor | None) -> list[Buffer]:
-        """The buffers that an operator returns: with equal lengths its output is one of them."""
+        """The buffers that an operator returns. With equal lengths, the output is one of these
+        buffers."""
         if lengths is not None:
             return self.buffers
         return [buffer for buffer in self.buffers if buffer != self.output_states]

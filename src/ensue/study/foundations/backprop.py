@@ -145,7 +145,7 @@ def backpropagate(
     network: MLP, activation: str, output: str, cost: str, x: Tensor, y: Tensor
 ) -> Backpropagation:
     """Applies the four equations to one example x (inputs,), y (outputs,). The network's last layer
-    is linear; `output` is applied to it."""
+    is linear; `output` is applied to its result."""
     _check(activation, output, cost)
     passed = network.walk(x)
     top = OUTPUTS[output](passed[-1].z)

@@ -111,7 +111,7 @@ def _pad_back(t: Tensor, y: Tensor, x: Tensor, n: Tensor) -> tuple[Tensor, Tenso
 
 
 def _max_back(t: Tensor, y: Tensor, x: Tensor, n: Tensor) -> tuple[Tensor, Tensor]:
-    """The adjoint of max; the first of equal numbers gets it."""
+    """The adjoint of max, which goes to the first of equal numbers."""
     _, at = max_pool2d(_volume(x), int(n), return_indices=True)
     slopes = torch.zeros_like(x).flatten().scatter_add(0, at.flatten(), t.flatten())
     return slopes.view_as(x), torch.zeros_like(n)

@@ -98,7 +98,7 @@ class OpenSpace:
         )
 
     def configured(self, settings: Settings) -> RunConfig:
-        """The configuration with these settings, and those that depend on them."""
+        """The configuration with these settings, and with settings that depend on them."""
         tables = self.config.tables()
         for key, value in settings.items():
             row = self.ranges[key]

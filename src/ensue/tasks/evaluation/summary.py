@@ -77,7 +77,7 @@ def difference_text(difference: Interval) -> str:
 
 
 def _rounded(value: float) -> str:
-    """Without a minus sign at 0."""
+    """The rounded value as text, without a minus sign at 0."""
     return f"{round(value, 4) + 0.0:.4f}"
 
 

@@ -120,7 +120,7 @@ def _pieces(line: Array) -> list[list[tuple[float, float]]]:
 
 
 def _ticks(times: Sequence[str], x: Axis) -> Iterator[tuple[float, str]]:
-    """As many times as fit next to each other."""
+    """The ticks of a time axis: as many times as fit next to each other."""
     wide = max(text_width(time, 11) for time in times)
     every = max(1, math.ceil(len(times) * (wide + 24) / (x.end - x.start)))
     for step in range(0, len(times), every):

@@ -91,7 +91,7 @@ class CorrectionForecast(ForecastNetwork):
 
 
 class ForecastFamily(Family[ForecastSettings]):
-    """A network from a window of steps to the steps after it."""
+    """A family of networks that forecast the steps after a window of steps."""
 
     network: ClassVar[type[ForecastNetwork]]
 

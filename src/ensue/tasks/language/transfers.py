@@ -1,4 +1,4 @@
-"""Transfer from a language model: its encoder to other tasks, all of it to another language
+"""Transfer from a language model: its encoder to other tasks, the whole network to another language
 model."""
 
 from __future__ import annotations

@@ -155,8 +155,8 @@ def _stepped(text: Any, label: Any) -> bool:
 
 
 def _long_table(sample: Sample) -> RowRoles:
-    """The reading as a long table: many rows form one sequence, with the same label on all of them
-    or one for each."""
+    """The reading as a long table: many rows form one sequence, with the same label on all rows or
+    a label for each row."""
     data, place, names = sample.data, sample.place, sample.columns
     used = [data.sequence, data.label, data.group, *data.features]
     require([name for name in used if name], names, place)

@@ -1,4 +1,4 @@
-"""Sources: how they are read, and what is learned of them and of the texts."""
+"""Sources: how sources are read, and what is learned from sources and texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exported form of a forecaster: from a series to the steps after it."""
+"""The exported form of a forecaster, which computes the steps after a series."""
 
 from __future__ import annotations
 

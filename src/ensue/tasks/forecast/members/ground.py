@@ -92,7 +92,7 @@ class Ground:
         return tuple(np.concatenate([zero, np.cumsum(values, 0)]) for values in (self.y, self.y**2))  # type: ignore[return-value]
 
     def at_origin(self, origins: Steps) -> Steps:
-        """The index of the first step ahead; it may be one after the last."""
+        """The index of the first step ahead, which may be one beyond the last index."""
         return np.asarray(self.at[origins - 1] + 1)
 
     def level(self, transform: str, floor: Array) -> Array:

@@ -203,8 +203,8 @@ def _counted(keys: Numbers) -> tuple[Numbers, Counts]:
 
 
 def _renumber(numbers: Counts, text: Bounded, symbols: NgramSymbols, keys: Numbers) -> None:
-    """Replaces these numbers by those of the next order, from the last block to the first, because
-    a token needs the number before it."""
+    """Replaces these numbers by numbers of the next order, from the last block to the first,
+    because a token needs the number before it."""
     for first, stop in reversed(_blocks(len(numbers))):
         contexts = numbers[first - 1 : stop - 1].astype(np.int64)
         numbers[first:stop] = placed(keys, contexts * symbols.width + text.tokens[first:stop])

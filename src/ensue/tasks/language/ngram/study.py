@@ -64,8 +64,8 @@ class Continuation:
 
 @dataclass(frozen=True)
 class After:
-    """The continuations of a context. used: the tokens that n-grams of this order see; count: their
-    occurrences in the text with a token after them."""
+    """The continuations of a context. used: the tokens that n-grams of this order see; count: how
+    often these tokens occur in the text with a token after them."""
 
     context: tuple[str, ...]
     used: tuple[str, ...]
