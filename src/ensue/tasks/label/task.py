@@ -202,7 +202,7 @@ NOT_OF_CRF = {*SEARCH, "class_weights", "smoothing"}  # if one of these is set, 
 
 
 class BySize(NamedTuple):
-    """Up to `rows` rows."""
+    """Default settings for training parts of up to `rows` rows."""
 
     rows: float
     batch_rows: int
