@@ -128,7 +128,7 @@ class Clipped(Cell):
 
 
 class Reading(Cell):
-    """The output is no state part and has a width of its own."""
+    """The output is not a state part and has a width of its own."""
 
     reading = 2
     W, U, b = Matrix("x"), Matrix("h"), Vector()

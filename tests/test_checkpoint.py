@@ -175,7 +175,7 @@ def test_a_damaged_one_is_set_aside_and_the_previous_used(
     assert messages[0].startswith("step-000004 is damaged: ")
     assert file in messages[0]
     moved = tmp_path / "damaged" / "step-000004"
-    assert messages[0].endswith(f"; moved to {moved}, the one before is tried")
+    assert messages[0].endswith(f"; moved to {moved}; trying the one before")
     assert names(tmp_path) == ["step-000003"]
     write(tmp_path, 4)  # its name is free again
     damage(tmp_path / "step-000004" / file, how)

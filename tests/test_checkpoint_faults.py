@@ -222,7 +222,7 @@ def test_a_checkpoint_that_is_not_ours_is_refused_in_one_error(
     place = newest_in_a_copy(stopped, tmp_path)
     rewritten(place, HOSTILE[what])
     message = refusal(tmp_path / "run", most_updates=12)
-    assert message.startswith(f"{place}: this is not a checkpoint that Ensue wrote (")
+    assert message.startswith(f"{place}: this is not a checkpoint written by Ensue (")
     assert message.endswith("Remove it to use the checkpoint before it")
 
 

@@ -260,7 +260,7 @@ def test_an_object_that_is_used_is_named(tmp_path: Path, ensue: Ensue, verb: str
     code, out, err = ensue(*words, "--text", "meta")
     message = (
         "a.json:1: field 'meta': expected text, numbers or lists of them, got an object: write "
-        "what you need of it as a field of its own"
+        "the values that you need as separate fields"
     )
     assert (code, message in out + err) == (2, True)
 
@@ -374,7 +374,7 @@ def test_a_file_of_another_program_gets_the_sentence_that_helps(tmp_path: Path, 
 def test_names_of_other_programs_with_other_bytes(tmp_path: Path) -> None:
     path = written(tmp_path / "a.xls", "text\tlabel\nx\ty\n")  # as many programs export tables
     assert refused(path) == (
-        f"{path}: the name is that of an Excel workbook, but the content is different: if it is "
+        f"{path}: the file is named like an Excel workbook, but the content is different: if it is "
         "text, name "
         "its format with --format, such as csv"
     )

@@ -285,7 +285,7 @@ WRONG: dict[str, tuple[Callable[[nn.Module], Any], type[Exception], str]] = {
     "lengths with packed": (
         lambda layer: layer(packed([5, 5, 2], True)(), lengths=torch.tensor([5, 5, 2])),
         OptionError,
-        "lengths: a packed sequence has its own; give one of the two",
+        "lengths: a packed sequence already has lengths; pass only one",
     ),
     "lengths too long": (
         lambda layer: layer(torch.randn(TIME, BATCH, 3), lengths=torch.tensor([5, 6, 1])),

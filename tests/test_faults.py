@@ -557,8 +557,8 @@ def test_a_changed_history_is_named(tmp_path: Path) -> None:
         with pytest.raises(RunError) as caught:
             begun(tmp_path)
         assert str(caught.value) == (
-            f"{file}: its first {length:,} bytes are not those that the checkpoint saw "
-            f"({len(data):,} bytes found). Put the file back as it was, or start in another run "
+            f"{file}: its first {length:,} bytes have changed since the checkpoint was written "
+            f"({len(data):,} bytes found). Restore the file, or start in another run "
             "folder"
         )
         file.write_bytes(whole)

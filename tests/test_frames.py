@@ -663,7 +663,7 @@ class Unknown:
 
 def test_frames_that_cannot_be_read(reviewed: Classifier) -> None:
     assert refused(lambda: reviewed.predict(pl.DataFrame(reviews()).lazy())) == (
-        "polars LazyFrame: nothing of it is computed yet; give frame.collect()"
+        "polars LazyFrame: its rows are not computed yet; pass frame.collect()"
     )
     assert refused(lambda: reviewed.predict(Unknown())) == (
         "test_frames Unknown: unsupported kind of data frame; pass a pandas or polars "
@@ -714,8 +714,8 @@ def test_a_text_is_no_data(reviewed: Classifier, verb: str) -> None:
         lambda: getattr(reviewed if verb == "evaluate" else classifier(), verb)("dull")
     )
     assert message == (
-        f"{verb}: expected rows, a data frame, or a file that is there, got the text 'dull'; one "
-        "row alone is [row]"
+        f"{verb}: expected rows, a data frame, or an existing file, got the text 'dull'; pass a "
+        "single row as [row]"
     )
 
 

@@ -146,7 +146,7 @@ def test_a_scale_that_does_not_fit_is_refused(name: str, tmp_path: Path) -> None
         (tmp_path / "model" / file).write_bytes(data)
     message = refusal(tmp_path / "model")
     assert (
-        f"this is not a model that Ensue wrote (scale.{name}: expected 1 float64, got 0" in message
+        f"this is not a model written by Ensue (scale.{name}: expected 1 float64, got 0" in message
     )
 
 

@@ -268,7 +268,7 @@ def test_a_saved_evaluation_that_is_no_more_is_refused(tmp_path: Path) -> None:
     made(["row:1"], [1]).save(path)
     path.write_bytes(flipped(path.read_bytes(), 5))
     assert refused(lambda: Evaluation.read(path)) == (
-        f"{path}: this is no evaluation that Ensue wrote: e.json differs from what Ensue wrote"
+        f"{path}: this is not an evaluation written by Ensue: e.json differs from what Ensue wrote"
     )
     path.unlink()
     assert refused(lambda: Evaluation.read(path)) == (
@@ -384,7 +384,7 @@ def test_what_cannot_be_compared(ensue: Ensue, folder: Path) -> None:
     code, _, err = ensue("compare", "a", "c")
     assert code == 2
     first, files, *rest = err.splitlines()
-    assert first == "RunError: compare: expected one set of rows, got others for a and c"
+    assert first == "RunError: compare: expected the same rows, got different ones for a and c"
     assert files.startswith("  files: a r.csv (sha256 ")
     assert "; c other.csv (sha256 " in files
     assert rest == [
@@ -467,7 +467,7 @@ def test_rows_that_only_one_of_them_has_are_named(
 ) -> None:
     one, other = made(["r.csv:1", "r.csv:2"], [1, 1]), made(["r.csv:1"], [1])
     assert refused(lambda: compared(monkeypatch, folder, one, other)) == (
-        "compare: expected one set of rows, got 2 of a and 1 of b: r.csv:2 is in one of them only. "
+        "compare: expected the same rows, got 2 of a and 1 of b: r.csv:2 is in one of them only. "
         "Next: evaluate both again, with the same options"
     )
 

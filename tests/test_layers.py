@@ -338,7 +338,7 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "zoneout part": (
         lambda: Zoneout(LSTM(), {"d": 0.1}),
         OptionError,
-        "rate: d is no state part of LSTM, which has h, c",
+        "rate: expected state parts of LSTM, h, c, got d",
     ),
     "residual widths": (
         lambda: Recurrent(Residual(GRU()), INPUT, HIDDEN),

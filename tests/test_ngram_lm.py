@@ -448,7 +448,7 @@ def test_arrays_go_through_safetensors(tmp_path: Path) -> None:
         (
             "symbols",
             [2, 4, 10**15, 6, 5],
-            "symbols: expected a size that is not above that of seen",
+            "symbols: expected at most the size of seen",
         ),
         ("keys.2", None, "keys.2: missing"),
         ("odd", [1], "odd: not known"),

@@ -298,7 +298,7 @@ def test_another_vocabulary_is_refused(
     path = written(tmp_path, BY_HAND)
     with pytest.raises(DataError) as caught:
         read_arpa(path, tokens)
-    headline = f"{path}: its words are not those expected"
+    headline = f"{path}: its words differ from the expected ones"
     assert str(caught.value) == "\n  ".join([headline, *problems])
 
 
@@ -308,7 +308,7 @@ def test_a_file_without_ends_is_a_stream(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         read_arpa(path)
     assert str(caught.value) == (
-        f"{path}: its words are not those expected\n"
+        f"{path}: its words differ from the expected ones\n"
         "  no '</s>', which ends every sentence: use sentences=False for a stream"
     )
     model, _ = read_arpa(path, sentences=False)

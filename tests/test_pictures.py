@@ -33,7 +33,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 class Crowded(Cell):
     """Everything at once: division, subtraction, numbers, a product inside the step, an
-    output that is no state part, a new state that is an old one, a bias that meets no x."""
+    output that is not a state part, a new state that is an old one, a bias that meets no x."""
 
     W, U, V, b = Matrix("x", "ab"), Matrix("h", "ab"), Matrix("h"), Vector("ab")
 

@@ -527,8 +527,8 @@ REFUSED = {
     ),
     "feeding": (
         {"input_feeding": True},
-        "input_feeding: expected false with attention 'additive'; it is for dot, general, "
-        "concat, whose steps do not see earlier attention otherwise",
+        "input_feeding: expected false with attention 'additive'; input feeding is for dot, "
+        "general, concat, because only their steps do not see the attention of the step before",
     ),
     "context": (
         {"attend_output": "context"},

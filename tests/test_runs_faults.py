@@ -231,7 +231,7 @@ def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
     config, folder = run_of(tmp_path / "a", {"train": [str(path)]}, "language", NGRAMS)
     train_run(config, folder)
     path.unlink()
-    advice = "is missing: put the file back or next to the run"
+    advice = "is missing: restore the file, or put it next to the run"
     for part, others in {"test": ", or give other rows with --test FILE", "validation": ""}.items():
         assert refused(lambda part=part: evaluate_run(folder, [], part)) == (
             f"{folder.path}: the rows of its {part} part are in {path}, which {advice}{others}"
@@ -247,5 +247,5 @@ def test_what_the_files_held_is_not_what_ensue_wrote(tmp_path: Path) -> None:
     (folder.path / "data.json").write_text("[]")
     assert refused(lambda: evaluate_run(folder, [])) == (
         f"{folder.data}: changed since it was written. Next: remove it; "
-        f"{folder.model / 'data.json'} holds the same as it was"
+        f"{folder.model / 'data.json'} holds the original content"
     )

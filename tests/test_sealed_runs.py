@@ -110,7 +110,7 @@ def test_another_split_is_listed_and_refused(folder: Path, ensue: Ensue) -> None
         assert (code, out) == (2, "")
         assert err == (
             "RunError: a/config.toml: changed since the run began: data.split_seed: was 0, now 4\n"
-            "Next: put it back (a/model/config.toml is the file as it was), or train with the new "
+            "Next: restore it from a/model/config.toml, or train with the new "
             "settings: `ensue train --run a --allow data.split_seed`, or in another run\n"
         )
     assert refused(lambda: load("a")).startswith("a/config.toml: changed since the run began")
@@ -135,9 +135,9 @@ def test_an_edit_is_taken_over_where_it_is_allowed(folder: Path, ensue: Ensue) -
     code, _, err = ensue("train", "--run", "a")
     assert code == 2
     assert err == (
-        "RunError: a/config.toml: 1 setting differs from those that the run began with\n"
+        "RunError: a/config.toml: 1 setting differs from the settings that the run began with\n"
         "  train.epochs: was 2, now 3\n"
-        "Next: put the file back (a/model/config.toml is as it was); for the new ones name another "
+        "Next: restore the file from a/model/config.toml; for the new ones name another "
         "folder, --run a-2, or resume with them: --allow train.epochs\n"
     )
     assert ensue("train", "--run", "a", "--allow", "train.epochs", "--quiet")[0] == 0
@@ -183,7 +183,7 @@ def test_an_edit_while_a_run_is_at_work_changes_nothing_and_is_noticed(
     assert err.startswith(
         "the run finished with its original settings, but the file was changed meanwhile. "
     )
-    assert "data.split_seed: was 0, now 9\nNext: put it back (b/model/config.toml" in err
+    assert "data.split_seed: was 0, now 9\nNext: restore it from b/model/config.toml" in err
     assert digests(folder / "b" / "model") == digests(folder / "a" / "model")
     assert "data.split_seed" in ensue("evaluate", "b")[2]
 
@@ -200,7 +200,7 @@ def test_an_edit_of_a_stopped_run_is_listed_before_it_goes_on(
         code, _, err = ensue(*words)
         assert code == 2
         assert "data.test: was [], now ['" in err
-        assert "b/learned/config.toml is" in err
+        assert "from b/learned/config.toml" in err
     shutil.copy("b/learned/config.toml", "b/config.toml")
     assert ensue("train", "--run", "b", "--quiet")[::2] == (0, "")
     assert digests(folder / "b" / "model") == digests(folder / "a" / "model")
@@ -300,7 +300,7 @@ def test_a_history_that_was_replaced_is_named(folder: Path) -> None:
     path.unlink()
     add_line(path, {"row": "evaluation", "update": 1, "epoch": 1, "scores": {}, "best": True})
     assert refused(Run(folder / "a").history) == (
-        f"{path}: changed since the training ended. Put it back as it was"
+        f"{path}: changed since the training ended. Restore it"
     )
     path.write_bytes(whole.replace(b'"epoch": 2', b'"epoch": 3'))
     assert refused(Run(folder / "a").history).startswith(f"{path}:")

@@ -374,8 +374,8 @@ def test_trials_that_were_proposed_otherwise_are_refused(
         with pytest.raises(RunError) as caught:
             search(tables, place, SearchRequest(1))
         assert str(caught.value) == (
-            f"{place / 'selection.json'}: trial 0 has other settings than those that are "
-            "proposed now, perhaps by another version of Ensue or Optuna; name another "
+            f"{place / 'selection.json'}: trial 0 has other settings than the search "
+            "proposes now, perhaps by another version of Ensue or Optuna; name another "
             "--run, or continue with that version"
         )
     assert search(tables, place, SearchRequest(1)).winner is not None

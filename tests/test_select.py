@@ -280,8 +280,8 @@ def test_a_selection_is_of_the_same_data_and_settings(config: RunConfig, tmp_pat
     with pytest.raises(RunError) as caught:
         select(config, "ngram:order=2,ngram", place)
     assert str(caught.value) == (
-        f"{place / 'selection.json'}: this is not what Ensue wrote; put it back as it was, or move "
-        "it away to rank the models again, or name another --run"
+        f"{place / 'selection.json'}: this is not what Ensue wrote; restore it, or move it away to "
+        "rank the models again, or name another --run"
     )
     with pytest.raises(OptionError) as option:
         select(config, "ngram,gru", place / "ngram")

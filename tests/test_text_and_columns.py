@@ -127,7 +127,7 @@ def test_a_sequence_of_vectors_can_have_columns_beside_it() -> None:
         (["id"], "columns=: 'id' holds an identifier: it says nothing about new rows"),
         (["prize"], "unknown column 'prize': did you mean 'price'?"),
         (["note"], "columns=: 'note' holds texts, 4 words on average: one text is read"),
-        (["day"], "columns=: 'day' holds dates: write what matters of them"),
+        (["day"], "columns=: 'day' holds dates: write the part that matters"),
         (["nick"], "columns: 'nick' has a different value in almost"),
     ],
 )

@@ -386,6 +386,6 @@ def test_an_evaluation_of_rows_that_the_linear_model_learned_from_says_so(
     (tmp_path / "films.csv").write_text("review,label\n" + rows)
     small = ("--epochs", "1", "--hidden-size", "2", "--text", "review", "--label", "label")
     assert ensue("train", "films.csv", "--run", "run", *small)[0] == 0
-    learned = "These rows are no test: the linear model also learned from them"
+    learned = "These rows are not test data: the linear model also learned from them"
     assert learned in ensue("evaluate", "run", "--validation")[1]
     assert learned not in ensue("evaluate", "run")[1]

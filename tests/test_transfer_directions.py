@@ -229,7 +229,7 @@ def test_two_bases_that_differ_are_refused_with_every_reason(
     assert "do not fit each other" in message
     assert "model.hidden_size: 5 and 7" in message
     assert "model.cell: 'LSTM' and 'GRU'" in message
-    assert "not the same ones; train both on the same files" in message
+    assert "different words; train both on the same files" in message
 
 
 def test_directions_apart_need_an_even_number_of_inputs() -> None:

@@ -74,7 +74,7 @@ def test_a_stopped_run_is_used_by_its_best_weights(
     assert not (tmp_path / "test-openings.jsonl").exists()
     best = [row for row in Run("run").history() if row.get("best")][-1]
     scores = ", ".join(f"{name} {best['scores'][name]:.4f}" for name in sorted(best["scores"]))
-    line = f"run: the best weights so far: update {best['update']}, {scores}. What is fitted"
+    line = f"run: the best weights so far: update {best['update']}, {scores}. Calibration"
     code, out, err = ensue("evaluate", "run", "--best-so-far", "--validation", "--json")
     assert (code, err.startswith(line)) == (0, True)
     assert json.loads(out)["baselines"]["network alone"] == best["scores"]["accuracy"]
@@ -98,8 +98,8 @@ def test_whole_lines_cut_off_the_end_of_a_history_are_noticed(
     whole = path.read_bytes()
     *lines, _ = whole.splitlines(keepends=True)
     message = (
-        f"run/history.jsonl: its first {len(whole):,} bytes are not those that the checkpoint saw "
-        f"({len(b''.join(lines)):,} bytes found). Put the file back as it was, or start in another "
+        f"run/history.jsonl: its first {len(whole):,} bytes have changed since the checkpoint was "
+        f"written ({len(b''.join(lines)):,} bytes found). Restore the file, or start in another "
         "run folder"
     )
     path.write_bytes(b"".join(lines))
@@ -227,7 +227,7 @@ def test_a_folder_that_was_there_is_as_before_and_says_why(
     assert code == 2
     assert err.endswith(
         "TrainingError: the cost is not finite\nand more lines\n"
-        "Nothing was trained: run is as it was before.\n"
+        "Nothing was trained: run is unchanged.\n"
     )
     after = everything(tmp_path)
     assert after.pop(Path(tmp_path / "run" / "failure.json")) is not None

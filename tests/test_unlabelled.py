@@ -427,7 +427,7 @@ def test_python_refuses_it_too() -> None:
     ):
         Regressor(**SMALL).fit([("a", 1.0), ("b", 2.0)] * 6, unlabelled=["c"])
     refused = {
-        "a text": r"or a file that is there, got 'a text'; one text alone is \[text\]",
+        "a text": r"or an existing file, got 'a text'; pass a single text as \[text\]",
         3: "expected a list of texts, or a data frame, got 3",
         ("nosuch.csv",): r"expected texts, or files that are there, got 'nosuch\.csv': no such",
         (__file__, "nosuch.csv"): "got 'nosuch.csv': no such file",

@@ -1,1 +1,1 @@
-"""What the site adds to the Markdown files: the sidebar, the reference, pictures for dark pages."""
+"""The parts of the site beyond the Markdown files: sidebar, reference, pictures for dark pages."""

@@ -1,6 +1,6 @@
-"""The picture of the house on the architecture page: what stands on what.
+"""The picture of the house on the architecture page: which package uses which.
 
-Tasks and engines are those of their tables; it is narrow enough for a phone.
+Tasks and engines come from their tables. The picture is narrow enough for a phone.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def inline(text: str) -> str:
 
 
 def blocks(text: str) -> list[str]:
-    """What empty lines divide, an indented block that has empty lines inside being one."""
+    """The parts between empty lines; an indented block with empty lines inside is one part."""
     parts: list[str] = []
     for block in re.split(r"\n\s*\n", text.strip("\n")):
         if parts and block.startswith("    ") and parts[-1].startswith("    "):

@@ -1,7 +1,7 @@
 """The reference: each page docs/reference/python/NAME.md lists every public name of its module.
 
-The names are those of the module's `__all__`, in groups by what they are: a new name appears by
-itself. The pages themselves stay plain Markdown.
+The names come from the module's `__all__`, in groups such as classes and functions: a new name
+appears by itself. The pages themselves stay plain Markdown.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def grouped(module: ModuleType, left_out: Container[str] = ()) -> Iterator[tuple
 
 
 def _order(module: ModuleType, name: str) -> tuple[bool, str]:
-    """What the others of a page derive from comes first, then by name."""
+    """The sort key of a name: base classes of other names of the page come first."""
     thing = getattr(module, name)
     others = [getattr(module, name) for name in module.__all__]
     derived = inspect.isclass(thing) and any(

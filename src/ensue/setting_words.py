@@ -11,9 +11,9 @@ MODEL = "model"
 
 @dataclass(frozen=True)
 class Word:
-    """An option for a setting. key: of the setting; a task whose table has another key for it
-    declares this in `Table.words`. kind: type of the value; help: help text, instead of the meaning
-    of the setting; also: other spellings."""
+    """An option for a setting. key: the key of the setting; a task whose table has another key for
+    it declares this in `Table.words`. kind: type of the value; help: help text, instead of the
+    meaning of the setting; also: other spellings."""
 
     name: str
     key: str

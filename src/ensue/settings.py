@@ -219,7 +219,7 @@ def _problem(one: ErrorDetails, model: type[BaseModel], where: str, lists_known:
 
 
 def _as_list(got: object, kind: Any) -> str:
-    """Advice on a list whose brackets are missing; "" if the text is no such list.
+    """Advice on a list whose brackets are missing; "" if the text is not such a list.
 
     >>> _as_list("600, 6000", list[int]), _as_list("day,hour", list[str]), _as_list("", list[int])
     ('; write [600,6000]', '; write ["day","hour"]', '; write []')

@@ -13,7 +13,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stopped(Exception):
-    """A signal has ended the run; the same command continues it. update: the last one, None if
+    """A signal has ended the run; the same command continues it. update: the last update, None if
     several runs were stopped; code: exit code for the shell."""
 
     def __init__(self, number: int, update: int | None = None) -> None:

@@ -64,7 +64,8 @@ class Cell(ABC):
         """The new state parts: the cell's equations."""
 
     def output(self, x: Any, *state: Any) -> Any:
-        """What the layer above sees, from x and the new state: the first part unless overridden."""
+        """The output to the layer above, from x and the new state: the first state part, unless a
+        cell overrides this."""
         return state[0]
 
     # ---------------------------------------------------------------- changes
@@ -160,7 +161,7 @@ class Cell(ABC):
         return tuple(widths[self.size_of(part)] for part in self.parts)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What copies and pickles contain: everything except the cached traces and kernels."""
+        """The content of copies and pickles: everything except the cached traces and kernels."""
         return {name: value for name, value in vars(self).items() if name not in DERIVED}
 
     # ---------------------------------------------------------------- binding
@@ -231,7 +232,7 @@ def _check_name(cls: type, name: str, value: Any) -> None:
 
 
 def as_tuple(new: Any) -> tuple[Any, ...]:
-    """What `step` returned as a tuple of state parts.
+    """The result of `step` as a tuple of state parts.
 
     >>> as_tuple("h"), as_tuple(["h", "c"])
     (('h',), ('h', 'c'))

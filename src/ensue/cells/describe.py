@@ -18,7 +18,7 @@ from ensue.equations.text import ATOM, Plain
 
 @dataclass(frozen=True)
 class Description:
-    """Facts about a cell of given sizes; flops are for one step of one row."""
+    """Facts about a cell with given sizes. flops: operations of one step for one row."""
 
     name: str
     about: str
@@ -124,7 +124,8 @@ def _label(ref: MatrixRef) -> str:
 
 
 def _products(group: list[Node], printer: Plain) -> str:
-    """Products with the same operands as text: U_i U_f · h, or U·h + V·m for a sum."""
+    """Text for a group of products that share their operands: U_i U_f · h, or U·h + V·m for a
+    sum."""
     operands = [printer.show(v, ATOM) for v in group[0].args]
     if len(operands) == 1:
         return f"{' '.join(_label(dot.attr[0]) for dot in group)} · {operands[0]}"
@@ -133,7 +134,7 @@ def _products(group: list[Node], printer: Plain) -> str:
 
 
 def document(description: Description, derivative: bool = False) -> Document:
-    """What a cell computes, and what that costs."""
+    """A document about a cell: its equations, and their cost."""
     counts = description.counts
     flops = counts.product_flops + counts.elementwise_flops
     shapes = [f"{name} {'×'.join(map(str, shape))}" for name, shape in description.shapes.items()]

@@ -4,8 +4,7 @@
     option  = [WORD "="] (literal | cell)
     literal = a number, a quoted text, True, False, None, or {"part": number, …}
 
-Names are those of Ensue's cells and wrappers. Nothing else is allowed: the text is parsed, never
-run.
+NAME is one of Ensue's cells or wrappers. Nothing else is allowed: the text is parsed, never run.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ def _parsed(text: str) -> ast.expr:
 
 
 class _Reader:
-    """Parser of one text; its messages quote the text."""
+    """A parser of one text, which it quotes in messages."""
 
     def __init__(self, text: str) -> None:
         self.text = text

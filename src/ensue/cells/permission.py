@@ -18,8 +18,9 @@ from ensue.errors import OptionError, RunError
 
 @dataclass(frozen=True)
 class CellPermission:
-    """files: the sha256 of each file that may run, by absolute path; neighbours: whether these
-    files may import the modules next to them, as files that the user named may."""
+    """Permission to run Python files. files: the sha256 of each file that may run, by absolute
+    path; neighbours: whether these files may import the modules next to them, as files that the
+    user named may."""
 
     files: Mapping[str, str] = field(default_factory=dict)
     neighbours: bool = False
@@ -36,7 +37,7 @@ class CellPermission:
         return cls({_absolute(file): digest for file, digest in digests.items()})
 
     def __or__(self, other: CellPermission) -> CellPermission:
-        """The files that either permits; neighbours only if both permit them."""
+        """Permission for the files of both; neighbours are permitted only if both permit them."""
         return CellPermission({**self.files, **other.files}, self.neighbours and other.neighbours)
 
     def source(self, file: str) -> bytes:
@@ -44,9 +45,9 @@ class CellPermission:
         expected = self.files.get(_absolute(file))
         if expected is None:
             raise RunError(
-                f"cell: {file} is named by a saved file, which runs no code. Nothing was run. Read "
-                "that file first; to allow it, name the cell yourself: --set model.cell=FILE:NAME, "
-                "or --trust-cell for the run's own"
+                f"cell: {file} is named by a saved file. Saved files run no code by themselves. "
+                f"Nothing was run. Read {file} first; to allow it, name the cell yourself: "
+                "--set model.cell=FILE:NAME, or --trust-cell for the cells of a run"
             )
         source = _read(file)
         if _digest(source) != expected:

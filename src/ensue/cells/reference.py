@@ -27,7 +27,8 @@ INPUT, HIDDEN = 3, 4  # sizes for which equations are compared
 
 
 class CellReference(str):
-    """cell: None until it is passed or loaded; source: the text of its file."""
+    """A reference to a cell. cell: None until a cell is passed or loaded; source: the text of its
+    file."""
 
     cell: Cell | None
     source: bytes | None

@@ -140,8 +140,8 @@ class Zoneout(Wrapper):
         rates = dict(rate) if isinstance(rate, Mapping) else dict.fromkeys(cell.parts, rate)
         if strange := rates.keys() - set(cell.parts):
             raise OptionError(
-                f"rate: {', '.join(sorted(strange))} is no state part of "
-                f"{type(cell).__name__}, which has {', '.join(cell.parts)}"
+                f"rate: expected state parts of {type(cell).__name__}, {', '.join(cell.parts)}, "
+                f"got {', '.join(sorted(strange))}"
             )
         self.mask_names = {
             part: self.add_mask(

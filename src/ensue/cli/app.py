@@ -1,4 +1,4 @@
-"""The application that commands are hung on, and the options that several of them have."""
+"""The command-line application, and the options that several commands share."""
 
 from __future__ import annotations
 
@@ -96,7 +96,8 @@ class App(typer.Typer):
         examples: str | None = None,
         cls: type[Command] = Command,
     ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-        """examples: a command and what it does on each line, two spaces between them."""
+        """Registers a command. examples: on each line a command and what it does, two spaces
+        between them."""
         return super().command(name, cls=cls, epilog=examples)
 
     def every_command_below(self) -> tuple[object, ...]:
@@ -115,7 +116,7 @@ def option(
     max: float | None = None,
 ) -> Any:
     """An option by its flags and the word for its value, as a help page has them: "-o, --out FILE".
-    panel: its heading on the help page; min, max: of a number."""
+    panel: the heading above the option on the help page; min, max: limits of a number."""
     flags = [word for word in words.replace(",", " ").split() if word.startswith("-")]
     metavar = words.partition(f"{flags[-1]} ")[2] or None
     return typer.Option(*flags, metavar=metavar, help=help, rich_help_panel=panel, min=min, max=max)

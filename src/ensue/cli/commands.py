@@ -1,4 +1,4 @@
-"""The commands: the group of the help that each stands in, and the module that has it."""
+"""The commands, each with its group in the help and its module."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ MODULES = {name: module for group in GROUPS.values() for name, module in group.i
 
 
 def load_commands(arguments: Sequence[str] = ()) -> None:
-    """Hangs the command that the first argument names on the app; all of them if it names none."""
+    """Adds the command that the first argument names to the app; all commands if it names none."""
     named = [MODULES[word] for word in arguments[:1] if word in MODULES]
     for module in named or dict.fromkeys(MODULES.values()):
         import_module(f"ensue.cli.{module}")

@@ -1,4 +1,4 @@
-"""What an answer rests on: explain."""
+"""The command `explain`: which inputs led to an answer."""
 
 import os
 import shutil

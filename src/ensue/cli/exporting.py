@@ -61,4 +61,6 @@ def export(
     for name, (before, after) in changes.items():
         report(f"validation {name}: {before:.4f} → {after:.4f} with {weights} weights")
     if changes and (what := model.knows_validation()):
-        report(f"These rows are no test: {what} also learned from them at the end of training.")
+        report(
+            f"These rows are not test data: {what} also learned from them at the end of training."
+        )

@@ -33,7 +33,7 @@ def has_colour(stream: TextIO) -> bool:
 
 
 def widest(rows: Iterable[tuple[str, str]], most: int = NAMES) -> int:
-    """The width of a column for the names, those aside that are wider than most."""
+    """The width of a column for the names, without names that are wider than most."""
     return max((len(name) for name, _ in rows if len(name) <= most), default=0)
 
 
@@ -103,7 +103,7 @@ REPHRASED = {
 
 
 def unknown_command(path: str, got: str, known: Iterable[str]) -> OptionError:
-    """path: the command above it, `ensue data`."""
+    """The error for an unknown command. path: the command above it, `ensue data`."""
     near = get_close_matches(got.lower(), [*known, HELP], n=1)
     message = f"{path}: unknown command {got!r}: "
     if near == [HELP]:
@@ -113,7 +113,7 @@ def unknown_command(path: str, got: str, known: Iterable[str]) -> OptionError:
 
 
 def usage_message(problem: Any, words: Sequence[str]) -> OptionError:
-    """What Typer says of the words of a command, as one of our errors."""
+    """Typer's error about the words of a command, as one of Ensue's errors."""
     ctx, param = getattr(problem, "ctx", None), getattr(problem, "param", None)
     path = ctx.command_path if ctx is not None else " ".join(["ensue", *words[:1]])
     if hasattr(problem, "possibilities"):
@@ -221,7 +221,8 @@ class Commands(TyperGroup):
 
 
 def _with_help_text(help_option: Any) -> Any:
-    """With a default that needs no conversion: for one, Typer would load pydantic."""
+    """The help option with a default that needs no conversion; to convert one, Typer would load
+    pydantic."""
     if help_option is not None:
         help_option.default = False
     return help_option
@@ -250,7 +251,7 @@ def _sentence(command: Any) -> str:
 
 
 def _grouped(group: Any, ctx: Any) -> dict[str, dict[str, Any]]:
-    """The commands of a group by heading; groups inside of it are opened."""
+    """The commands of a group by heading; groups inside the group are opened."""
     names = group.list_commands(ctx)
     if ctx.parent is not None:
         return {"Commands": {name: group.get_command(ctx, name) for name in names}}

@@ -34,7 +34,7 @@ RunArgument = Annotated[Path, argument("RUN", "Run folder of a language model.")
 
 
 def load_generating(run: Path, device: str, trust_cell: str) -> "tuple[AnyModel, Generates]":
-    """The model of a run, and how it continues a prompt."""
+    """The model of a run, and its ability to continue a prompt."""
     from ensue.runs.load import load_run
     from ensue.training import RunFolder
 
@@ -57,8 +57,8 @@ class GenerateOptions:
         int | None,
         option(
             "--tokens N",
-            "Number of tokens; texts continue over line ends. Without it, a text is one line "
-            f"of at most {MOST_TOKENS}.",
+            "Number of tokens of a text, over line ends too. Without this option, a text ends "
+            f"with its line, or after {MOST_TOKENS} tokens.",
             min=1,
         ),
     ] = None

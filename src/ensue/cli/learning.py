@@ -1,4 +1,4 @@
-"""From a data file to a tested model: init, train, evaluate, predict."""
+"""The commands that make a tested model from a data file: init, train, evaluate, predict."""
 
 import sys
 from contextlib import nullcontext
@@ -156,8 +156,8 @@ def run_training(options: TrainOptions, further: FurtherOptions) -> None:
 
 
 def elsewhere(options: "TrainOptions | PredictOptions") -> "Machines | None":
-    """Where the work is done, if not in this process. This process uses one thread, like each
-    worker: results are then the same for any number of workers."""
+    """The machines that do the work; None for this process alone. With machines, this process uses
+    one thread, like each worker: results are then the same for any number of workers."""
     if options.workers is None and options.on == HERE:
         return None
     import torch
@@ -253,7 +253,8 @@ class PredictOptions(TolerantOptions):
     keep: Annotated[
         str,
         option(
-            "--keep COLUMNS", "Columns of the files to keep in the table: a,b or all. [its ids]"
+            "--keep COLUMNS",
+            "Columns of the files to keep in the table: a,b or all. [columns named like an id]",
         ),
     ] = ""
     raw: Annotated[
@@ -337,7 +338,7 @@ def _replies(
     data: "DataSettings",
     bad: Tally,
 ) -> "Iterator[Reply]":
-    """The answers as they are written: of this process, or of others."""
+    """The answers in their written form, computed by this process or by others."""
     from ensue.runs.predict import replies
 
     form = "object" if options.as_json else "line"
@@ -359,7 +360,7 @@ def _replies(
 
 
 def _print_answers(answers: "Iterable[Reply]", as_json: bool, to_the_end: bool) -> None:
-    """to_the_end: continue after the reader of stdout is gone."""
+    """Prints answers. to_the_end: continue after the program that reads stdout has ended."""
     for row_answer in answers:
         answer(as_json_text(row_answer.value) if as_json else row_answer.value)
         if nobody_reads() and not to_the_end:

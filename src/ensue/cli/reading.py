@@ -94,7 +94,7 @@ def _columns() -> int:
 
 
 def reading_shown(quiet: bool) -> AbstractContextManager[None]:
-    """Shows how far files are read inside of it. quiet: shows nothing, as of several processes all
-    but the first."""
+    """Shows the progress of reading files inside the block. quiet: shows nothing; of several
+    processes, only the first shows progress."""
     first = os.environ.get("RANK", "0") == "0"
     return watch_reading(ReadingLine() if first and not quiet else None)

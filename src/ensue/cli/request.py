@@ -1,4 +1,4 @@
-"""What to learn from and into which folder: the options that `init` and `train` share."""
+"""The options that `init` and `train` share: the data to learn from, and the folder of the run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TYPES: dict[str, Any] = {"text": str | None, "number": int | None, "fraction": f
 
 
 def with_words(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with an option for each word: what was given of them is its argument `words`."""
+    """The command with an option for each word. Its argument `words` has the given options."""
 
     @wraps(command)
     def filled(**arguments: Any) -> None:
@@ -67,8 +67,8 @@ def _parameter(word: Word) -> Parameter:
 
 
 def meaning(word: Word) -> str:
-    """What a word sets, with its default for every task: "Learning rate. [0.001; 0.002 for image,
-    table]"."""
+    """The meaning of a word, with its default for every task: "Learning rate. [0.001; 0.002 for
+    image, table]"."""
     known = {task: known_settings(task) for task in TASKS}
     having = [task for task, value in known.items() if word.name in value.words]
     text = word.help or dict(known[having[0]])[word.key].meaning
@@ -112,7 +112,7 @@ FILES_HELP = (
 
 @dataclass(frozen=True, kw_only=True)
 class Request(TolerantOptions):
-    """What to learn from and into which folder."""
+    """The data to learn from, and the folder of the run."""
 
     files: Annotated[list[str] | None, argument("FILES", FILES_HELP)] = None
     task: Annotated[
@@ -229,7 +229,7 @@ def requested(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def check(request: Request, further: FurtherOptions) -> None:
-    """What can be seen to be wrong at once, before torch is loaded and files are read."""
+    """Raises the errors that can be found at once, before torch is loaded and files are read."""
     recipe = request.recipe
     if not request.files:
         _refuse_resuming(request, further, recipe)

@@ -1,4 +1,4 @@
-"""What was learned, looked at later: runs, compare."""
+"""The commands that list and compare runs: runs, compare."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated

@@ -124,7 +124,7 @@ def settings_page(known: TaskSettings) -> Page:
 
 
 def setting_page(known: TaskSettings, name: str, setting: Setting) -> Page:
-    """All there is to say of one."""
+    """The help page of one setting: meaning, default, valid values, and ways to set it."""
     flag, table, _ = flags_of(known).get(name), *name.rpartition(".")[:2]
     example = json.dumps(setting.default, ensure_ascii=False)
     ways = [*([f"{flag} …"] if flag else []), f"--set {name}=…"]

@@ -108,7 +108,8 @@ def _own_output() -> Output | None:
 
 
 def nobody_reads() -> bool:
-    """Whether the reader of further answers has left."""
+    """Whether the program that reads the standard output has closed it. Further answers are then
+    lost."""
     out = _own_output()
     return out is not None and out.lost is not None
 

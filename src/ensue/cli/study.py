@@ -89,8 +89,8 @@ def memory(options: MemoryOptions) -> None:
 
     Every cell is trained on every task with the same budget, until it solves it: adding at a mean
     squared error of 0.001 (chance 0.167), temporal order at an accuracy of 99 % (chance 25 %).
-    Training stops once the validation error is four fifths of that; the score printed is that of
-    the test part. The defaults are the settings with which gated cells solve adding over 400
+    Training stops once the validation error is four fifths of that. The printed score is the score
+    on the test part. The defaults are the settings with which gated cells solve adding over 400
     steps fastest. Takes some minutes; Ctrl-C prints what has been measured so far.
     """
     from ensue.drawing.document import as_text
@@ -124,7 +124,8 @@ def memory(options: MemoryOptions) -> None:
 
 
 def load_cells(names: str) -> dict[str, "Cell"]:
-    """By the names they are shown under: of `mine.py:Mine` that is Mine, if no other has it."""
+    """Cells by the names that are shown: `mine.py:Mine` is shown as Mine, unless another cell has
+    this name too."""
     from ensue.cells.load import load_cell
 
     listed = [name.strip() for name in names.split(",") if name.strip()]
@@ -176,10 +177,10 @@ def labels_command(options: LabelOptions) -> None:
     """Plot scores by the number of labels, with and without a base.
 
     Trains on 100, 300, 1,000, … and all rows of the training part of RUN; a smaller sample is part
-    of a larger one. Each size is trained once from the base, with the settings of RUN, and once
-    without it, with the defaults of the task and the other settings given for RUN. Scores are those
-    of the validation part; the test part is not opened. The same command resumes an interrupted
-    study.
+    of a larger one. Each size is trained twice: from the base with all settings of RUN, and without
+    a base. Without a base, settings that RUN left at their default have the default of the task.
+    Scores are validation scores; the test part is not opened. The same command resumes an
+    interrupted study.
     """
     check_files(None, options.picture)
     say(f"label study of {options.run}")  # torch takes seconds to load

@@ -29,7 +29,8 @@ def _as_given(value: Any) -> Any:
 
 
 class OptionKind(NamedTuple):
-    """type, metavar, default: as Typer takes them; value: of what was typed."""
+    """A kind of option. type, metavar, default: arguments for Typer; value: converts the typed
+    text."""
 
     type: Any
     metavar: str | None
@@ -136,7 +137,7 @@ def task_of(option_values: OptionValues, verb: str, task: str) -> str:
         return task
     if option_values and not possible:
         flags = ", ".join(option.flag for option in option_values)
-        raise OptionError(f"{flags}: expected options of one task, got those of several")
+        raise OptionError(f"{flags}: expected options of one task, got options of several")
     return possible[0] if option_values and len(possible) == 1 else ""
 
 
@@ -155,6 +156,7 @@ def as_settings(option_values: OptionValues) -> list[str]:
 
 
 def as_asked(option_values: OptionValues, verb: str, task: str) -> dict[str, Any]:
-    """Options of a question, by their words; an error where the run's task has not got them."""
+    """Options of a question, by their words; raises an error if the run's task does not have
+    them."""
     check_owned(option_values, verb, task, f"one of task {task}")
     return {name.word: value for name, value in option_values.items()}

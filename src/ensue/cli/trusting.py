@@ -17,7 +17,7 @@ TrustCell = Annotated[
     typer.Option(
         OPTION,
         metavar="[SHA256,…]",
-        help="Execute the run's own cells (Python files): those with these sha256, or all.",
+        help="Run the Python files of the run's cells: the files with these sha256, or all.",
     ),
 ]
 

@@ -20,8 +20,8 @@ INTERRUPT, END_OF_INPUT = "\x03", "\x04"
 
 
 def type_with_suggestions(suggestions: Callable[[str], Sequence[Suggestion]]) -> str:
-    """The line that was typed. suggestions: of the words to come, by what is typed so far. Ctrl-C
-    raises KeyboardInterrupt."""
+    """The line that the user types. suggestions: a function from the typed text to suggestions for
+    the next word. Ctrl-C raises KeyboardInterrupt."""
     handle = sys.stdin.fileno()
     before = termios.tcgetattr(handle)
     text = ""

@@ -484,7 +484,7 @@ def check_parallel(parts: Mapping[str, Sequence[str]], options: ReadOptions) -> 
             for row in watched_rows(read_any(path, options, add), path):
                 part.add(row, report.parts)
                 uneven.add(row)
-        part.labels.clear()  # targets are no classes
+        part.labels.clear()  # targets are not classes
         report.parts.append(part)
         report.warnings += [*_pair_warnings(part), *uneven.findings(part)]
     return report

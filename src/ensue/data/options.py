@@ -22,19 +22,19 @@ class ReadOptions:
     """format: "auto" (by the file's name), or the name of a file in `formats`; "whole" reads a file
     as one row.
 
-    delimiter, quote: of tables; None: commas and quotes for CSV, tabs and no quotes for TSV.
-    decimal: of the numbers in tables, "." or ","; with a comma, points separate thousands. marked:
-    columns of numbers with currency or percent signs or thousands separators, which are removed.
-    header: True if the first line names the columns, otherwise their names. columns: columns that
-    every row must have. empty: columns whose cells may be empty (null in JSON). used: further
-    columns whose values are checked, if a row has them. others: whether to keep fields that no
-    option names. Without named fields, all are kept; tables always keep all columns. conll: names
-    of the columns of a CoNLL file; () names the first "form", the last "tag". numbers: columns of
-    finite numbers; ALL for every column except `time`. time: a column that must increase from row
-    to row if it holds numbers or dates. sequence: the column whose equal values make one row of
-    many lines (a long table), with `numbers` as its features (steps, n), `columns` equal on all its
-    lines and `step_columns` as lists. longest_line: in bytes; longer lines are problems and are not
-    held in memory.
+    delimiter, quote: the marks between and around the cells of tables; None: commas and quotes for
+    CSV, tabs and no quotes for TSV. decimal: the decimal mark of numbers in tables, "." or ",";
+    with a comma, points separate thousands. marked: columns of numbers with currency or percent
+    signs or thousands separators, which are removed. header: True if the first line names the
+    columns, otherwise their names. columns: columns that every row must have. empty: columns whose
+    cells may be empty (null in JSON). used: further columns whose values are checked, if a row has
+    them. others: whether to keep fields that no option names. Without named fields, all are kept;
+    tables always keep all columns. conll: names of the columns of a CoNLL file; () names the first
+    "form", the last "tag". numbers: columns of finite numbers; ALL for every column except `time`.
+    time: a column that must increase from row to row if it holds numbers or dates. sequence: the
+    column whose equal values make one row of many lines (a long table), with `numbers` as its
+    features (steps, n), `columns` equal on all its lines and `step_columns` as lists. longest_line:
+    maximum length in bytes; longer lines are problems and are not held in memory.
 
     >>> ReadOptions(format="csv", delimiter=";", columns=("text", "label")).encoding
     'utf-8'

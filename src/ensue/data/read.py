@@ -1,4 +1,4 @@
-"""From a file or folder to rows: one at a time, or all valid ones."""
+"""Reads the rows of a file or folder: one at a time, or all valid rows at once."""
 
 from __future__ import annotations
 

@@ -24,9 +24,9 @@ FAR_LONGER = 2.0  # the likeliest text has this many times the words of every ot
 
 
 class Roles(NamedTuple):
-    """texts, labels: candidate columns, likeliest first (if several, they are equally plausible);
-    inputs: the columns of several inputs that are read together, texts first; image: the column
-    among them that names pictures."""
+    """The roles of columns. texts, labels: candidate columns, likeliest first (if several, they are
+    equally plausible); inputs: the columns of several inputs that are read together, texts first;
+    image: the column among them that names pictures."""
 
     text: str
     label: str | None
@@ -63,7 +63,7 @@ def guess_roles(rows: Sequence[Row], text: str | None, label: str | None) -> Rol
 
 
 def _texts(columns: Sequence[Column], labelled: bool) -> list[str]:
-    """The text column, or several equally plausible ones. labelled: the label is none of them."""
+    """The text column, or several equally plausible ones. labelled: the label is another column."""
     named = {column.name: column.kind for column in columns}
     for name in TEXTS:
         if name in named and named[name] in (*WRITTEN, Kind.CATEGORY, Kind.CONSTANT):

@@ -108,7 +108,7 @@ class Tally:
         return self._listed[0][1] if alone and self._listed[0][1].rejects else None
 
     def lines(self, count: int | None = None) -> list[str]:
-        """The lines of the list. count: of all problems, if some were not added."""
+        """The lines of the list. count: the number of all problems, if some were not added."""
         listed, last = [], {kind: at for at, (kind, _) in enumerate(self._listed)}
         counts = Counter(kind for kind, _ in self._listed)
         for at, (kind, problem) in enumerate(self._listed):

@@ -92,7 +92,8 @@ def part_of_line(
 
     Blocks of consecutive lines stay together; of ten blocks each part gets its share. The first ten
     blocks have 1 line each, the next ten 2, then 4, … 256. So short texts are split like long ones,
-    and new lines at the end move no others. name: of the text, part of the hash."""
+    and new lines at the end move no others. name: the name of the text, which is part of the
+    hash."""
     cycle = min((line // CYCLE + 1).bit_length(), LONGEST_BLOCK.bit_length()) - 1
     more, block = divmod((line - CYCLE * (2**cycle - 1)) // 2**cycle, CYCLE)
     return _part_at((_ranks(f"{name}\n{cycle + more}", seed)[block] + 0.5) / CYCLE, shares)
@@ -146,8 +147,8 @@ def equal_shares(count: int) -> dict[str, float]:
 
 
 def folds(split: Split) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """For each part of a split: the rows of all other parts, for training, and the rows of the
-    part, for testing.
+    """The folds of a split. In each fold, one part is for testing, and the rows of all other parts
+    are for training.
 
     >>> five = folds(stratified(["yes", "no"] * 50, equal_shares(5)))
     >>> [(len(train), len(held_out)) for train, held_out in five][:2]
@@ -160,7 +161,8 @@ def folds(split: Split) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
 
 
 def _generator(seed: int) -> np.random.PCG64:
-    """Raw draws: their stream, unlike that of numpy's Generator, is the same in all versions."""
+    """Raw draws. Their stream is the same in all versions, unlike the stream of numpy's
+    Generator."""
     if seed < 0:
         raise OptionError(f"seed: expected a number ≥ 0, got {seed}")
     return np.random.PCG64(np.random.SeedSequence(seed))

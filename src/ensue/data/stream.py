@@ -60,7 +60,7 @@ def open_file(path: Path) -> BinaryIO:
 
 def _near_name(path: Path) -> Path | None:
     """A file in the same folder with a similar name; endings are not compared, except that pictures
-    are no tables."""
+    are not tables."""
     names = [sibling.name for sibling in path.parent.iterdir()] if path.parent.is_dir() else []
     names = [name for name in names if is_image(Path(name)) == is_image(path)]
     stems: dict[str, list[str]] = {}

@@ -24,7 +24,7 @@ OUTLIER, LONG = 20, 5_000
 
 
 class Pairs:
-    """The number of pairs of places found, and the first few of them."""
+    """The number of pairs of places, and the first few pairs."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -119,7 +119,7 @@ class Survey:
         self._row_label.append(label)
 
     def _label(self, row: Row) -> int:
-        """Counts the row's label, or those of its tokens; returns its digest."""
+        """Counts the row's label, or the labels of its tokens; returns a digest of them."""
         if self.roles.label is None:
             return 0
         value = row.fields.get(self.roles.label, "")

@@ -1,4 +1,4 @@
-"""From text to tokens and their indices."""
+"""Converts text to tokens and their indices."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Subwords:
 
 
 def train_subwords(texts: Iterable[str], size: int, model: str = "bpe") -> Subwords:
-    """At most `size` subwords learned from texts (prepared as they will be when used).
+    """At most `size` subwords, learned from texts that are prepared as for their later use.
 
     model: "bpe" (pairs merged by count) or "unigram" (the pieces that make texts likeliest)."""
     if model not in MODELS:

@@ -16,7 +16,7 @@ NUMBERS = {int, float}
 RANGE = f"at most {LARGEST_NUMBER:g}"
 NO_LABEL = "expected a label, got nothing: fill it in"
 NO_FIELD = "expected an object with text, numbers or lists of them, got none of these"
-OBJECT = ": write what you need of it as a field of its own"
+OBJECT = ": write the values that you need as separate fields"
 
 
 class Unfit(Exception):
@@ -149,7 +149,7 @@ class FieldReader:
     def __init__(
         self, options: ReadOptions, on_bad_row: ProblemCallback, unit: str = "on line"
     ) -> None:
-        """unit: of the places of rows, as in "on line 3"."""
+        """unit: the word before the place of a row, as in "on line 3"."""
         self._on_bad_row, self._kinds, self._unit = on_bad_row, Kinds(), unit
         self._needed, self._empty = needed_columns(options), options.empty
         self._named = {*self._needed, *options.used}

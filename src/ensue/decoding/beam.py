@@ -56,8 +56,8 @@ class Layer:
     watched: Tensor | None
 
     def places(self, count: int) -> Tensor:
-        """(count, 1): the position of each of `count` sentences in this layer, 0 for finished
-        ones."""
+        """The position of each of `count` sentences in this layer, 0 for finished
+        ones; shape (count, 1)."""
         place = self.sentences.new_zeros(count, 1)
         place[self.sentences, 0] = torch.arange(len(self.sentences), device=place.device)
         return place
@@ -79,7 +79,7 @@ class Ended:
         return cls(nothing, nothing.clone(), ends)
 
     def add(self, sentences: Tensor, scores: Tensor, log_probs: Tensor, ends: Tensor) -> None:
-        """Keeps the best; among equals, the earlier ones."""
+        """Keeps the best hypotheses; among equals, the earlier ones."""
         scores = torch.cat([self.scores[sentences], scores], 1)
         log_probs = torch.cat([self.log_probs[sentences], log_probs], 1)
         ends = torch.cat([self.ends[sentences], ends], 1)
@@ -260,7 +260,7 @@ class _Search:
         parents: Tensor,
         words: Tensor,
     ) -> None:
-        """Records those of the best `width` hypotheses that have ended."""
+        """Records the ended hypotheses among the best `width`."""
         over, totals = over[:, : self.width], totals[:, : self.width]
         if not bool(over.any()):
             return

@@ -99,7 +99,7 @@ def greedy(
 ) -> list[Hypothesis]:
     """w_t = argmax p(w | w_1 … w_{t−1}): one sequence for each row of start (rows,).
 
-    most_steps: for all, or for each row.
+    most_steps: maximum number of steps, one for all rows or one for each.
 
     >>> def step(words, state):  # after any word: 0 with 0.5, 1 with 0.3, the end 2 with 0.2
     ...     return torch.tensor([[0.5, 0.3, 0.2]]).log().expand(len(words), 3), state

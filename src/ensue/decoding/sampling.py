@@ -80,9 +80,9 @@ def sample(
 ) -> list[Hypothesis]:
     """One sequence for each row of start (rows,), each word drawn from `candidates`.
 
-    seed: a single one, from which each row's seed is derived (`seeds`), or one for each row; a
-    row's draws follow from its seed and the number of the step alone. temperature 0 is greedy
-    search. log_probability is that of the model, whatever the sampling options.
+    seed: a single seed, from which each row's seed is derived (`seeds`), or one seed for each row.
+    A row's draws follow from its seed and the number of the step alone. temperature 0 is greedy
+    search. log_probability is the log probability of the model, whatever the sampling options.
 
     >>> def step(words, state):  # after any word: 0 with 0.5, 1 with 0.3, the end 2 with 0.2
     ...     return torch.tensor([[0.5, 0.3, 0.2]]).log().expand(len(words), 3), state
@@ -174,7 +174,7 @@ def _chooser(rows: int, how: Sampling) -> Choose:
 
 
 def _inverse(probs: Tensor, draws: Tensor) -> Tensor:
-    """(rows,): the first place whose cumulative probability exceeds the draw."""
+    """The first place whose cumulative probability exceeds the draw; shape (rows,)."""
     reach = probs.cumsum(1)
     total = reach[:, -1:].contiguous()
     place = torch.searchsorted(reach, draws[:, None] * total, right=True)

@@ -16,9 +16,9 @@ from ensue.errors import OptionError, ShapeError
 class Hypothesis:
     """A finished sequence.
 
-    tokens: its words, including the end if there is one (`ended`). log_probability: of all words.
-    score: the value it was ranked by. watched (words, …): the values of `watch` at each word; None
-    without `watch`.
+    tokens: its words, including the end if there is one (`ended`). log_probability: log p of all
+    words. score: the value it was ranked by. watched (words, …): the values of `watch` at each
+    word; None without `watch`.
 
     >>> Hypothesis((0, 1, 2), log_probability=-3.5, score=-3.5, ended=True).content
     (0, 1)
@@ -65,7 +65,7 @@ Reorder = Callable[[State, Tensor], State]
 # the state that a step returned → values to keep for each chosen word (rows, …)
 Watch = Callable[[State], Tensor]
 
-# Rounding may lift log 1 a little above zero; anything more is no log-probability.
+# Rounding may lift log 1 a little above zero; anything more is not a log-probability.
 ROUNDING = 1e-3
 
 

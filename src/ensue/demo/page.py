@@ -91,8 +91,8 @@ WIDE, HIGH = 640.0, 280.0  # the learning curve, in pixels
 
 
 def report(model: AnyModel, trials: Sequence[DemoTrial], beside: DemoTrial, run: Path) -> Document:
-    """The report: scores, the learning curve, attention, scores by format, mistakes. run: of the
-    model."""
+    """The report: scores, the learning curve, attention, scores by format, mistakes. run: the run
+    of the model."""
     plain, explains = trials[0], model.task.explains
     assert explains is not None
     looks = [Figure(explains.explain(model, text).as_svg()) for text in EXAMPLES]

@@ -14,7 +14,8 @@ STUCK = 0.5  # share of a gate's values from which it is called saturated
 
 @dataclass(frozen=True)
 class Finding:
-    """name: vanishing, exploding, saturated gates or healthy; where: layer and direction."""
+    """A finding about gradient flow. name: vanishing, exploding, saturated gates or healthy; where:
+    layer and direction."""
 
     name: str
     where: str
@@ -42,8 +43,8 @@ def rate_of(logs: Sequence[float]) -> float:
 def findings_of(
     where: str, logs: Sequence[float], gates: Sequence[GateFlow], bound: float | None
 ) -> list[Finding]:
-    """The findings of a layer. logs: log ‖∂s_T/∂s_{T−d}‖ by distance; bound: of one step, None if
-    unbounded."""
+    """The findings of a layer. logs: log ‖∂s_T/∂s_{T−d}‖ by distance; bound: the bound for one
+    step, None if unbounded."""
     steps = len(logs) - 1
     findings = []
     most = max(range(len(logs)), key=lambda d: logs[d])

@@ -161,9 +161,9 @@ def _run(module: torch.nn.Module, x: Tensor, state: object) -> Tensor:
 
 @dataclass(frozen=True)
 class FlowSettings:
-    """rows: number of longest rows to measure; steps: maximum number of their last steps;
-    map_steps: size of the dependency map; clip: τ of clipping, or None; updates: number of updates
-    by the norm-preserving regulariser, or 0."""
+    """The settings of a measurement. rows: number of longest rows to measure; steps: maximum number
+    of their last steps; map_steps: size of the dependency map; clip: τ of clipping, or None;
+    updates: number of updates by the norm-preserving regulariser, or 0."""
 
     rows: int = 3
     steps: int = 200
@@ -232,8 +232,8 @@ class PassageFlow:
 
 @dataclass(frozen=True)
 class Flow:
-    """The gradient flow of a network. title: of the network; cost: of the observed sequences,
-    summed over targets."""
+    """The gradient flow of a network. title: the title of the network; cost: the cost of the
+    observed sequences, summed over targets."""
 
     title: str
     cost: float

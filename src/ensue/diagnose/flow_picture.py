@@ -42,7 +42,7 @@ def pooled(rows: Sequence[Sequence[float]], most: int) -> list[list[float]]:
 
 
 def draw(flow: Flow, titled: bool = True) -> str:
-    """The picture as SVG. titled: with title and findings; a page has them already."""
+    """The picture as SVG. titled: draw title and findings too, which a page already has."""
     drawing, top = Drawing(), 8.0
     if titled:
         top = heading(drawing, "Gradient flow", flow.title)

@@ -119,7 +119,7 @@ class RowTrack:
 
 @dataclass(frozen=True)
 class Track:
-    """One cell over time in one direction, row by row; its parameters are those of the network."""
+    """One cell over time in one direction, row by row, with the parameters of the network."""
 
     name: str
     cell: Cell

@@ -35,8 +35,8 @@ COSTS = ("all", "last")
 @dataclass(frozen=True)
 class FreshNetwork:
     """Layers with fresh weights and normally distributed inputs, below a softmax over ten random
-    classes. gain: factor of the recurrent matrices; scale: factor of the inputs; bias: added to
-    each gate, by name; cost: of "all" steps or of the "last" one."""
+    classes. gain: factor of the recurrent matrices; scale: factor of the inputs; bias: a number
+    added to each gate, by name; cost: the cost of "all" steps or of the "last" step."""
 
     input_size: int = 16
     hidden_size: int = 64

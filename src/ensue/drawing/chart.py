@@ -1,7 +1,7 @@
 """Charts: axes with their numbers, curves and bands, legends, and the heading above them.
 
-Colours are those of Okabe and Ito, which colour-blind people can distinguish, darkened if their
-contrast with the paper was too low; each series also has its own mark.
+Charts use the colours of Okabe and Ito, which colour-blind people can distinguish. Colours whose
+contrast with the paper was too low are darkened. Each series also has its own mark.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Panel:
     def axes(
         self, x_title: str, y_title: str, x_ticks: Ticks | None = None, y_ticks: Ticks | None = None
     ) -> None:
-        """Draws rules, numbers and titles; ticks: by default those of the axes."""
+        """Draws rules, numbers and titles. ticks: the default is the ticks of the axes."""
         x, y, draw = self.x, self.y, self.drawing
         for value, words in labelled(y) if y_ticks is None else y_ticks:
             draw.line([(x.start, y(value)), (x.end, y(value))], RULE)

@@ -72,8 +72,8 @@ class Image:
 
 
 class Piece(NamedTuple):
-    """Words on a coloured background. strength: of the colour, 0 for none; label: the strength as
-    text next to the words; note: tooltip."""
+    """Words on a coloured background. strength: the strength of the colour, 0 for none; label: the
+    strength as text next to the words; note: tooltip."""
 
     text: str
     strength: float = 0.0
@@ -95,8 +95,8 @@ class Words:
 
 @dataclass(frozen=True)
 class HeatMap:
-    """A heat map, as a cell or a block. Each square is the stronger, the greater its share, 0 … 1;
-    texts: in the squares."""
+    """A heat map, as a cell or a block. The greater the share of a square (0 … 1), the stronger its
+    colour. texts: the texts in the squares."""
 
     rows: Sequence[str]
     columns: Sequence[str]
@@ -143,7 +143,7 @@ class Lines:
 
 @dataclass(frozen=True)
 class Formula:
-    """mark: its number, "(1)"."""
+    """A formula. mark: its number, "(1)"."""
 
     text: str
     mark: str = ""
@@ -152,8 +152,8 @@ class Formula:
 @dataclass(frozen=True)
 class Table:
     """A table. left: number of first columns that are aligned left; the others are aligned right.
-    kind: of its numbers, for their colour; room: minimum width of the first column in a terminal;
-    most: maximum number of printed rows, 0 for all."""
+    kind: the kind of its numbers, which gives their colour; room: minimum width of the first column
+    in a terminal; most: maximum number of printed rows, 0 for all."""
 
     rows: Sequence[Sequence[Cell]]
     head: Sequence[str] = ()
@@ -192,8 +192,8 @@ Block = Paragraph | Lines | Formula | Table | Figure | HeatMap | Beside | Sectio
 
 @dataclass(frozen=True)
 class Document:
-    """A document. about: one line on its content; colours: of labels and kinds of tables, by
-    name."""
+    """A document. about: one line on its content; colours: the colours of labels and of kinds of
+    tables, by name."""
 
     title: str
     about: str
@@ -484,7 +484,7 @@ def as_page(document: Document) -> str:
 
 
 def _as_it_is(svg: str, above: float) -> str:
-    """An unchanged picture; it follows dark mode, as the page does."""
+    """An unchanged picture, which follows dark mode as the page does."""
     return svg
 
 

@@ -165,8 +165,8 @@ def heat_map(
     shares: Sequence[Sequence[float]],
     words: Sequence[Sequence[str]] = (),
 ) -> str:
-    """A heat map. Each square is the stronger, the greater its share, 0 … 1; it contains its words,
-    and the share as a tooltip."""
+    """A heat map. The greater the share of a square (0 … 1), the stronger its colour. A square
+    contains its words, and the share as a tooltip."""
     upright = any(len(name) > 3 for name in columns)
     head = "<th></th>" + "".join(_column(name, upright) for name in columns)
     lines = [f'<tr style="background:none">{head}</tr>']

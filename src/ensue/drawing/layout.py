@@ -29,7 +29,7 @@ def cut(text: str, width: int) -> str:
 
 
 def downwards(names: Sequence[str]) -> list[str]:
-    """Vertical names above columns of two cells each; they end on the last line.
+    """Vertical names above columns of two cells each. All names end on the last line.
 
     >>> downwards(["to", "sea"])
     ['  s', 't e', 'o a']

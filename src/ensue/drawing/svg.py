@@ -63,7 +63,7 @@ def escape(text: str) -> str:
 
 
 def number(value: float) -> str:
-    """At most one decimal: 12.04 → 12, 12.06 → 12.1."""
+    """A number with at most one decimal: 12.04 → 12, 12.06 → 12.1."""
     text = f"{value:.1f}"
     return "0" if text == "-0.0" else text.removesuffix(".0")
 

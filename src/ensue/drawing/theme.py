@@ -113,7 +113,7 @@ def dark(colour: str) -> str:
 
 
 def mixed(one: str, other: str, share: float) -> str:
-    """The colour between two; share: of the other, from 0 to 1."""
+    """The colour between two; share: the share of the other colour, from 0 to 1."""
     pairs = zip(_parts(one), _parts(other), strict=True)
     return _hex(*(a + (b - a) * min(max(share, 0.0), 1.0) for a, b in pairs))
 

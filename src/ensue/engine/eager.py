@@ -63,7 +63,8 @@ Step = tuple[int, State, Tensor, State]  # rows alive, old state, output, new st
 
 
 def steps(recurrence: Recurrence, rows: Rows) -> Iterator[Step]:
-    """For each t: (rows alive, old state, output, new state), of sorted rows alive at t."""
+    """Yields (rows alive, old state, output, new state) for each t. Rows are sorted by length, and
+    each tensor has only those alive at t."""
     cell, parameters, x, state, _, masks, _ = recurrence
     width = cell.equations(*recurrence.sizes).output.width
     steady = masks is None or all(m.over == "sequence" for m in cell.masks.values())

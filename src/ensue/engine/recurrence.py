@@ -82,7 +82,7 @@ class Constants(NamedTuple):
     reverse: bool
 
     def recurrence(self, x: Tensor, rest: tuple[Tensor, ...]) -> Recurrence:
-        """rest: the state, then the parameters."""
+        """The recurrence from its tensors. rest: the state, then the parameters."""
         parts = len(self.cell.parts)
         parameters = dict(zip(self.names, rest[parts:], strict=True))
         return Recurrence(

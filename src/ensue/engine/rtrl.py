@@ -122,7 +122,7 @@ class RTRL:
     def gradient(self, d_output: Tensor) -> list[dict[str, Tensor]]:
         """∂cost/∂parameters, layer by layer, for a cost of the last step's output alone."""
         if self._output_influence is None:
-            raise RuntimeError("RTRL.gradient: call step first; the gradient is that of its output")
+            raise RuntimeError("RTRL.gradient: call step first: the gradient is of its output")
         flat = torch.einsum("bm,bmp->p", d_output, self._output_influence)
         parts = []
         for layer in self.layers:

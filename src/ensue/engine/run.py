@@ -138,12 +138,14 @@ def run(
     engine: str = "auto",
     reverse: bool = False,
 ) -> tuple[Tensor, State]:
-    """The cell over x (time, batch, input): outputs (time, batch, features) and final state.
+    """Runs the cell over x (time, batch, input); returns outputs (time, batch, features) and the
+    final state.
 
-    Outputs beyond a row's end are zero; its final state is that of its last real step (the initial
-    one for an empty row). Training passes `masks`; without them each mask is its expectation. In
-    reverse, the cell goes from each row's last real step to its first; x, outputs and masks stay in
-    the order of time. The type is that of the tensors, inside autocast too."""
+    Outputs beyond a row's end are zero. A row's final state is the state after its last real step
+    (the initial state for an empty row). Training passes `masks`; without them each mask is its
+    expectation. In reverse, the cell goes from each row's last real step to its first; x, outputs
+    and masks stay in the order of time. Everything is computed in the type of the tensors, inside
+    autocast too."""
     if under_autocast(x):
         with torch.autocast(x.device.type, enabled=False):
             return run(cell, parameters, x, state, lengths, masks, engine, reverse)

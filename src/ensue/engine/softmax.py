@@ -4,7 +4,7 @@ cost = Σ_r log Σ_k e^{z_rk} − (1 − ε)·z_{r,target(r)} − ε·mean_k z_r
 
 Rows are processed in pieces. Each piece computes its scores, its costs and the products of the
 backward pass: the cost is a sum, so its gradient is known up to a factor. On a CPU one compiled
-kernel does all of it; elsewhere torch computes the products.
+kernel does all of this; elsewhere torch computes the products.
 
 Inside autocast the products use bfloat16; costs, sums and gradients keep their type.
 """

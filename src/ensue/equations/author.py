@@ -164,5 +164,5 @@ _ADVICE = {
 
 
 def advice(name: str) -> str:
-    """What to write instead of torch's or numpy's operation `name`."""
+    """Advice on how to write torch's or numpy's operation `name` in a step."""
     return _ADVICE.get(name, f"use {USABLE}")

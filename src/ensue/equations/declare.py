@@ -95,9 +95,9 @@ class Vector(Parameter):
 class Mask:
     """Random numbers drawn in training: 1 with probability 1 − rate, else 0.
 
-    `over`: "sequence" draws one mask for each row, the same at all steps; "step" a new one at each
-    step. `scaled` divides by 1 − rate, so that the expectation is 1 (dropout). Outside training the
-    mask is its expectation, a plain number.
+    `over`: "sequence" draws one mask for each row, the same at all steps; "step" draws a new mask
+    at each step. `scaled` divides by 1 − rate, so that the expectation is 1 (dropout). Outside
+    training the mask is its expectation, a plain number.
 
     >>> Mask(0.25).expectation, Mask(0.25, scaled=False).expectation
     (1.0, 0.75)

@@ -1,7 +1,7 @@
 """Differentiation of the graph. The derivative is a graph of the same kinds of nodes.
 
-Reverse: from adjoints of some nodes to adjoints of leaves and of parameter matrices.
-Forward: from tangents of leaves or of any node to tangents of the outputs.
+Reverse mode computes adjoints of leaves and of parameter matrices from adjoints of some nodes.
+Forward mode computes tangents of the outputs from tangents of leaves or of any node.
 """
 
 from __future__ import annotations
@@ -111,8 +111,8 @@ def forward(
 ) -> list[Node | None]:
     """Tangents of the outputs for tangents of some nodes and of parameter matrices.
 
-    A tangent of a node that is no leaf is added to the one that follows from its arguments. The
-    tangent of an output that does not change is None.
+    If a node that is not a leaf has a tangent here, this tangent is added to the tangent that
+    follows from its arguments. The tangent of an output that does not change is None.
 
     >>> graph = Graph({"hidden": 16})
     >>> h, moved = (graph.leaf("given", name, "hidden") for name in ("h", "moved"))

@@ -46,7 +46,7 @@ class StepDerivative:
     matrices: dict[MatrixRef, Node]
 
     def outers(self) -> list[tuple[MatrixRef, Node, Node]]:
-        """(matrix, adjoint of the product, operand): gradient = Σ adjoint operandᵀ."""
+        """Tuples (matrix, adjoint of the product, operand). The gradient is Σ adjoint operandᵀ."""
         return [
             (ref, *term.args)  # type: ignore[misc]
             for ref, node in self.matrices.items()
@@ -71,7 +71,7 @@ class Equations:
     x: Node
     old: dict[str, Node]
     output: Node
-    output_name: str  # only if it is no state part
+    output_name: str  # used unless the output is a state part
     state: dict[str, Node]
     names: dict[Node, str] = field(repr=False)
     declarations: dict[str, Parameter | Mask] = field(repr=False)

@@ -22,7 +22,8 @@ from ensue.equations.node import Node
 
 @dataclass(frozen=True)
 class Spelling:
-    """calls: the name of each function of `functions.py` that is called.
+    """The spelling of functions in a language. calls: the name of each function of `functions.py`
+    that is called.
 
     >>> Spelling({"tanh": "tanhf"}).expression("tanh", ["v1"])
     'tanhf(v1)'

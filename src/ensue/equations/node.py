@@ -191,7 +191,8 @@ class Graph:
         return v if v.size == ONE else self._reduce("mean", v)
 
     def _reduce(self, op: str, v: Node) -> Node:
-        """A reduction; a factor that is the same for all features moves in front of it."""
+        """A reduction. A factor that is the same for all features moves in front of the
+        reduction."""
         if v.op == "negative":
             return -self._reduce(op, v.args[0])
         if v.op == "multiply" and ONE in (v.args[0].size, v.args[1].size):

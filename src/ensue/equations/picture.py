@@ -349,7 +349,7 @@ class _Picture:
         return [ends[k] for k in range(len(came))]
 
     def _lead_back(self, part: str) -> None:
-        """The dashed line from the new part of the state to the old one of the next step."""
+        """The dashed line from a new state part to the old state part of the next step."""
         start = next(i for i in self.outline.results if i.part == part)
         end = next(i for i in self.outline.inputs if i.part == part)
         lanes, above = (self.upper, True) if part in self.upper else (self.lower, False)
@@ -389,7 +389,7 @@ HEADING = 60.0  # of the picture; its text is in the document
 
 
 def equations_document(equations: Equations, about: str = "") -> Document:
-    """about: a sentence below the title."""
+    """A document with the equations. about: a sentence below the title."""
     formulas = Figure(equations.mathml(), equations.text().splitlines())
     picture = Figure(equations.svg(), above=HEADING)
     blocks = (Beside((formulas, _parameters(equations))), picture)

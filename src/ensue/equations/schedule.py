@@ -109,7 +109,8 @@ class Phase:
 
     @property
     def groups(self) -> list[list[Node]]:
-        """Dots of the same operands, which become one matrix."""
+        """The product nodes (dots), grouped by equal operands. The matrices of a group become one
+        matrix."""
         by_operand: dict[tuple[Node, ...], list[Node]] = {}
         for dot in sorted(self.dots, key=lambda n: n.number):
             by_operand.setdefault(dot.args, []).append(dot)

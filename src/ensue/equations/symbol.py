@@ -1,4 +1,4 @@
-"""Symbols, the arguments of a traced `step`: they record the operations on them."""
+"""Symbols: the arguments of a traced `step`, which record all operations on themselves."""
 
 from __future__ import annotations
 

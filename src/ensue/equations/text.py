@@ -412,7 +412,7 @@ class MathML(Notation):
         return f"<mi>{escape(self.FUNCTIONS.get(op, op))}</mi>{inside}"
 
     def parentheses(self, inside: str) -> str:
-        """Puts parentheses around an expression; they grow only around a fraction."""
+        """Puts parentheses around an expression. The parentheses grow only around a fraction."""
         grow = "" if "<mfrac>" in inside else ' stretchy="false"'
         return f"<mrow><mo{grow}>(</mo>{row(inside)}<mo{grow}>)</mo></mrow>"
 

@@ -216,7 +216,7 @@ def _header(graphs: Sequence[Graph]) -> str:
         ]
         lines += [f"   outputs: {', '.join(graph.outputs)}; their numbers lie in the room."]
         lines += ["   Gives 0; -1 where the room is too small, -2 where a number that stands for a"]
-        lines += ["   word or a place is no whole number, or none of the network's. */"]
+        lines += ["   word or a place is not a whole number, or unknown to the network. */"]
         lines += [f"int {graph.name}_run(const ensue_tensor *inputs, ensue_tensor *outputs,"]
         lines += ["    ensue_room *room);", ""]
     return "\n".join([*lines, "#endif", ""])
@@ -402,7 +402,7 @@ def run_folder(
     cases: Sequence[tuple[str, Mapping[str, torch.Tensor]]],
     flags: Sequence[str] = (),
 ) -> list[list[Any]]:
-    """The outputs of graphs, by name, from one process. flags: of the compiler."""
+    """The outputs of graphs, by name, from one process. flags: the flags of the compiler."""
     names = [graph.name for graph in graphs]
     counts = {graph.name: len(graph.outputs) for graph in graphs}
     with temporary_folder() as place:

@@ -43,7 +43,8 @@ class Node(NamedTuple):
 
 
 class GraphParts:
-    """model: the result of `traced`. whole: values that are known to be integers."""
+    """The parts of a graph. model: the result of `traced`. whole: values that are known to be
+    integers."""
 
     def __init__(self, model: onnx.ModelProto, weights: str) -> None:
         self.weights = weights

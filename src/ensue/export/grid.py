@@ -116,7 +116,7 @@ def with_stored_weights(module: nn.Module, kind: str) -> nn.Module:
 
 @torch.no_grad()
 def reference(layer: nn.Module, stack: Stack, case: Case, dtype: torch.dtype) -> Outcome:
-    """The result of the eager engine on a case. layer: of that dtype."""
+    """The result of the eager engine on a case. layer: a layer of the dtype of the case."""
     x = torch.from_numpy(case.x).to(dtype)
     lengths = None if case.lengths is None else torch.from_numpy(case.lengths)
     parts = None if case.state is None else [torch.from_numpy(s).to(dtype) for s in case.state]
@@ -170,7 +170,7 @@ class Expected:
 
 
 def expected(layer: nn.Module, stack: Stack, cases: Sequence[Case]) -> list[Expected]:
-    """Python's results for the cases. layer: with stored weights, in evaluation mode."""
+    """Python's results for the cases. layer: the layer with stored weights, in evaluation mode."""
     single, double = layer, copy.deepcopy(layer).double()
     for precision in (single, double):
         precision.engine = "eager"  # type: ignore[assignment]

@@ -15,8 +15,8 @@ from ensue.equations.functions import Spelling
 
 
 class Language(ABC):
-    """name: as on the command line; spelling: of a graph's operations; helpers: the source of
-    functions that the language lacks."""
+    """A language of exports. name: its name on the command line; spelling: the spelling of a
+    graph's operations; helpers: the source of functions that the language lacks."""
 
     name: ClassVar[str]
     spelling: ClassVar[Spelling]

@@ -190,8 +190,8 @@ Tensors = Mapping[str, torch.Tensor]
 
 @dataclass(frozen=True)
 class TracedModel:
-    """A model's exported parts, with its networks as graphs, made once for all targets. title: of a
-    page; "": the name of its file."""
+    """A model's exported parts, with its networks as graphs, made once for all targets. title: the
+    title of a page, "" for the name of its file."""
 
     exported: Exported
     title: str = ""
@@ -456,8 +456,8 @@ def changed(model: AnyModel, learned: Any, networks: list[nn.Module]) -> AnyMode
 def change_of_scores(
     data: DataSettings, model: AnyModel, weights: str
 ) -> dict[str, tuple[float, float]]:
-    """For each score of the networks and of the linear model: (as trained, with rounded
-    weights)."""
+    """The validation scores of the networks and of the linear model, each as a pair: as trained,
+    and with rounded weights."""
     part = model.reader.files(data).part("validation")
     networks = [with_stored_weights(network, weights) for network in model.networks]
     learned = rounded(model.learned, lambda matrix: store(matrix, weights).value)

@@ -54,7 +54,7 @@ def packed(tree: Any) -> Any:
 # -------------------------------------------------------------------------------------------------
 # A network as JavaScript: its graph as a list of ONNX's operators, its cells as functions.
 #
-# The operators are those of `runtime/operators.js`; a cell over a sequence is printed from its
+# The operators are defined in `runtime/operators.js`; a cell over a sequence is printed from its
 # equations, like a layer.
 
 RUNTIME = Path(__file__).parent / "runtime"

@@ -26,8 +26,8 @@ from ensue.export.weights import Stored
 # -------------------------------------------------------------------------------------------------
 # One step of a cell as loops over its features, in any language of `languages.py`.
 #
-# The order is that of `equations.schedule`, as in the native engine: for each stage the single
-# numbers of a row, then one sweep over the features of each size, products first.
+# The loops follow the order of `equations.schedule`, as in the native engine: for each stage the
+# single numbers of a row, then one sweep over the features of each size, products first.
 #
 #     for (long j = 0; j < 4; j++) {
 #         float d9 = 0.0f, d12 = 0.0f;
@@ -286,7 +286,7 @@ def _step_plus(offset: int, index: str) -> str:
 
 @dataclass
 class StackCode:
-    """The parts of a program; a frame puts them together."""
+    """The parts of a program, such as bodies of functions. A template puts the parts together."""
 
     stack: Stack
     language: Language
@@ -322,8 +322,8 @@ class StackCode:
 
     @property
     def scratch(self) -> dict[str, int]:
-        """Arrays that the functions share: for the new state, and between the layers of one step;
-        also the functions' own arrays, in languages where local arrays are costly."""
+        """Arrays that the functions share: one for the new state, and some between the layers of a
+        step; also the functions' own arrays, in languages where local arrays are costly."""
         sizes = {"fresh": self.widest_state}
         if self.stack.streams:
             widths = [layer_width(layer) for layer in self.stack.layers[:-1]]

@@ -23,7 +23,7 @@ Files = Mapping[str, bytes]  # by name; the first is the requested file
 
 
 class Target(ABC):
-    """A target. title: in messages; endings: of its files."""
+    """A target. title: its name in messages; endings: the endings of its files."""
 
     title: ClassVar[str]
     endings: ClassVar[tuple[str, ...]]

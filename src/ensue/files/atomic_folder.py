@@ -84,7 +84,8 @@ def sealed(value: Mapping[str, Any], *, sort: bool = True) -> bytes:
 
 
 def unsealed(data: bytes, name: str) -> dict[str, Any]:
-    """The value that was sealed; raises Damaged if a single bit differs. name: of the file."""
+    """The value that was sealed; raises Damaged if a single bit differs. name: the name of the
+    file."""
     try:
         value = json.loads(data)
         if canonical(value, sort=False) != data:

@@ -25,7 +25,7 @@ LONGEST = 300  # characters of a reason
 
 @dataclass(frozen=True)
 class Failure:
-    """reason: the first line of the error; when: UTC."""
+    """A failed training. reason: the first line of the error; when: its time, UTC."""
 
     reason: str
     when: str
@@ -61,8 +61,8 @@ def add_note(error: BaseException, note: str) -> None:
 
 @dataclass(frozen=True)
 class _Before:
-    """existing: the files of a run that the folder had; config: the content of its
-    configuration."""
+    """The state of a folder before a training. existing: the files of a run in the folder; config:
+    the content of its configuration."""
 
     existing: frozenset[Path]
     config: bytes | None

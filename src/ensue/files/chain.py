@@ -1,6 +1,6 @@
-"""Append-only files. Each line has its own digest and that of the line before it: changed, removed
-and inserted lines are detected. If a killed process truncated a line, it has no line break; the
-next line then follows the last complete one."""
+"""Append-only files. Each line has its own digest and the digest of the line before it: changed,
+removed and inserted lines are detected. If a killed process truncated a line, it has no line break;
+the next line then follows the last complete one."""
 
 from __future__ import annotations
 
@@ -41,8 +41,9 @@ def chained(value: Mapping[str, Any], before: str) -> tuple[bytes, str]:
 
 @dataclass
 class Lines:
-    """values, digests: of the complete lines; torn: numbers of truncated lines; wrong: numbers of
-    lines that were changed, or that follow missing lines."""
+    """The lines of a file. values, digests: the values and digests of the complete lines; torn:
+    numbers of truncated lines; wrong: numbers of lines that were changed, or that follow missing
+    lines."""
 
     values: list[dict[str, Any]] = field(default_factory=list)
     torn: list[int] = field(default_factory=list)
@@ -97,8 +98,8 @@ def _whole(value: Mapping[str, Any], line: bytes) -> str | None:
 
 
 def last_of(data: bytes) -> str:
-    """The digest that the next line of a file refers to: of its last line with a digest, or of the
-    whole file."""
+    """The digest that the next line of a file refers to. It belongs to the last line with a digest,
+    or to the whole file."""
     ends = data.rfind(b"\n") + 1
     line = data[data.rfind(b"\n", 0, max(ends - 1, 0)) + 1 : ends]
     value = _value(line) if line else None
@@ -168,8 +169,7 @@ def read_history(path: Path, mark: Mapping[str, Any] | None) -> bytes:
     known = data[:length]
     if mark and (len(known) < length or sha256(known).hexdigest() != mark["sha256"]):
         raise RunError(
-            f"{path}: its first {length:,} bytes are not those that the checkpoint saw "
-            f"({len(known):,} bytes found). Put the file back as it was, or start in another "
-            "run folder"
+            f"{path}: its first {length:,} bytes have changed since the checkpoint was written "
+            f"({len(known):,} bytes found). Restore the file, or start in another run folder"
         )
     return data

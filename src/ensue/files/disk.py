@@ -111,7 +111,7 @@ def free_bytes(folder: Path) -> int:
 
 
 def advice(error: OSError) -> str:
-    """What to do first about a system error."""
+    """The first thing to do about a system error."""
     return _ADVICE.get(error.errno or 0, "check the disk")
 
 

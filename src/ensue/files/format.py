@@ -75,8 +75,8 @@ FAULTS = (OSError, RunError, Damaged, ValueError, RecursionError)
 
 
 def check_format(number: Any, place: Path, version: str = "") -> None:
-    """Raises RunError if the format of a folder or file is not FORMAT, Damaged if it is no valid
-    number. version: of the Ensue that wrote it, if recorded."""
+    """Raises RunError if the format of a folder or file is not FORMAT, Damaged if it is not a valid
+    number. version: the version of Ensue that wrote the folder, if recorded."""
     if type(number) is not int or number < 1:
         raise Damaged(f"format: expected {FORMAT}, got {number!r}")
     if number > FORMAT:

@@ -228,7 +228,7 @@ class RunFolder:
         return RunFolder(self.path / REFIT / str(number))
 
     def members(self) -> list[RunFolder]:
-        """This folder and those of the other members that have begun."""
+        """This folder and the folders of the other members that have begun."""
         folders, number = [self], 2
         while self.member(number).path.is_dir():
             folders.append(self.member(number))

@@ -79,11 +79,11 @@ def sealed_config(folder: RunFolder, place: Path, seal: Seal) -> tuple[bytes, st
     if CONFIG not in seal:
         raise RunError(
             f"{folder.config}: {place.name}/ has no seal for it, so changes cannot be detected. "
-            "Put back the folder that belongs to it, or train another run"
+            "Restore the folder that belongs to this file, or train another run"
         )
     if text == seal[CONFIG]:
         return text, ""
-    back = f"put it back ({place / CONFIG} is the file as it was)"
+    back = f"restore it from {place / CONFIG}"
     try:
         changed = changed_settings(seal[CONFIG], text)
     except ValueError as error:

@@ -24,9 +24,9 @@ GLANCE = 0.5  # seconds between two reads of progress
 
 @dataclass(frozen=True)
 class Ray:
-    """Jobs on a Ray cluster. workers: number of jobs at a time; threads: of each job, which takes
-    as many processors; restarts: of a job whose process or machine died. The cluster is the one in
-    RAY_ADDRESS, or that of this machine."""
+    """Jobs on a Ray cluster. workers: number of jobs at a time; threads: number of threads of each
+    job, which takes as many processors; restarts: maximum restarts of a job whose process or
+    machine died. The cluster is the one in RAY_ADDRESS, or the cluster of this machine."""
 
     workers: int = 2
     threads: int = 1

@@ -45,7 +45,8 @@ def work(function: Work) -> Work:
 
 @dataclass(frozen=True)
 class Job:
-    """A job. name: in messages; function: marked by `work`; arguments: JSON."""
+    """A job. name: its name in messages; function: a function marked by `work`; arguments: JSON
+    values."""
 
     name: str
     function: Work
@@ -58,8 +59,8 @@ class Job:
 
 @dataclass(frozen=True)
 class JobResult:
-    """value: the function's result; error: the exception, if it failed; restarts: how often the job
-    was restarted because its process was killed."""
+    """The result of a job. value: the function's result; error: the exception, if it failed;
+    restarts: how often the job was restarted because its process was killed."""
 
     job: Job
     value: Any = None

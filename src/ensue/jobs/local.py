@@ -31,8 +31,9 @@ OF_TORCHRUN = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_A
 
 @dataclass(frozen=True)
 class Local:
-    """workers: number of processes; threads: of each process (the last bits of results may depend
-    on them); restarts: of a job whose process was killed, before this is an error."""
+    """Jobs in processes of this machine. workers: number of processes; threads: number of threads
+    of each process (the last bits of results may depend on it); restarts: maximum restarts of a job
+    whose process was killed."""
 
     workers: int = 2
     threads: int = 1

@@ -1,4 +1,4 @@
-"""torch modules: recurrent layers, and drop-ins for those of torch.nn."""
+"""torch modules: recurrent layers, and drop-ins for the recurrent layers of torch.nn."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

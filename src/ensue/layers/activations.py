@@ -111,8 +111,8 @@ def expected(cost: Callable[[Tensor], Tensor], z: Tensor) -> Tensor:
     units = z.shape[-1]
     if z.dim() != 1 or units > MOST_UNITS:
         raise OptionError(
-            f"expected: expected z of shape (n,) with n ≤ {MOST_UNITS}, whose 2ⁿ values can be "
-            f"listed, got {tuple(z.shape)}"
+            f"expected(cost, z): z must have the shape (n,) with n ≤ {MOST_UNITS}, because it sums "
+            f"over all 2ⁿ values of n units; got {tuple(z.shape)}"
         )
     numbers = torch.arange(2**units)[:, None] >> torch.arange(units)
     values = (numbers & 1).to(z)  # (2ⁿ, n)
@@ -184,8 +184,8 @@ class Maxout(Activation):
 
 
 class Groups(Activation):
-    """Groups of units, each with its own activation. z has the numbers of the first group, then
-    those of the second, …"""
+    """Groups of units, each with its own activation. z has the numbers of the first group, then of
+    the second, and so on."""
 
     def __init__(self, parts: Sequence[Activation]) -> None:
         super().__init__(sum(part.units for part in parts))

@@ -89,7 +89,8 @@ class Additive(Score):
 
 
 class Concat(Score):
-    """v · tanh(W·[s; h_i]): one matrix W, half of it for s and half for h_i. Luong et al. 2015."""
+    """v · tanh(W·[s; h_i]): one matrix W, with one half for s and one for h_i. Luong et al.
+    2015."""
 
     def __init__(self, query_size: int, memory_size: int, hidden_size: int) -> None:
         super().__init__()

@@ -226,7 +226,8 @@ class ConvolutionNet(nn.Module):
     """Blocks, then an MLP: (rows, channels, height, width) → (rows, outputs).
 
     shape: channels, height and width of the pictures. hidden: units of the MLP's hidden layers; the
-    MLP reads all numbers of the last volume. dropout: of these numbers and of the hidden units.
+    MLP reads all numbers of the last volume. dropout: dropout rate of these numbers and of the
+    hidden units.
 
     ConvolutionNet((1, 28, 28), "6x5 max 16x5 max", 10, norm="none") has 10,422 parameters."""
 
@@ -313,7 +314,7 @@ class GatedConvolutions(nn.Module):
     """Layers x ← x + A * σ(B), [A; B] = convolution(LN(x)), and LN after the last.
 
     dilated: the layers' distances are 1, 2, 4, … instead of 1. A step of the output sees `field`
-    steps of the input: 1 + (size − 1)·Σ distances. dropout: of A * σ(B)."""
+    steps of the input: 1 + (size − 1)·Σ distances. dropout: dropout rate of A * σ(B)."""
 
     def __init__(
         self,

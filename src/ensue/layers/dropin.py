@@ -91,7 +91,7 @@ class DropIn(nn.Module):
         return {"b": ih + hh}
 
     def _ways(self) -> list[list[Way]]:
-        """For each layer, its one or two directions."""
+        """The one or two directions of each layer."""
         ways = []
         for suffix, _ in self._suffixes():
             W, U = getattr(self, "weight_ih" + suffix), getattr(self, "weight_hh" + suffix)
@@ -119,7 +119,7 @@ class DropIn(nn.Module):
     ) -> tuple[Tensor | PackedSequence, tuple[Tensor, ...]]:
         if isinstance(input, PackedSequence):
             if lengths is not None:
-                raise OptionError("lengths: a packed sequence has its own; give one of the two")
+                raise OptionError("lengths: a packed sequence already has lengths; pass only one")
             x, lengths = pad_packed_sequence(input)
             y, final = self._run_batch(x, state, lengths)
             return _packed_like(input, y, lengths), final
@@ -257,8 +257,8 @@ class GRU(OneState):
     cell = GRUCell()
 
     def _biases(self, ih: Tensor, hh: Tensor) -> dict[str, Tensor]:
-        """The biases of reset and update gates are sums of torch's two; those of the candidate stay
-        separate."""
+        """The biases of reset and update gates are sums of torch's two biases; the biases of the
+        candidate stay separate."""
         edge = 2 * self.hidden_size
         return {"b": torch.cat([ih[:edge] + hh[:edge], ih[edge:]]), "d": hh[edge:]}
 

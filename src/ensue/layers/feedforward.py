@@ -61,10 +61,10 @@ class MLP(nn.Module):
     """A network of `Dense` layers: (…, widths[0]) → (…, widths[-1]), for example at every time
     step.
 
-    activations: of the hidden layers, one for all or one for each; each a name, groups of units
-    ("tanh*3 + relu"), or a function. output: that of the last layer. skips: pairs (from, to) of
-    layers, 0 the input: layer `to` also takes a_from, after its usual input, with separate weights.
-    dropout: of each hidden layer's units, in training.
+    activations: the activations of the hidden layers, one for all or one for each; each is a name,
+    groups of units ("tanh*3 + relu"), or a function. output: the activation of the last layer.
+    skips: pairs (from, to) of layers; layer 0 is the input. Layer `to` also takes a_from, after its
+    usual input, with separate weights. dropout: dropout rate of the hidden units, in training.
 
     MLP([2, 4, 4, 1]) has 37 parameters."""
 
@@ -132,7 +132,7 @@ class MLP(nn.Module):
 
 class HiddenLayers(MLP):
     """An MLP without its last layer: (…, widths[0]) → (…, width), the input of that layer. widths:
-    those of the whole MLP; the last may have any value."""
+    the widths of the whole MLP; the last may have any value."""
 
     @property
     def _layer_count(self) -> int:

@@ -16,8 +16,8 @@ from ensue.renamed import renamed_parameter
 
 
 class MultiHead(nn.Module):
-    """For each head, α·V with α = softmax(Q·Kᵀ/√d), d = width / heads; then a linear map of all
-    heads.
+    """Multi-head attention: each head computes α·V with α = softmax(Q·Kᵀ/√d), d = width / heads; a
+    linear map then combines all heads.
 
     Called with tensors (time, batch, width). Inside, rows come first: queries (batch, queries,
     width), and a memory (batch, keys, 2·width), keys and values in one tensor, which can be stored,

@@ -23,7 +23,8 @@ from ensue.layers.stepper import Stepper
 
 
 class OneWay(nn.Module):
-    """The parameters of one cell: those it declares, and its initial state if that is learned."""
+    """The parameters of one cell: its declared parameters, and its initial state if this is
+    learned."""
 
     def __init__(
         self, cell: Cell, input_size: int, hidden_size: int, init: str, learned_start: bool
@@ -175,7 +176,8 @@ class Recurrent(nn.Module):
         lengths: Tensor | None = None,
         masks: Sequence[Masks | None] | None = None,
     ) -> tuple[Tensor, tuple[State, ...]]:
-        """The layer over x. masks: for each layer and direction; drawn here in training if None."""
+        """The layer over x. masks: one for each layer and direction; None: drawn here in
+        training."""
         refuse_lengths(state, "state")
         ways = self.ways
         x, lengths = self._entering(ways, x, lengths)

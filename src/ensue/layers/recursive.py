@@ -20,7 +20,7 @@ PLACES = ("first", "between", "last")  # of a child among its siblings
 
 
 def heights(parents: Tensor) -> Tensor:
-    """The height of each node of a forest: 0 for a leaf, else 1 + that of its highest child.
+    """The height of each node of a forest: 0 for a leaf, else 1 + the height of its highest child.
 
     parents[k] is the parent of node k, −1 for a root."""
     count = len(parents)

@@ -50,8 +50,8 @@ class Design:
     """The options that all blocks of a stack share.
 
     inner: width of the feed-forward layer, 4·width if None; norm: "after" each sum, as in the
-    paper, or "before" each sublayer, with one more after the last block; dropout: of each
-    sublayer's output; dropout_attention: of the weights α."""
+    paper, or "before" each sublayer, with one more after the last block; dropout: dropout rate of
+    each sublayer's output; dropout_attention: dropout rate of the weights α."""
 
     width: int
     heads: int
@@ -176,8 +176,8 @@ class DecoderBlocks(nn.Module):
         real: Tensor,
         past: tuple[Tensor, ...] | None = None,
     ) -> Decoded:
-        """The decoder over x (time, rows, width). real (batch, source time); past: from an earlier
-        call. Each row of the memories has one or several consecutive rows of x."""
+        """The decoder over x (time, rows, width). real (batch, source time); past: the past that an
+        earlier call returned. Each row of the memories has one or several consecutive rows of x."""
         before = past[0].shape[1] if past else 0
         mask = _causal(x.shape[0], before, None, x.device)
         y, keys, looked = x.transpose(0, 1).contiguous(), [], None
@@ -190,7 +190,7 @@ class DecoderBlocks(nn.Module):
 
     def weights(self, looked: Tensor, memory: Tensor, real: Tensor) -> Tensor:
         """α (rows, time, source time), the mean over the heads of the last block. looked (rows,
-        time, width): the queries; memory: that block's."""
+        time, width): the queries; memory: the memory of that block."""
         alpha = _cross(self.layers[-1]).weights(looked, memory, real[:, None, None]).mean(1)
         return alpha.reshape(*looked.shape[:2], memory.shape[1])
 
@@ -232,8 +232,8 @@ def _cross(block: nn.Module) -> MultiHead:
 
 
 def _causal(time: int, before: int, context: int | None, device: torch.device) -> Tensor | None:
-    """(time, before + time): True where a step may attend: to itself and earlier steps within the
-    context. None for a single step, which may attend to everything that is stored."""
+    """True where a step may attend: to itself and earlier steps within the context; shape (time,
+    before + time). None for a single step, which may attend to everything that is stored."""
     if time == 1:
         return None
     behind = torch.arange(before, before + time, device=device)[:, None] - torch.arange(

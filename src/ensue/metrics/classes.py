@@ -18,8 +18,8 @@ from ensue.errors import DataError
 
 
 class ClassAnswers(NamedTuple):
-    """gold, predicted: class indices (rows,), or zeros and ones (rows, labels) for multi-label
-    answers; probabilities (rows, classes)."""
+    """Answers of a classifier. gold, predicted: class indices (rows,), or zeros and ones (rows,
+    labels) for multi-label answers; probabilities (rows, classes)."""
 
     gold: NDArray[np.int64]
     predicted: NDArray[np.int64]
@@ -27,7 +27,8 @@ class ClassAnswers(NamedTuple):
 
 
 class StepAnswers(NamedTuple):
-    """gold, predicted: a label index for each step; names: of the labels; cost: mean per step."""
+    """Answers of a labeller. gold, predicted: a label index for each step; names: the names of the
+    labels; cost: mean per step."""
 
     gold: Ragged
     predicted: Ragged
@@ -44,14 +45,14 @@ class NumberAnswers(NamedTuple):
 
 
 class TokenAnswers(NamedTuple):
-    """cost: mean −log p per token."""
+    """The cost of a language model. cost: mean −log p per token."""
 
     cost: float
 
 
 class TextAnswers(NamedTuple):
-    """predicted, references: texts; tokenize, lowercase: options of sacrebleu; cost: mean −log p
-    per token."""
+    """Generated texts and their references. tokenize, lowercase: options of sacrebleu; cost: mean
+    −log p per token."""
 
     predicted: Sequence[str]
     references: Sequence[str]
@@ -75,14 +76,14 @@ def accuracy(gold: Numbers, predicted: Numbers) -> float:
 
 
 def confusion(gold: Numbers, predicted: Numbers, classes: int) -> NDArray[np.int64]:
-    """(classes, classes): counts of gold (row) predicted as (column)."""
+    """Counts of gold (row) predicted as (column); shape (classes, classes)."""
     _same_shape(gold, predicted)
     pairs = np.asarray(gold, np.int64) * classes + np.asarray(predicted, np.int64)
     return np.bincount(pairs, minlength=classes * classes).reshape(classes, classes)
 
 
 def row_counts(gold: Numbers, predicted: Numbers, classes: int) -> NDArray[np.int64]:
-    """(rows, 3, classes): right, gold, predicted — for each row and class 0 or 1."""
+    """Right, gold, predicted — for each row and class 0 or 1; shape (rows, 3, classes)."""
     _same_shape(gold, predicted)
     if gold.ndim == 1:
         gold, predicted = (v[:, None] == np.arange(classes) for v in (gold, predicted))
@@ -91,7 +92,7 @@ def row_counts(gold: Numbers, predicted: Numbers, classes: int) -> NDArray[np.in
 
 
 def class_counts(gold: Numbers, predicted: Numbers, classes: int) -> NDArray[np.int64]:
-    """(3, classes): counts of each class: right, gold, predicted."""
+    """Counts of each class: right, gold, predicted; shape (3, classes)."""
     if np.ndim(gold) == 2:
         return np.asarray(row_counts(gold, predicted, classes).sum(0))
     table = confusion(gold, predicted, classes)
@@ -119,23 +120,23 @@ def class_scores(counts: Numbers) -> ClassScores:
 
 
 def micro_f1(counts: Numbers) -> Any:
-    """(…): F1 of the counts of all classes together; equals accuracy if each row has one class."""
+    """F1 of the counts of all classes together. It equals accuracy if each row has one class."""
     return class_scores(np.asarray(counts).sum(-1, keepdims=True)).f1[..., 0]
 
 
 def macro_f1(counts: Numbers) -> Any:
-    """(…): the mean F1 of the classes that occur in gold or predicted."""
+    """The mean F1 of the classes that occur in gold or predicted."""
     occurs = np.asarray(counts)[..., 1:, :].sum(-2) > 0
     return share((class_scores(counts).f1 * occurs).sum(-1), occurs.sum(-1))
 
 
 def span_f1(counts: Numbers) -> Any:
-    """(…): F1 of span counts (…, 3), right, gold, predicted."""
+    """F1 of span counts (…, 3), right, gold, predicted."""
     return micro_f1(np.asarray(counts)[..., None])
 
 
 def ratio(sums: Numbers) -> Any:
-    """(…): sums[…, 0]/sums[…, 1], such as right steps of all steps."""
+    """sums[…, 0]/sums[…, 1], such as right steps of all steps."""
     return share(sums[..., 0], sums[..., 1])
 
 

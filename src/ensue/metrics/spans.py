@@ -168,7 +168,7 @@ def count_spans(gold: Sequence[Span], predicted: Sequence[Span]) -> SpanCounts:
 def span_counts(
     gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
 ) -> NDArray[np.int64]:
-    """(rows, 3): right, gold, predicted of each row, for `bootstrap`."""
+    """Right, gold, predicted of each row, for `bootstrap`; shape (rows, 3)."""
     pairs = zip(gold, predicted, strict=True)
     counts = [count_spans(spans_of(g), spans_of(p)) for g, p in pairs]
     return np.array(counts, np.int64).reshape(-1, 3)

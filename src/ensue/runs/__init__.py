@@ -1,1 +1,1 @@
-"""Runs: from data files to a tested model in a folder, and the commands on it."""
+"""Runs: folders with a tested model, made from data files, and the commands on such folders."""

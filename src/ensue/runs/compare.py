@@ -232,8 +232,8 @@ def _of_part(run: Run, part: str) -> list[Evaluated]:
 
 
 def _comparable(runs: Sequence[Run], names: Sequence[str], part: str) -> list[Evaluated]:
-    """One evaluation of each run, all on the same files with the same settings: those of the latest
-    possible evaluation of the first run."""
+    """One evaluation of each run, all on the same files with the same settings: the files and
+    settings of the latest possible evaluation of the first run."""
     every = [_of_part(run, part) for run in runs]
     missing = [run for run, of_run in zip(runs, every, strict=True) if not of_run]
     if missing:
@@ -253,7 +253,7 @@ def _comparable(runs: Sequence[Run], names: Sequence[str], part: str) -> list[Ev
         if _same(first, evaluations) is None:
             differs = "\n".join(_unlike(names[0], first, name, evaluations[-1]))
             raise RunError(
-                f"compare: expected one set of rows, got others for {names[0]} and {name}\n"
+                f"compare: expected the same rows, got different ones for {names[0]} and {name}\n"
                 f"{differs}\nNext: evaluate both on one file that neither has learned from, with "
                 f"the same options:\n  ensue evaluate {in_shell(runs[0].path)} --test FILE\n"
                 f"  ensue evaluate {in_shell(run.path)} --test FILE"
@@ -302,7 +302,7 @@ def _refuse_other_rows(names: Sequence[str], evaluations: Sequence[Evaluation]) 
         alone = sorted({*evaluation.names} ^ {*first.names})
         which = f": {alone[0]} is in one of them only" if alone else ""
         raise RunError(
-            f"compare: expected one set of rows, got {first.rows:,} of {names[0]} and "
+            f"compare: expected the same rows, got {first.rows:,} of {names[0]} and "
             f"{evaluation.rows:,} of {name}{which}. Next: evaluate both again, with the same "
             "options"
         )

@@ -427,7 +427,7 @@ def _cell_file(key: str, cell: CellReference, folder: RunFolder) -> _NamedFile:
         again = in_shell(f"{key}=FILE:{cell.name}")
         raise RunError(
             f"{folder.path}: {key}: expected the file of its cell, {cell.file}, which is missing. "
-            f"Put it back, or name the cell again with the files: --set {again}"
+            f"Restore it, or name the cell again with the files: --set {again}"
         )
     copies = [
         folder_of_cells / file_name(key.removeprefix("model."))

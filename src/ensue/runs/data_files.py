@@ -44,8 +44,7 @@ def split_still_holds(folder: RunFolder, config: RunConfig) -> str:
     if config.description.split.moves_with_files(config.data):
         raise DataError(
             f"{message}: parts are split by position, so rows that were trained on may now be "
-            "in the test part. Put the file back, give others with --test, or train another "
-            "run"
+            "in the test part. Restore the file, give others with --test, or train another run"
         )
     return f"{message}: rows keep their parts, but the files no longer have the same rows"
 
@@ -90,7 +89,7 @@ def _known(folder: RunFolder) -> Mapping[str, str]:
     if facts is not None and content is not None and content != facts:
         raise RunError(
             f"{place}: changed since it was written. Next: remove it; {folder.model / DATA} holds "
-            "the same as it was"
+            "the original content"
         )
     data = content if facts is None else facts
     return {} if data is None else _digests_in(data, place)

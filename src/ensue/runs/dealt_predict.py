@@ -26,8 +26,8 @@ WAITING = 1  # shares in the queue of each worker, in addition to the current on
 
 @dataclass
 class DealtPrediction:
-    """A prediction by several processes. folder: of the run, readable for every worker; how,
-    loaded: how the model was loaded here; prediction: reads the questions and counts the
+    """A prediction by several processes. folder: the folder of the run, readable for every worker;
+    how, loaded: how the model was loaded here; prediction: reads the questions and counts the
     answers."""
 
     folder: Path

@@ -85,7 +85,9 @@ def evaluate_run(
     evaluation = model.evaluate_part(part, request.options)
     svg = ""
     if part_name == "validation" and (what := model.knows_validation()):
-        note = f"These rows are no test: {what} also learned from them at the end of training."
+        note = (
+            f"These rows are not test data: {what} also learned from them at the end of training."
+        )
         evaluation = replace(evaluation, notes=(*evaluation.notes, note))
     if request.picture and draws is not None:
         svg = draws.evaluated(model, part)
@@ -147,7 +149,8 @@ def evaluate_validation(
 def _evaluated(
     run: LoadedRun, config: RunConfig, request: EvaluationRequest, evaluation: Evaluation
 ) -> Evaluated:
-    """The stored form of an evaluation. config: with the files that were read."""
+    """The stored form of an evaluation. config: the configuration, with the files that were
+    read."""
     return Evaluated(
         part=request.part,
         task=config.task,
@@ -217,7 +220,7 @@ def _refuse_missing(folder: RunFolder, data: DataSettings, request: EvaluationRe
         others = ", or give other rows with --test FILE" if request.part == "test" else ""
         raise DataError(
             f"{folder.path}: the rows of its {request.part} part are in {', '.join(gone)}, which "
-            f"is missing: put the file back or next to the run{others}"
+            f"is missing: restore the file, or put it next to the run{others}"
         )
 
 

@@ -37,7 +37,7 @@ INTEGERS = (np.uint8, np.uint16, np.uint32, np.int64)
 
 @dataclass(frozen=True)
 class EvaluatedFile:
-    """A file of an evaluation. path: as stored in the run's configuration."""
+    """A file of an evaluation. path: the path in the run's configuration."""
 
     path: str
     sha256: str
@@ -141,8 +141,8 @@ def current_evaluations(folder: RunFolder, kind: type[Evaluation] = Evaluation) 
 
 
 def keep_evaluation(folder: RunFolder, new: Evaluated) -> None:
-    """Adds an evaluation. It replaces an earlier one of the same part, and those of another
-    model."""
+    """Adds an evaluation. It replaces an earlier evaluation of the same part, and all evaluations
+    of another model."""
     data = _packed(new.evaluation)
     name = f"{new.part}-{digest(data)[:16]}.safetensors"
     entry = replace(new, rows={"file": name, "sha256": digest(data)}).as_json()

@@ -32,7 +32,7 @@ def asked_by(name: str) -> str:
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting. default: as in TOML, None if there is none; expected: the valid values."""
+    """A setting. default: its default in TOML, None without one; expected: the valid values."""
 
     key: str
     default: Any

@@ -27,8 +27,8 @@ from ensue.training import RunFolder
 @dataclass(frozen=True)
 class Loading:
     """Options of loading. trust: files of custom cells that may run; device: where the model runs;
-    best_so_far: accept an unfinished run, with its best weights; digest: of the expected model, ""
-    for any."""
+    best_so_far: accept an unfinished run, with its best weights; digest: the digest of the expected
+    model, "" for any model."""
 
     trust: Trust = NO_TRUST
     device: str = "auto"
@@ -38,8 +38,8 @@ class Loading:
 
 @dataclass(frozen=True)
 class LoadedRun:
-    """A loaded run. digest: of the model's content; best: the source of the weights, if the run is
-    unfinished."""
+    """A loaded run. digest: the digest of the model's content; best: the source of the weights, if
+    the run is unfinished."""
 
     config: RunConfig
     model: AnyModel

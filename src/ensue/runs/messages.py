@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Message:
-    """warning: printed even with --quiet."""
+    """A message for the user. warning: whether it is printed even with --quiet."""
 
     text: str
     warning: bool = False

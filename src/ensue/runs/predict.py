@@ -29,7 +29,7 @@ class Answered(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """An answer in one of the `FORMS`. row: as in `Answered`."""
+    """An answer in one of the `FORMS`. row: the row, as in `Answered`."""
 
     value: Any
     row: str

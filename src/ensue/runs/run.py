@@ -49,8 +49,8 @@ class Tested(NamedTuple):
 @dataclass(frozen=True)
 class RunSummary:
     """A run in one line. data: names of the training files; best: validation score of the combined
-    model; tested: latest score on the test part; when: of the last write by training, UTC; seconds:
-    total training time, over interruptions; size: bytes on the disk."""
+    model; tested: latest score on the test part; when: the time of the last write by training, UTC;
+    seconds: total training time, over interruptions; size: bytes on the disk."""
 
     name: str
     task: str
@@ -160,7 +160,7 @@ class Run(Printed):
         if len(known) < member:
             read_history(place, lines)
         elif digest(read_plain(place, HISTORY_FILE)) != known[member - 1]:
-            raise RunError(f"{place}: changed since the training ended. Put it back as it was")
+            raise RunError(f"{place}: changed since the training ended. Restore it")
         return rows
 
     def timing(self, member: int = 1) -> list[dict[str, Any]]:
@@ -277,7 +277,7 @@ class Run(Printed):
     ) -> Evaluation:
         """Like `ensue evaluate`: evaluates the test or validation part, stores the result in the
         folder, and records that the test part was opened. test: files instead of the run's own;
-        trust, device: as in `ensue.load`; options: of the task, such as beam=5."""
+        trust, device: as in `ensue.load`; options: options of the task, such as beam=5."""
         from ensue.runs.evaluate import evaluate_in_python
         from ensue.runs.load import Loading
         from ensue.tasks.saved_cells import Trust
@@ -302,7 +302,7 @@ class Run(Printed):
 
     # ------------------------------------------------------------- to be looked at
     def summary(self, name: str = "") -> RunSummary:
-        """A summary of the run. name: by default that of its folder."""
+        """A summary of the run. name: the default is the name of its folder."""
         self.folder.check_weights()
         tests = [evaluation for evaluation in self.evaluations() if evaluation.part == "test"]
         tested = None
@@ -370,7 +370,7 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
     if lines.wrong:
         raise RunError(
             f"{path}:{lines.wrong[0]}: not as written: changed, or lines before it are missing. "
-            "Put the file back as it was"
+            "Restore the file"
         )
     yield from lines.values
 
@@ -421,7 +421,7 @@ def list_runs(folder: Path | str) -> Listed:
         except EnsueError as error:
             broken.append(str(error).partition("\n")[0])
         except FAULTS as error:
-            broken.append(f"{run.path}: this is no run that Ensue wrote: {error!r}")
+            broken.append(f"{run.path}: this is not a run written by Ensue: {error!r}")
     return Listed(runs, broken)
 
 

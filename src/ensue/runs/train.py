@@ -88,9 +88,10 @@ ELSEWHERE = "train.device"  # a run may continue on another device
 
 @dataclass(frozen=True)
 class Trained:
-    """outcomes: of each network; rows: numbers of training, validation and unlabelled rows; answer:
-    validation scores of the combined model, empty for a single network; summary: its main score
-    next to the strongest baseline, if it was wanted and is known."""
+    """The result of `train_run`. outcomes: the outcome of each network; rows: numbers of training,
+    validation and unlabelled rows; answer: validation scores of the combined model, empty for a
+    single network; summary: its main score next to the strongest baseline, if it was wanted and is
+    known."""
 
     config: RunConfig
     model: AnyModel
@@ -210,8 +211,8 @@ def _refused(
     what = "this command"
     back = f"`ensue train --run {in_shell(folder.path)}` resumes it with its own settings"
     if edited:
-        what = "those that the run began with"
-        back = f"put the file back ({seal_folder(folder)}/{CONFIG} is as it was)"
+        what = "the settings that the run began with"
+        back = f"restore the file from {seal_folder(folder)}/{CONFIG}"
     return RunError(
         f"{folder.config}: {many} from {what}\n" + "\n".join(refused) + "\n"
         f"Next: {back}; for the new ones name another folder, "
@@ -236,7 +237,7 @@ def attempted(folder: RunFolder) -> Iterator[None]:
         except Exception as error:
             if was_there and not folder.has_weights():
                 note_failure(folder, error)
-                add_note(error, f"Nothing was trained: {folder.path} is as it was before.")
+                add_note(error, f"Nothing was trained: {folder.path} is unchanged.")
             raise
 
 
@@ -251,7 +252,7 @@ def train_run(
     summary: bool = False,
 ) -> Trained:
     """Settles the configuration, reads the data, trains or resumes, and writes the model.
-    members_first, outputs, summary: as of `Fitting`."""
+    members_first, outputs, summary: as in `Fitting`."""
     device_of(config.train.device)  # reported before data is read
     _refuse_ensemble(folder)
     first = processes.team().first

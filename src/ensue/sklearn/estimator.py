@@ -142,7 +142,8 @@ class Estimator(BaseEstimator, ABC):
         return {key: _plain(value) for key, value in settings_by_key.items()}
 
     def _refused(self, key: str, names: Mapping[str, str]) -> str:
-        """Why a setting cannot be passed in `settings`; "" if it can. names: of parameters."""
+        """Why a setting cannot be passed in `settings`; "" if it can. names: the names of
+        parameters."""
         table, _, name = key.partition(".")
         if table not in TABLES or not name:
             known = ", ".join(TABLES)
@@ -226,13 +227,13 @@ class ClassEstimator(ClassifierMixin, Estimator):
         return [names[number] for number in numbers]
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """(rows, classes): probabilities, in the order of `classes_`."""
+        """Probabilities of the classes, in the order of `classes_`; shape (rows, classes)."""
         answers = self._answers(X)
         names = class_names(self.classes_)
         return np.array([[answer.probabilities[name] for name in names] for answer in answers])
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """(rows,): the most probable class of each row."""
+        """The most probable class of each row; shape (rows,)."""
         probabilities = self.predict_proba(X)
         return np.asarray(self.classes_[probabilities.argmax(1)])
 
@@ -241,7 +242,7 @@ class NumberEstimator(RegressorMixin, Estimator):
     """A regressor."""
 
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """(rows,): the expected value of each row."""
+        """The expected value of each row; shape (rows,)."""
         return np.array([answer.value for answer in self._answers(X)])
 
 

@@ -24,7 +24,8 @@ Value = str | list[str] | NDArray[np.float32]  # a text, its tokens, or vectors 
 
 
 class Sequences(NamedTuple):
-    """values: one for each row; features: of each step, None for texts and tokens."""
+    """Checked sequences. values: one for each row; features: number of features of each step, None
+    for texts and tokens."""
 
     values: list[Value]
     features: int | None
@@ -224,12 +225,12 @@ class SequenceClassifier(ClassEstimator, AnswerEstimator):
 
     level: how texts are tokenised: words, pieces, spaces, characters or subwords. cell,
     hidden_size, layers: the recurrent network; cell is a name or a cell of your own. dropout: of
-    the network's inputs and outputs. epochs, rate, batch_rows: of the training.
-    validation_fraction: share of the rows that is held out for early stopping. If that would be
-    fewer than 5 rows, none are held out and all epochs are trained. patience: epochs without a
-    better cost on the held-out rows after which training stops. members: number of networks, whose
-    predictions are averaged. random_state: an integer is used as Ensue's seed, train.seed.
-    settings: any other setting of the task, such as {"model.pooling": "mean"}.
+    the network's inputs and outputs. epochs, rate, batch_rows: number of epochs, learning rate and
+    rows of a batch. validation_fraction: share of the rows that is held out for early stopping. If
+    that would be fewer than 5 rows, none are held out and all epochs are trained. patience: epochs
+    without a better cost on the held-out rows after which training stops. members: number of
+    networks, whose predictions are averaged. random_state: an integer is used as Ensue's seed,
+    train.seed. settings: any other setting of the task, such as {"model.pooling": "mean"}.
 
     Fitted attributes: classes_; model_, an `ensue.Classifier`; n_features_in_, for vectors.
     """
@@ -249,7 +250,7 @@ class SequenceClassifier(ClassEstimator, AnswerEstimator):
 class SequenceRegressor(NumberEstimator, AnswerEstimator):
     """Predicts a number from texts, tokens, or vectors over time.
 
-    X and parameters: those of `SequenceClassifier`. y: a number for each row.
+    X and parameters are the same as in `SequenceClassifier`. y: a number for each row.
 
     >>> import numpy as np
     >>> from ensue.sklearn import SequenceRegressor
@@ -278,7 +279,7 @@ class SequenceLabeller(SequenceEstimator):
     """Labels each token of a sentence, or each vector of a sequence.
 
     X: lists of tokens, or arrays (time, features). y: for each row a list with a label for each
-    step. Parameters: those of `SequenceClassifier`, except level.
+    step. The parameters are the same as in `SequenceClassifier`, except level.
 
     >>> from ensue.sklearn import SequenceLabeller
     >>> X = [["the", "dog", "barks"], ["a", "cat", "sleeps"]] * 4
@@ -328,7 +329,7 @@ class SequenceLabeller(SequenceEstimator):
         return self._learn_pairs(sequences, named, [set(labels) for labels in named])
 
     def predict(self, X: Any) -> list[list[Any]]:
-        """For each row a list with a label for each step."""
+        """A list for each row, with a label for each step."""
         answers = self._answers(X)
         known = dict(zip(class_names(self.classes_), self.classes_.tolist(), strict=True))
         return [[known[label] for label in answer.labels] for answer in answers]

@@ -29,8 +29,8 @@ TIMES = ("date", "time", "period", "duration")
 
 @dataclass(frozen=True)
 class TableCells:
-    """columns: by name; each cell is a number, a text, or None if missing. categorical: columns of
-    category names, even if these look like numbers."""
+    """The cells of a table. columns: the columns by name; each cell is a number, a text, or None if
+    missing. categorical: columns of category names, even if these look like numbers."""
 
     columns: dict[str, list[Any]]
     categorical: tuple[str, ...]
@@ -59,7 +59,7 @@ def refuse_times(X: Any) -> None:
 
 
 def table_cells(array: NDArray[Any], names: Sequence[str], dtypes: Any = None) -> TableCells:
-    """The cells of an array (rows, columns). dtypes: of a frame's columns, in order."""
+    """The cells of an array (rows, columns). dtypes: the types of a frame's columns, in order."""
     if len(set(names)) < len(names):
         twice = next(name for name in names if list(names).count(name) > 1)
         raise DataError(f"X: expected columns of different names, got {twice!r} twice")
@@ -105,7 +105,7 @@ TARGET = "target"  # name of y's column; underscores are added if it is taken
 
 
 class TableEstimator(Estimator):
-    """An estimator whose rows are those of a table."""
+    """An estimator for the rows of a table."""
 
     _task = "table"
     _keys: ClassVar[Mapping[str, tuple[str, ...]]] = {
@@ -201,12 +201,12 @@ class TableClassifier(ClassEstimator, TableEstimator):
 
     hidden: units of each hidden layer; () is a linear model. dropout: after each hidden layer. l2:
     adds l2/2·Σw² to the cost. missing: "error", or "indicator" to replace missing numbers by the
-    mean and add a column that marks them. epochs, rate, batch_rows: of the training.
-    validation_fraction: share of the rows that is held out for early stopping. If that would be
-    fewer than 5 rows, none are held out and all epochs are trained. patience: epochs without a
-    better cost on the held-out rows after which training stops. members: number of networks, whose
-    predictions are averaged. random_state: an integer is used as Ensue's seed, train.seed.
-    settings: any other setting of the task, such as {"model.categorical": ["zip"]}.
+    mean and add a column that marks them. epochs, rate, batch_rows: number of epochs, learning rate
+    and rows of a batch. validation_fraction: share of the rows that is held out for early stopping.
+    If that would be fewer than 5 rows, none are held out and all epochs are trained. patience:
+    epochs without a better cost on the held-out rows after which training stops. members: number of
+    networks, whose predictions are averaged. random_state: an integer is used as Ensue's seed,
+    train.seed. settings: any other setting of the task, such as {"model.categorical": ["zip"]}.
 
     Fitted attributes: classes_; model_, an `ensue.TableModel`; n_features_in_; feature_names_in_,
     for a frame.
@@ -224,7 +224,7 @@ class TableClassifier(ClassEstimator, TableEstimator):
 class TableRegressor(NumberEstimator, TableEstimator):
     """Predicts a number from a row of numbers and categories.
 
-    X and parameters: those of `TableClassifier`. y: a number for each row.
+    X and parameters are the same as in `TableClassifier`. y: a number for each row.
 
     >>> import pandas
     >>> from ensue.sklearn import TableRegressor

@@ -82,7 +82,7 @@ class Tasks(Mapping[str, "Task[Any, Any, Any]"]):
         return guess
 
     def __contains__(self, name: object) -> bool:
-        """Whether a task exists; loads nothing."""
+        """Whether a task exists. Loads no task."""
         return name in self._added or name in self._rooms
 
     def __iter__(self) -> Iterator[str]:

@@ -174,10 +174,9 @@ def input_tables(
         return joins.tables(data, tables_of_inputs, shared)
     if tables_of_inputs:
         raise ConfigError(
-            "inputs: expected no tables of inputs for a single input, got "
-            f"{', '.join(f'[inputs.{name}]' for name in tables_of_inputs)}; several are named by "
-            "a list "
-            "in data.text, by data.image or data.tree"
+            f"{', '.join(f'[inputs.{name}]' for name in tables_of_inputs)}: only for a model of "
+            "several inputs, and this model has a single one; name several inputs by a list in "
+            "data.text, or by data.image or data.tree"
         )
     return {}
 
@@ -249,9 +248,10 @@ class Generates(Protocol):
 class Filled:
     """A text whose blank was filled.
 
-    fillers: by the words on both sides, most probable first; before_alone: by the words before the
-    blank only. words: the text with the best filler at `blank`; bits: −log₂ p of each word given
-    all others; bits_before: given only the words before it."""
+    fillers: words for the blank, most probable first, given the words on both sides; before_alone:
+    the same, given only the words before the blank. words: the text with the best filler at
+    `blank`. bits: −log₂ p of each word given all others; bits_before: given only the words before
+    it."""
 
     text: str
     fillers: tuple[Suggestion, ...]

@@ -39,7 +39,8 @@ def answer_columns(answers: Sequence[Any], label_type: str = "") -> dict[str, li
 
 
 def _typed(labels: list[Any], label_type: str) -> list[Any]:
-    """Labels, or lists of them, converted to another type; unchanged if one of them cannot be."""
+    """Labels, or lists of labels, converted to another type; unchanged if one label cannot be
+    converted."""
     read = TYPES[label_type]
 
     def typed(label: Any) -> Any:
@@ -155,7 +156,7 @@ class Answers(list[A]):
 
 
 def answers_document(answers: Sequence[Any], questions: Sequence[tuple[Any, Any]] = ()) -> Document:
-    """questions: answers with their inputs, in any order."""
+    """A document of answers. questions: answers with their inputs, in any order."""
     from ensue.tasks.model_page import input_cell
 
     many = "1 answer" if len(answers) == 1 else f"{len(answers):,} answers"

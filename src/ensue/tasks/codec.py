@@ -245,8 +245,8 @@ def defaults_of(record: Any) -> frozenset[str]:
 
 class Place(NamedTuple):
     """The location of a value's fields: its facts, below `name`, and the arrays whose names begin
-    with `prefix`. known: the whole file; fields: other keys of fields; keys, names: of the facts
-    and arrays that were read."""
+    with `prefix`. known: the whole file; fields: other keys of fields; keys, names: the facts and
+    arrays that were read."""
 
     name: str
     facts: Any

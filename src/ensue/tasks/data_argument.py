@@ -193,7 +193,7 @@ def evaluated(model: AnyModel, data: Any, options: Mapping[str, Any]) -> Evaluat
 
 
 def part_to_evaluate(model: AnyModel, data: Any, columns: Mapping[str, Any]) -> Any:
-    """The labelled rows to evaluate. columns: roles, if they differ from those of training."""
+    """The labelled rows to evaluate. columns: roles, if they differ from the roles in training."""
     task, table = model.task, NamedTable.of(data, model.task)
     if table is None:
         _must_be_rows(data, EVALUATE)
@@ -207,7 +207,7 @@ def part_to_evaluate(model: AnyModel, data: Any, columns: Mapping[str, Any]) -> 
 
 
 def _asked_roles(model: AnyModel, table: NamedTable, columns: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of [data]: those of `fit`, unless this call overrides them."""
+    """The keys of [data]: the keys of `fit`, unless this call overrides them."""
     roles = named_roles(model.task, columns, table.known)
     _require(table, roles)
     for key, value in roles.get("model", {}).items():
@@ -286,7 +286,7 @@ def answered(model: AnyModel, inputs: Any, options: Mapping[str, Any]) -> Any:
 def question_roles(
     model: AnyModel, table: NamedTable, columns: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The columns from which inputs are read: those of `fit`, or the only column."""
+    """The columns from which inputs are read: the columns of `fit`, or the only column."""
     roles = _asked_roles(model, table, columns)
     whole = roles.get("sequence") or roles.get("image") or roles.get("tree")
     keys = () if whole else model.reader.question_keys(table.origin)
@@ -321,8 +321,8 @@ def _listed(inputs: Any) -> Any:
 def _must_be_rows(data: Any, verb: str) -> None:
     if isinstance(data, str):
         raise DataError(
-            f"{verb}: expected rows, a data frame, or a file that is there, got the text "
-            f"{data[:SHOWN]!r}; one row alone is [row]"
+            f"{verb}: expected rows, a data frame, or an existing file, got the text "
+            f"{data[:SHOWN]!r}; pass a single row as [row]"
         )
 
 
@@ -343,8 +343,8 @@ def refuse_labels(task: Task[Any, Any, Any], data: Any, validation: Any) -> None
 
 
 def _are_labels(validation: Any, data: Any) -> bool:
-    """Whether `validation` contains labels instead of rows: single values, or for each row a list
-    of the same length."""
+    """Whether `validation` contains labels instead of rows. Labels are single values, or lists as
+    long as the rows."""
     if isinstance(validation, np.ndarray) or _is_column(validation):
         return True
     if not isinstance(validation, Sequence) or isinstance(validation, str) or not validation:

@@ -113,7 +113,7 @@ class Graph:
 
     @property
     def axes(self) -> dict[str, list[str | None]]:
-        """For each input the names of its free axes, None for fixed ones."""
+        """The axes of each input: the names of free axes, None for fixed ones."""
         return {
             graph_input.name: [axis if isinstance(axis, str) else None for axis in graph_input.axes]
             for graph_input in self.inputs
@@ -166,8 +166,8 @@ class Piecewise(NamedTuple):
 
 @dataclass(frozen=True)
 class Exported:
-    """graphs: the first receives the question. before, after: steps. piecewise: None if the model
-    needs its whole input at once."""
+    """The exported form of a model. graphs: the first receives the question. before, after: steps
+    around the graphs. piecewise: None if the model needs its whole input at once."""
 
     task: str
     graphs: tuple[Graph, ...]

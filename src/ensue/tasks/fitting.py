@@ -42,9 +42,9 @@ MOST_PLACES = 3  # maximum number of omitted rows in a message
 
 @dataclass(frozen=True)
 class AnsweredValidation:
-    """Validation results at the end of training. scores: of the combined model, empty for a
-    single network; outputs: of each network, if they are kept; summary: next to the strongest
-    baseline, if it is wanted and known."""
+    """Validation results at the end of training. scores: the scores of the combined model, empty
+    for a single network; outputs: the outputs of each network, if they are kept; summary: the main
+    score next to the strongest baseline, if it is wanted and known."""
 
     scores: Mapping[str, float] = field(default_factory=dict)
     outputs: Outputs = ()
@@ -53,13 +53,14 @@ class AnsweredValidation:
 
 @dataclass(frozen=True)
 class Fitting:
-    """How a model is fitted. folder: of the run, None keeps it in memory; watchers: callbacks for
-    the rows of the training history; config: settings that must not change when training continues,
-    None for the model's settings; allow: keys of settings that may have changed; seal: the files of
-    the run that the model follows from, saved with it; members_first: trains this number of
-    networks elsewhere, after which they are read from their folders; outputs: keep the outputs for
-    the validation part, for averaging with other models; unlabelled: a part without labels, learned
-    from at the end, or None; summary: compares the validation score with the baselines."""
+    """How a model is fitted. folder: the folder of the run, None keeps the run in memory; watchers:
+    callbacks for the rows of the training history; config: settings that must not change when
+    training continues, None for the model's settings; allow: keys of settings that may have
+    changed; seal: the files of the run that the model follows from, saved with it; members_first:
+    trains this number of networks elsewhere, after which they are read from their folders; outputs:
+    keep the outputs for the validation part, for averaging with other models; unlabelled: a part
+    without labels, learned from at the end, or None; summary: compares the validation score with
+    the baselines."""
 
     folder: RunFolder | None = None
     watchers: Sequence[Watcher] = ()
@@ -211,8 +212,8 @@ def _solved(model: AnyModel, train: P, validation: P) -> Solved:
 def trained_member(
     model: AnyModel, member: int, train: P, validation: P, how: Fitting
 ) -> tuple[nn.Module, Outcome]:
-    """Trains one member. member: from 0; the first uses the folder of the run, where it also saves
-    everything learned except the weights."""
+    """Trains one member. member: its number, from 0; member 0 uses the folder of the run, and also
+    saves everything learned except the weights there."""
     settings = model.train.model_copy(update={"seed": model.train.seed + member})
     network = model.fresh(settings.seed)
     place, watchers = how.folder, [*how.watchers, model.curves.watch(member)]

@@ -245,8 +245,8 @@ class Model(Generic[S, P, L, A]):
         return self
 
     def read_base(self, folder: RunFolder | None = None) -> None:
-        """Reads the base of the training, if there is one. folder: of the run, whose copy of the
-        base is used if it exists."""
+        """Reads the base of the training, if there is one. folder: the folder of the run; its copy
+        of the base is used if there is one."""
         self.pretrained = read_base(self, folder) if self.base.path else None
 
     @property
@@ -367,15 +367,15 @@ class Model(Generic[S, P, L, A]):
     def predict(self, inputs: Inputs, **options: Any) -> list[A]: ...
     def predict(self, inputs: Any, **options: Any) -> Any:
         """An answer with its probability for each input; a data frame is returned with columns for
-        the answers. options: of the task, beam=5, and roles of columns, if they differ from those
-        of `fit`."""
+        the answers. options: options of the task, such as beam=5, and roles of columns, if these
+        differ from `fit`."""
         self.must_be_fitted()
         with enough_memory():
             return answered(self, inputs, options)
 
     def evaluate(self, data: Any, **options: Any) -> Evaluation:
         """Scores with intervals, baselines, classes, the most confident mistakes. options: roles of
-        columns, if a data frame differs from that of `fit`, and options of the task. Repeated
+        columns, if a data frame differs from the frame of `fit`, and options of the task. Repeated
         evaluations of the same rows are counted; for a model of a run, in a file next to it."""
         self.must_be_fitted()
         with enough_memory():

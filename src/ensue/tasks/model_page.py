@@ -42,7 +42,8 @@ def _shape(array: np.ndarray[Any, Any]) -> str:
 
 
 def _picture(pixels: np.ndarray[Any, Any]) -> Cell:
-    """pixels: (height, width) or (channels, height, width), of 1 or 3 channels."""
+    """A picture on the page. pixels: (height, width) or (channels, height, width), of 1 or 3
+    channels."""
     whole = pixels[None] if pixels.ndim == 2 else pixels
     if whole.ndim != 3 or whole.shape[0] not in (1, 3) or not whole.size:
         return _shape(pixels)

@@ -148,7 +148,7 @@ def config_of(model: AnyModel) -> dict[str, Any]:
 
 def run_settings(model: AnyModel, how: Fitting, layers: LayerRates = ALL_LEARN) -> RunSettings:
     """Settings that must not change when training continues: all of them, and the equations of
-    custom cells. Paths of cells and bases may change. layers: those initialised from a base."""
+    custom cells. Paths of cells and bases may change. layers: the layers that begin from a base."""
     facts = dict(config_of(model) if how.config is None else how.config)
     for key, cell in cell_facts(model.settings).items():
         facts[f"model.{key}"] = f"{cell['name']}@{cell['equations']}"

@@ -10,10 +10,10 @@ TRAIN, EVALUATE, PREDICT, EXPLAIN = "train", "evaluate", "predict", "explain"
 
 @dataclass(frozen=True)
 class Option:
-    """flag: "--horizon"; key: the setting that it stands for, "model.horizon" or "data.second", or
-    the name by which a question carries it, "beam"; verbs: the commands that have it. A question
-    carries a setting by its last word, "horizon"; it then overrides the setting of the training.
-    subject: whether the option is the input itself."""
+    """An option of a task. flag: "--horizon"; key: the setting that it stands for, "model.horizon"
+    or "data.second", or the name by which a question carries it, "beam"; verbs: the commands that
+    have it. A question carries a setting by its last word, "horizon"; the question then overrides
+    the setting of the training. subject: whether the option is the input itself."""
 
     flag: str
     key: str

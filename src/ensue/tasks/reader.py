@@ -54,14 +54,14 @@ class PartFiles(Protocol[P_co]):
 
     def part(self, name: str, like: Any = None) -> P_co:
         """Reads a part: train, validation or test. like: the training part, whose tokenisers,
-        vocabularies or shape the others share; for a fitted model, those of the model."""
+        vocabularies or shape the others share; for a fitted model, the model's own are used."""
         ...
 
 
 @dataclass(frozen=True)
 class QuestionFiles:
     """Files with rows to answer. data: reading options; on_bad_row: callback for rejected rows;
-    origin: what the rows are read from, a data frame instead of files."""
+    origin: the data frame, if the rows are read from one instead of files."""
 
     paths: Sequence[str]
     data: DataSettings
@@ -110,7 +110,8 @@ class DatasetReader(ABC, Generic[P]):
         return None
 
     def check(self, part: P, name: str) -> None:
-        """Raises an error if a part cannot be learned from or evaluated. name: of the part."""
+        """Raises an error if a part cannot be learned from or evaluated. name: the name of the
+        part."""
 
     def remarks(self, train: P, validation: P) -> list[str]:
         """Remarks on the training part for the user, after learning."""
@@ -137,7 +138,7 @@ class DatasetReader(ABC, Generic[P]):
 
     def named_row(self, role: str, value: str) -> Any:
         """The row of several inputs from an option of `explain`, --image photo.png; None if inputs
-        are not named. role: of the option."""
+        are not named. role: the role that the option names."""
         return None
 
     def shown_line(self, line: str) -> Any:

@@ -20,8 +20,9 @@ Recipe = Mapping[str, Any]  # settings by their full keys, "train.epochs"
 
 
 def usual_recipes(task: Task[Any, Any, Any]) -> dict[str, Recipe]:
-    """quick: a quarter of the epochs, and no more updates than about a minute allows; best: several
-    networks, each with four times the epochs and twice the patience."""
+    """The recipes that every task has. quick: a quarter of the epochs, and no more updates than
+    about a minute allows; best: several networks, each with four times the epochs and twice the
+    patience."""
     usual = TrainSettings.of({**task.train_defaults, "watch": "cost"})
     patience = usual.patience or usual.epochs
     return {
@@ -46,9 +47,11 @@ def recipes_of(task: Task[Any, Any, Any]) -> dict[str, Recipe]:
 def recipe_of(
     task: Task[Any, Any, Any], name: str, model: Any = None, based: bool = False
 ) -> Recipe:
-    """The settings of a recipe; none for the default "". model: the given [model] table, because a
-    solved family has one network; based: whether the training begins from a base, which then
-    decides the settings that depend on it."""
+    """The settings of a recipe; none for the default "".
+
+    model: the given [model] table. If its family is solved, not trained, the recipe's `members` is
+    left out. based: whether the training begins from a base, which then decides the settings that
+    depend on it."""
     known = recipes_of(task)
     if not name:
         return {}
@@ -71,7 +74,7 @@ def with_recipe(
     based: bool = False,
 ) -> tuple[list[Any], int]:
     """The tables of a model and its number of networks: given values unchanged, all others from the
-    recipe. based: whether it begins from a base."""
+    recipe. based: whether the training begins from a base."""
     combined, recipe = dict(tables), recipe_of(task, name, tables["model"], based)
     for key, value in recipe.items():
         table, _, name_of_key = key.rpartition(".")

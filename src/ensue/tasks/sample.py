@@ -76,8 +76,9 @@ class Guess:
 
 @dataclass(frozen=True)
 class Sample:
-    """data: the given keys of [data]; settings: the other given tables; origin: what the rows are
-    read from; notes: remarks on the file for the user."""
+    """The first rows of a file, with what the user gave. data: the given keys of [data]; settings:
+    the other given tables; origin: what the rows are read from; notes: remarks on the file for the
+    user."""
 
     data: DataSettings
     settings: Mapping[str, Any] = field(default_factory=dict)

@@ -59,7 +59,7 @@ FAULTS = (
 
 
 class _Heading(NamedTuple):
-    """The facts of every model. ensemble: the weight of each of its models."""
+    """The facts of every model. ensemble: the weights of the models of an ensemble."""
 
     label_type: Annotated[str, OneOf(("", *TYPES))] | None
     ensemble: Annotated[tuple[Annotated[int, Range(low=1, high=MOST_COUNTED)], ...], OMITTED]
@@ -67,11 +67,11 @@ class _Heading(NamedTuple):
 
 @dataclass(frozen=True)
 class Saved:
-    """facts: settings and other plain values; vocabularies and arrays by name; networks: the
-    weights of each member; cells: the Python files of custom cells, by the settings' key;
-    seal: the files of the run that the model follows from; place: the folder it was read from;
-    digest: of all its files; ensemble: the models of an ensemble, each with its weight;
-    prefix: of its file names, for a model of an ensemble."""
+    """The content of a model folder. facts: settings and other plain values; vocabularies and
+    arrays by name; networks: the weights of each member; cells: the Python files of custom cells,
+    by the settings' key; seal: the files of the run that the model follows from; place: the folder
+    it was read from; digest: one digest of all its files; ensemble: the models of an ensemble, each
+    with its weight; prefix: the beginning of its file names, for a model of an ensemble."""
 
     kind: str
     facts: Mapping[str, Any]
@@ -108,7 +108,7 @@ def write_model(folder: Path, saved: Saved) -> None:
 
 
 def _files(folder: Path, saved: Saved) -> dict[str, bytes]:
-    """The files of one model, without those of an ensemble."""
+    """The files of one model, without the files of an ensemble."""
     facts = {"format": FORMAT, "kind": saved.kind, "ensue": __version__, **saved.facts}
     files = {
         "model.json": canonical(facts),
@@ -196,9 +196,8 @@ def loading(place: Path | str) -> Iterator[None]:
         kind = "" if isinstance(why, Unfit) else f"{type(why).__name__}: "
         message = f"{kind}{why}" if str(why) else type(why).__name__
         raise RunError(
-            f"{place}: this is not a model that Ensue wrote ({message[:MOST_TOLD]}). Fetch it "
-            "again, "
-            "or train it again"
+            f"{place}: this is not a model written by Ensue ({message[:MOST_TOLD]}). Fetch it "
+            "again, or train it again"
         ) from None
 
 

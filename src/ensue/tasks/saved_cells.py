@@ -22,8 +22,8 @@ S = TypeVar("S", bound=Table)
 
 @dataclass(frozen=True)
 class CellFile:
-    """A Python file of a cell that would run. path: of the file; name: of the cell; origin: the
-    file it was copied from, "" for an original."""
+    """A Python file of a cell that would run. path: the path of the file; name: the name of the
+    cell; origin: the file that was copied, "" for an original."""
 
     path: str
     name: str
@@ -159,8 +159,8 @@ def cell_files(saved: Saved, settings: Table) -> dict[str, CellFile]:
 
 
 def with_saved_cells(settings: S, saved: Saved, trust: Trust) -> S:
-    """The settings of a model folder with its cells: cells that were passed, or those of its files,
-    which `trust` already permits."""
+    """The settings of a model folder with its cells: cells that were passed, or the cells of its
+    files, which `trust` already permits."""
     references, files, where = cell_references(settings), cell_files(saved, settings), saved.place
     if trust.cell is not None and not references:
         raise OptionError(
@@ -209,7 +209,7 @@ def _cell_fact(saved: Saved, key: str) -> tuple[str, str]:
 
 def check_trust(models: Sequence[tuple[Saved, Table]], trust: Trust) -> None:
     """Raises an error that shows every Python file that loading these models would run, unless all
-    of them may run. models: of one folder, each with its settings."""
+    of them may run. models: the models of one folder, each with its settings."""
     if trust.cell is None:
         files = [
             file for saved, settings in models for file in cell_files(saved, settings).values()

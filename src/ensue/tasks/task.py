@@ -44,9 +44,9 @@ class Recipe:
 
 @dataclass(frozen=True)
 class AnswerShape:
-    """columns: those that answers add to a data frame, () if only the answers themselves tell;
-    time: the first column of answers that do not belong to rows; decision: a description of how
-    answers are chosen, if the options of a question change it."""
+    """The shape of answers. columns: the columns that answers add to a data frame, () if these
+    depend on the answers; time: the first column of answers that do not belong to rows; decision: a
+    description of how answers are chosen, if the options of a question change it."""
 
     columns: tuple[str, ...] = ()
     time: str = ""
@@ -83,12 +83,12 @@ class Family(ABC, Generic[S]):
 class Task(Abilities, ABC, Generic[S, P, L]):
     """A task. The first line of a subclass's docstring describes it to users.
 
-    name: on the command line and in files; settings: its [model] table; text_defaults,
+    name: its name on the command line and in files; settings: its [model] table; text_defaults,
     train_defaults: keys of other tables with a different default for this task; metrics: reported
-    on validation, the first is watched; families: by the value of `model.family`; options: its own
-    command-line options; columns: roles of columns in Python, fit(frame, text="review"), with the
-    setting that each stands for; estimators: its classes in `ensue.sklearn`; evaluation_class: the
-    result of `evaluate`."""
+    on validation, the first is watched; families: the families by the value of `model.family`;
+    options: its own command-line options; columns: roles of columns in Python, fit(frame,
+    text="review"), with the setting that each stands for; estimators: its classes in
+    `ensue.sklearn`; evaluation_class: the result of `evaluate`."""
 
     name: ClassVar[str]
     settings: type[S]

@@ -1,4 +1,5 @@
-"""Predictions for trees in brackets: their class and those of nodes, several labels, a number."""
+"""Predictions for trees in brackets: the class of a tree and of its nodes, several labels, a
+number."""
 
 from __future__ import annotations
 

@@ -22,7 +22,8 @@ TRIES = 3  # attempts to read while a training replaces its checkpoints
 
 class KeepsLearned:
     """A callback that saves everything learned except the weights when training begins or
-    continues: by then the folder is locked, and its checkpoints match the data and settings."""
+    continues. At that time the folder is locked, and its checkpoints match the data and
+    settings."""
 
     def __init__(self, folder: RunFolder, learned: Callable[[], Saved]) -> None:
         self.folder, self.learned = folder, learned
@@ -43,8 +44,8 @@ def write_finished(folder: RunFolder, saved: Saved) -> None:
 
 @dataclass(frozen=True)
 class BestSoFar:
-    """saved: the model; updates, scores: of each network, at its best on validation (None: not
-    validated yet); members: planned number of networks."""
+    """The best weights so far. saved: the model; updates, scores: update and scores of each network
+    at its best on validation (None: not validated yet); members: planned number of networks."""
 
     saved: Saved
     updates: tuple[int, ...]
@@ -59,8 +60,8 @@ class BestSoFar:
             lines.append(f"update {update}, {listed or 'not validated yet'}")
         many = f" of {len(self.updates)} of {self.members} networks" * (self.members > 1)
         return (
-            f"the best weights so far{many}: {'; '.join(lines)}. What is fitted to the validation "
-            "part at the end of a training (calibration, intervals) is not in it"
+            f"the best weights so far{many}: {'; '.join(lines)}. Calibration and intervals are "
+            "missing: they are fitted to the validation part at the end of a training"
         )
 
 
@@ -114,6 +115,6 @@ def _newest(folder: RunFolder) -> Checkpoint | None:
 
 def _best(saved: Checkpoint) -> Mapping[str, Tensor]:
     """The best weights of a checkpoint; before the first validation, the averaged or the last
-    ones."""
+    weights."""
     tensors = saved.tensors
     return tensors.get("best") or tensors.get("average") or tensors["weights"]

@@ -45,8 +45,8 @@ Tensors = Mapping[str, Mapping[str, Tensor]]
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint. tensors: by file and name; scalars: the state of the training; facts: its
-    settings, data and environment."""
+    """A checkpoint. tensors: the tensors by file and name; scalars: the state of the training;
+    facts: its settings, data and environment."""
 
     path: Path
     tensors: dict[str, dict[str, Tensor]]
@@ -103,8 +103,8 @@ def save(
     final: bool = False,
     best: int | None = None,
 ) -> Path:
-    """Writes a checkpoint, reads it back, and removes all others except the newest two and that of
-    update `best`."""
+    """Writes a checkpoint, reads it back, and removes all others except the newest two and the
+    checkpoint of update `best`."""
     files = contents(tensors, scalars, facts)
     place = folder / name_of(update, final)
     write_folder(place, files, stands=CHECKPOINTS_STAND)
@@ -119,7 +119,7 @@ def save(
 
 
 def _prune(folder: Path, best: int | None) -> None:
-    """Removes all checkpoints except the newest two and that of the best update."""
+    """Removes all checkpoints except the newest two and the checkpoint of the best update."""
     names = present(folder)
     for path in names[:-KEPT]:
         if best is not None and path.name == name_of(best):
@@ -168,7 +168,7 @@ def used(place: Path) -> Iterator[None]:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as why:
         raise RunError(
-            f"{place}: this is not a checkpoint that Ensue wrote ({type(why).__name__}: {why}). "
+            f"{place}: this is not a checkpoint written by Ensue ({type(why).__name__}: {why}). "
             "Remove it to use the checkpoint before it"
         ) from None
 
@@ -193,5 +193,5 @@ def newest(folder: Path, say: Callable[[str], None]) -> Checkpoint | None:
             return read(place)
         except Damaged as why:
             moved = set_aside(place)
-            say(f"{place.name} is damaged: {why}; moved to {moved}, the one before is tried")
+            say(f"{place.name} is damaged: {why}; moved to {moved}; trying the one before")
     return None

@@ -26,8 +26,9 @@ PATHS = ("data.train", "data.validation", "data.test", "data.unlabelled", "base.
 
 @dataclass(frozen=True)
 class RunSettings:
-    """values: the whole configuration by `table.key`, which must not change within a run; layers:
-    those with a separate learning rate or a later start, by these settings."""
+    """The settings of a run. values: the whole configuration by `table.key`, which must not change
+    within a run; layers: the layers with a separate learning rate or a later start, by these
+    settings."""
 
     values: Mapping[str, Any]
     layers: LayerRates = ALL_LEARN

@@ -63,8 +63,8 @@ def _shared(costing: Costing) -> DistributedDataParallel:
 
 
 class Updates:
-    """Makes one update after another from the batches of a source. layers: those with a separate
-    learning rate or a later start."""
+    """Makes one update after another from the batches of a source. layers: the layers with a
+    separate learning rate or a later start."""
 
     def __init__(
         self,

@@ -105,7 +105,8 @@ def _slanted(t: float) -> float:
 
 
 def _one_cycle(t: float) -> float:
-    """Up to 1 over the first three tenths and down to nearly 0, both in half a cosine."""
+    """A factor that rises to 1 over the first three tenths and falls to nearly 0, each along half a
+    cosine."""
     if t < CYCLE_RISE:
         return 1 - (1 - CYCLE_LOW) * (1 + math.cos(math.pi * t / CYCLE_RISE)) / 2
     return (1 + math.cos(math.pi * (t - CYCLE_RISE) / (1 - CYCLE_RISE))) / 2

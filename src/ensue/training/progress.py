@@ -98,8 +98,8 @@ class Progress:
         return cls(optimiser, average, layers=layers)
 
     def judged(self) -> dict[str, Tensor] | None:
-        """The weights that are evaluated and stored as best: the averaged ones, or None for those
-        of the model."""
+        """The weights that are evaluated and stored as best: the averaged weights, or None for the
+        model's weights."""
         return self.average.weights if self.average else None
 
     def tensors(self, trainee: Trainee) -> dict[str, dict[str, Tensor]]:
@@ -143,8 +143,8 @@ class Progress:
             setattr(self, name, value)
 
     def restore_best(self, trainee: Trainee) -> None:
-        """Loads the best weights into the model; if there was no evaluation, the averaged or last
-        ones."""
+        """Loads the best weights into the model; without an evaluation, the averaged or last
+        weights."""
         weights = self.best or self.judged()
         if weights is not None:
             trainee.load_state_dict(weights)

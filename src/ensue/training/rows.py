@@ -9,8 +9,8 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Began:
-    """update: number of updates already done; updates: maximum number in total; watch: the score
-    that decides which weights are best."""
+    """The beginning of a training. update: number of updates already done; updates: maximum number
+    in total; watch: the score that decides which weights are best."""
 
     update: int
     updates: int
@@ -19,8 +19,9 @@ class Began:
 
 @dataclass(frozen=True)
 class Update:
-    """An update. cost: mean over the targets; norm: of the gradient before clipping; epoch: from 1;
-    tokens: steps of input; layers: the rate of each layer, 0 if frozen; empty if all are equal."""
+    """An update. cost: mean over the targets; norm: norm of the gradient before clipping; epoch:
+    its number, from 1; tokens: number of input steps; layers: the rate of each layer, 0 if frozen;
+    empty if all are equal."""
 
     update: int
     epoch: int

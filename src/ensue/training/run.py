@@ -59,7 +59,7 @@ class History:
         self.length, self._last = 0, ""
 
     def begin(self, mark: Mapping[str, Any] | None) -> None:
-        """Truncates the file to its length at a checkpoint; None: to nothing."""
+        """Truncates the file to its length at a checkpoint. None: empties the file."""
         length = mark["length"] if mark else 0
         lines = read_history(self.path, mark)[:length]
         with disk_errors(self.path, 0, stands=CHECKPOINTS_STAND):
@@ -120,9 +120,11 @@ class Timing:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a training. reason: of its end: "epochs", "updates" or "patience"; scores,
-    best_update: of the best weights, which the model now has (None without a validation); stale:
-    evaluations since the watched score last improved."""
+    """The result of a training.
+
+    reason: why it ended: "epochs", "updates" or "patience". scores, best_update: the scores and
+    the update of the best weights, which the model now has (None without a validation). stale:
+    number of evaluations since the watched score last improved."""
 
     updates: int
     epochs: int

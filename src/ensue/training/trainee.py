@@ -15,8 +15,8 @@ EVALUATION, REHEARSAL = -1, -2  # in place of a batch's number
 
 @contextmanager
 def seeded(seed: int, update: int, batch: int) -> Iterator[None]:
-    """Inside the block, torch's random numbers follow from these three; afterwards its state is
-    restored."""
+    """Inside the block, torch's random numbers follow from these three numbers. Afterwards torch's
+    earlier state is restored."""
     digest = sha256(f"{seed} {update} {batch}".encode()).digest()
     number = int.from_bytes(digest[:8], "big") >> 1
     in_use = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]

@@ -89,7 +89,7 @@ def graph(
 
 
 def _examined(expression: str, values: Mapping[str, Any]) -> "Expression":
-    """At the values that are given; a number that is not given is 1."""
+    """The expression at the given values; a number that is not given is 1."""
     from ensue.study.foundations.expression import examine, of_numbers, variables
 
     if of_numbers(expression) and not any(isinstance(value, list) for value in values.values()):

@@ -22,8 +22,9 @@ Reader = Callable[[Path, "ReadOptions", "ProblemCallback"], "Iterator[Row]"]
 
 
 class Format(NamedTuple):
-    """read: (path, options, on_bad_row) → the valid rows; header: whether the first line may name
-    the columns; recognised: whether these first lines of a file are in this format."""
+    """A format of files. read: (path, options, on_bad_row) → the valid rows; header: whether the
+    first line may name the columns; recognised: whether these first lines of a file are in this
+    format."""
 
     name: str
     endings: tuple[str, ...]
@@ -49,7 +50,7 @@ def format_named(name: str) -> Format:
 
 
 def formats() -> list[Format]:
-    """All of them, by name."""
+    """All formats, by name."""
     return [format_named(name) for name in format_names()]
 
 

@@ -27,7 +27,7 @@ Columns = Sequence[Sequence[str]]  # column by column, over the tokens
 
 
 def _sentences(path: Path, options: ReadOptions) -> Iterator[list[Line]]:
-    """The groups of lines between empty ones; a line of spaces counts as empty."""
+    """The groups of lines between empty lines; a line of spaces counts as empty."""
     pending: list[Line] = []
     for line in lines(path, options):
         if line[1].strip(" \t") or line[2]:
@@ -208,7 +208,8 @@ def _with_care(comments: list[Line], lines: list[Line], faults: Faults) -> Colum
 def _token(
     tokens: list[list[str]], number: int, columns: list[str], last: tuple[int, int], faults: Faults
 ) -> tuple[int, int]:
-    """Reads the line of a token; returns its number and that of the last empty node after it."""
+    """Reads the line of a token; returns the token's number, and the number of the last empty node
+    after it."""
     identity, (word, node) = columns[0], last
     if len(columns) != len(CONLLU):
         guess = " (spaces instead of tabs?)" if len(columns) == 1 and " " in identity else ""

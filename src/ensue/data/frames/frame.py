@@ -334,7 +334,7 @@ KINDS: tuple[FrameKind, ...] = (Pandas(), Polars(), ArrowTable(), HuggingFace(),
 
 # Types that look like a frame or contain several, with the advice on what to pass instead.
 REFUSED = {
-    ("polars", "LazyFrame"): "nothing of it is computed yet; give frame.collect()",
+    ("polars", "LazyFrame"): "its rows are not computed yet; pass frame.collect()",
     ("datasets", "DatasetDict"): 'it holds several data sets; give one, such as data["train"]',
     ("datasets", "IterableDataset"): "it can only be iterated over; give a Dataset, or a list of "
     "pairs (input, label)",
@@ -361,7 +361,7 @@ PREDICTED = "predicted"  # prefix of an answer's name if the frame has a column 
 
 @dataclass(frozen=True)
 class Frame:
-    """A data frame. data: in the form of its library's functions."""
+    """A data frame. data: the frame in its library's own type."""
 
     data: Any
     kind: FrameKind

@@ -15,9 +15,11 @@ Read = Callable[[str, ReadOptions, ProblemCallback], Iterator[Row]]
 
 @dataclass(frozen=True)
 class Origin:
-    """read: yields the valid rows of a source by its name; mend: how to fix the other rows; files:
-    whether names are those of files; option: the form of a column's option, "--{}" on the command
-    line; words: roles with another name there."""
+    """Where rows come from.
+
+    read: yields the valid rows of a source by its name; mend: how to fix the other rows; files:
+    whether names are file names; option: the form of a column's option, "--{}" on the command line;
+    words: roles that have another name in this source."""
 
     read: Read = read_any
     mend: str = MEND_LINES

@@ -141,7 +141,7 @@ class OtherKind(Unfit):
 
 
 def decode_png(data: bytes) -> Pixels:
-    """(height, width, channels): grey, grey and alpha, RGB, or RGB and alpha."""
+    """Grey, grey and alpha, RGB, or RGB and alpha; shape (height, width, channels)."""
     chunks = _chunks(data)
     name, header = next(chunks, (b"", b""))
     if name != b"IHDR" or len(header) != 13:
@@ -282,7 +282,7 @@ Picture = NDArray[np.uint8]
 
 
 def read_image(path: Path | str) -> Picture:
-    """Reads a picture (channels, height, width); raises DataError if the file is no picture, or
+    """Reads a picture (channels, height, width); raises DataError if the file is not a picture, or
     truncated."""
     path = Path(path)
     try:
@@ -400,7 +400,7 @@ def conformed(picture: Picture, shape: tuple[int, int, int]) -> Picture:
 
 
 def _means(before: int, after: int) -> NDArray[np.float64]:
-    """(after, before): the weight of each old pixel in each new one, by distance."""
+    """The weight of each old pixel in each new one, by distance; shape (after, before)."""
     scale = before / after
     centre = (np.arange(after) + 0.5) * scale
     distance = np.abs(np.arange(before) + 0.5 - centre[:, None]) / max(scale, 1.0)

@@ -66,7 +66,8 @@ PAIR = ("text", "label")
 
 
 class Unnamed(NamedTuple):
-    """names: for the columns; why: the reason, from the first line."""
+    """A file whose first line does not name the columns. names: names for the columns; why: the
+    reason, from the first line."""
 
     names: list[str]
     why: str

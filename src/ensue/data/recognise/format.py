@@ -17,10 +17,10 @@ AS_CSV = "save it as CSV (File → Save As… → CSV UTF-8), or in Python: "
 
 
 class ForeignFile(NamedTuple):
-    """A file of another program. endings: of their names; magic: possible first bytes; inside: a
-    file in zip files of this kind; advice: what to do, with {python} and {shell} for the file's
-    name as a literal, {csv} for the name of a table to write; format: the format of Ensue that it
-    is."""
+    """A file of another program. endings: possible endings of the name; magic: possible first
+    bytes; inside: a file in zip files of this kind; advice: what to do, with {python} and {shell}
+    for the file's name as a literal, {csv} for the name of a table to write; format: the format of
+    Ensue that it is."""
 
     what: str
     endings: tuple[str, ...]
@@ -150,7 +150,7 @@ def refuse_foreign(path: Path, format: str | None) -> None:
         if not by_name[0].magic:
             raise _refused(path, f"{what} is not read", advice)
         text = "if it is text, name its format with --format, such as csv"
-        raise _refused(path, f"the name is that of {what}, but the content is different", text)
+        raise _refused(path, f"the file is named like {what}, but the content is different", text)
 
 
 def _refused(path: Path, what: str, advice: str) -> DataError:

@@ -65,8 +65,8 @@ def _parts(text: str) -> tuple[str, str] | None:
 
 
 def mark_of(values: Sequence[Any]) -> Mark | None:
-    """The marks of a column, if nearly all its values are numbers, some of them marked, with one
-    sign; else None."""
+    """The marks of a column, None without marks. Nearly all values must be numbers, and the marked
+    ones must share one sign."""
     present = [
         value for value in values if isinstance(value, str) and value.strip().lower() not in MISSING
     ]

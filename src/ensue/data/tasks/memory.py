@@ -14,7 +14,7 @@ from ensue.errors import OptionError
 
 Symbols = NDArray[np.int64]
 
-# temporal order: 0 is no symbol
+# temporal order: 0 stands for no symbol
 BEGIN, TRIGGER, X, Y, DISTRACTORS = 1, 2, 3, 4, (5, 6, 7, 8)
 
 

@@ -63,8 +63,8 @@ def _star(x: Floats, y: Floats, r: Floats) -> Floats:
 
 
 class Kind(NamedTuple):
-    """distance: of points to the edge of a shape of radius r around 0, negative inside; reach:
-    its radius where that of a circle of the same size is 1."""
+    """A kind of shape. distance: the distance of points to the edge of a shape of radius r around
+    0, negative inside; reach: the radius of the shape relative to a circle of the same size."""
 
     distance: Callable[[Floats, Floats, Floats], Floats]
     reach: float
@@ -108,8 +108,8 @@ def coverage(shapes: Placed) -> Floats:
 
 
 def boxes(covered: Floats) -> NDArray[np.int64]:
-    """(pictures, 4): left, top, right and bottom of the pixels that are at least half covered;
-    right and bottom are exclusive."""
+    """Left, top, right and bottom of the pixels that are at least half covered;
+    right and bottom are exclusive; shape (pictures, 4)."""
     inside = covered >= 0.5
     ends = []
     for axis in (1, 2):  # reduced to columns, then rows
@@ -226,7 +226,8 @@ def shapes(seed: int, part: str, count: int, *, first: int = 0) -> list[Scene]:
 
 @cache
 def _combinations(part: str) -> list[tuple[int, int]]:
-    """Indices of the colours and kinds that a part may show; those of only this part come first."""
+    """Indices of the colours and kinds that a part may show; those in this part alone come
+    first."""
     others = {pair for part_pairs in HELD.values() for pair in part_pairs}
     held_out = list(HELD[part])
     held_out += [(c, k) for c in COLOURS for k in KINDS if (c, k) not in others]
@@ -298,7 +299,7 @@ def _fitting(
     offset: NDArray[np.float64],
     drawn: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """(2, pictures): positions of the first and the second, at distance `offset`."""
+    """Positions of the first and the second, at distance `offset`; shape (2, pictures)."""
     least, most = np.maximum(low[0], low[1] - offset), np.minimum(high[0], high[1] - offset)
     at = least + drawn * (most - least)
     return np.stack([at, at + offset])

@@ -165,8 +165,8 @@ def _write_shapes(folder: Path, seed: int, part: str, rows: int) -> str:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise OptionError(
-                f"{folder}: expected a new folder or an empty one, in which nothing can be taken "
-                "for one of these pictures"
+                f"{folder}: expected a new or empty folder, so that no other file is taken for one "
+                "of these pictures"
             )
         for first, count in _blocks(rows):
             for number, scene in enumerate(shapes(seed, part, count, first=first), first + 1):

@@ -165,8 +165,8 @@ Where = Callable[[int], str]  # the place of a row, for messages
 
 @dataclass(frozen=True)
 class TimeColumn:
-    """A column of times. texts: of each row; moments: None for rows without one; spelling: of the
-    times."""
+    """A column of times. texts: the text of each row; moments: the parsed times, None for rows
+    without one; spelling: the spelling of the times."""
 
     texts: tuple[str, ...]
     moments: tuple[Moment | None, ...]
@@ -176,8 +176,8 @@ class TimeColumn:
 @dataclass(frozen=True)
 class Axis:
     """rows: the row of each step, −1 for missing steps; bounds (series + 1): where each series
-    begins; ids: of each series; moments, times: of each step, () without times; spacing: None if
-    each row is a step; notes: remarks for the user."""
+    begins; ids: the id of each series; moments, times: the parsed and written time of each step, ()
+    without times; spacing: None if each row is a step; notes: remarks for the user."""
 
     rows: Rows
     bounds: Rows
@@ -202,9 +202,9 @@ def is_missing(text: str) -> bool:
 def time_column(
     texts: Sequence[str], column: str, where: Where, order: str = AUTO, ids: Sequence[object] = ()
 ) -> TimeColumn:
-    """Reads all texts in one spelling. order: day-first or month-first, if known; ids: of the rows:
-    the reading with evenly spaced dates for each id is right. Errors name the texts that are not
-    dates, or ask for the order."""
+    """Reads all texts in one spelling. order: day-first or month-first, if known; ids: the id of
+    each row; the reading with evenly spaced dates for each id is right. Errors name the texts that
+    are not dates, or ask for the order."""
     present = [text for text in texts if not is_missing(text)]
     spellings = spellings_of(present, column, order)
     if not spellings:
@@ -284,8 +284,8 @@ def arranged(
     contents: Sequence[object] = (),
 ) -> Axis:
     """The order of rows by series and time. times: if None, rows are steps in their order; spacing:
-    of the model's training data, if these rows do not determine it; contents: of each row, to drop
-    copies of a row."""
+    the spacing of the model's training data, if these rows do not determine one; contents: the
+    content of each row, to drop copies of a row."""
     groups: dict[tuple[str, ...], list[int]] = {}
     for row in range(count):
         groups.setdefault(ids[row] if ids else (), []).append(row)

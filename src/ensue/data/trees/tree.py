@@ -22,8 +22,8 @@ BRACKET = re.compile(r"[()]")
 
 @dataclass
 class Node:
-    """label: "" without one; word: "" for a node with children; bare: a word without its own
-    brackets."""
+    """A node of a tree. label: "" for a node without a label; word: "" for a node with children;
+    bare: whether the node is a word without its own brackets."""
 
     label: str = ""
     word: str = ""

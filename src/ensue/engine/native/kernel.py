@@ -69,7 +69,8 @@ class TapeLayout:
         self.widths |= {buffer: forward.width(buffer) + PAD for buffer in padded}
 
     def returned(self, lengths: Tensor | None) -> list[Buffer]:
-        """The buffers that an operator returns: with equal lengths its output is one of them."""
+        """The buffers that an operator returns. With equal lengths, the output is one of these
+        buffers."""
         if lengths is not None:
             return self.buffers
         return [buffer for buffer in self.buffers if buffer != self.output_states]
@@ -215,7 +216,7 @@ class Kernel:
     def _add_adjoints(
         self, memory: dict[Buffer, Tensor], plan: Plan, y: Tensor, adjoints: Adjoints, spend: bool
     ) -> None:
-        """Adds the buffers of the backward pass to those of the tape."""
+        """Adds the buffers of the backward pass to the buffers of the tape."""
         backward, like = self.program.backward, memory[X]
         if self.layout.output_states is not None and plan.index is None:
             memory[self.layout.output_states] = y.view(plan.rows, y.shape[2])

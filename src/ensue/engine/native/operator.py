@@ -50,7 +50,7 @@ def _kernel(cell: int, x: Tensor, hidden: int, masks: list[Tensor]) -> Kernel:
 def _recurrence_of(
     inputs: list[Tensor], lengths: Tensor | None, cell: int, reverse: bool
 ) -> Recurrence:
-    """inputs: x, the state, the parameters, the masks."""
+    """The recurrence of an operator's inputs: x, the state, the parameters, the masks."""
     known = _cells[cell]
     x, *rest = inputs
     state, rest = rest[: len(known.parts)], rest[len(known.parts) :]
@@ -109,7 +109,8 @@ def recurrence_backward(
     adjoints: list[Tensor],
 ) -> list[Tensor]:
     """[∂x, *∂initial states, *∂parameters]. inputs: x, the state, the parameters, the masks;
-    returned: the results of `recurrence`; adjoints: of the output and of the final states."""
+    returned: the results of `recurrence`; adjoints: the adjoints of the output and of the final
+    states."""
     run = _recurrence_of(inputs, lengths, cell, reverse)
     x, parts = run.x, len(run.state)
     kernel = _kernel(cell, x, hidden, list((run.masks or {}).values()))
@@ -169,7 +170,7 @@ recurrence.register_autograd(_differentiate, setup_context=_keep)
 
 
 def operate(run: Recurrence, number: int) -> tuple[Tensor, State]:
-    """Runs the cell over x as one operator. number: from `register`."""
+    """Runs the cell over x as one operator. number: the cell's number, from `register`."""
     cell, parameters, x, state, lengths, masks, reverse = run
     ordered = [parameters[name] for name in cell.parameters]
     listed = [] if masks is None else [masks[name] for name in cell.masks]

@@ -29,7 +29,7 @@ def rows_before(x: Tensor, begin: Tensor, plan: Plan) -> Tensor:
 
 
 def add_to_rows_before(d_x: Tensor, d: Tensor, plan: Plan) -> None:
-    """Adds the adjoints d of `rows_before` to those of x (time · batch, features)."""
+    """Adds the adjoints d of `rows_before` to the adjoints of x (time · batch, features)."""
     n = plan.began
     if plan.index is not None:
         d_x.index_add_(0, _before(plan, plan.index[n:]), d[n:])
@@ -40,7 +40,7 @@ def add_to_rows_before(d_x: Tensor, d: Tensor, plan: Plan) -> None:
 
 
 def add_to_begin(d_begin: Tensor, d: Tensor, plan: Plan) -> None:
-    """Adds the adjoints of first steps to those of `begin` (batch, features)."""
+    """Adds the adjoints of first steps to the adjoints of `begin` (batch, features)."""
     n = min(plan.began, plan.rows)
     if plan.started is not None:
         d_begin.index_add_(0, plan.started, d[:n])

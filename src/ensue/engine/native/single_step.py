@@ -111,7 +111,8 @@ def _library(dtype: torch.dtype) -> Any:
 class StepFunction:
     """One direction: everything that is the same for all calls.
 
-    more: buffers that only the products use; strides: of every buffer except the work space."""
+    more: buffers that only the products use; strides: the stride of every buffer except the work
+    space."""
 
     def __init__(
         self,

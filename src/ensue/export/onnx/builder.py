@@ -121,7 +121,8 @@ class Builder:
         return self.add("Shape", value, start=axis, end=axis + 1)
 
     def graph(self, title: str, inputs: Iterable[Any], outputs: Iterable[Any]) -> onnx.GraphProto:
-        """inputs, outputs: (name, element type, shape) each, a str for a free axis."""
+        """A graph of ONNX. inputs, outputs: (name, element type, shape) each, a str for a free
+        axis."""
         helper = load_onnx().helper
         in_values, out_values = (
             [helper.make_tensor_value_info(*value) for value in each] for each in (inputs, outputs)

@@ -186,7 +186,7 @@ class Sequences:
         self._alive: dict[int, str] = {}
 
     def alive(self, less: int = 0) -> str:
-        """(time, batch, 1): the real steps, without the last `less` of each row."""
+        """The real steps, without the last `less` of each row; shape (time, batch, 1)."""
         if less not in self._alive:
             add = self.builder.add
             lengths = self.lengths
@@ -198,7 +198,7 @@ class Sequences:
         return self._alive[less]
 
     def is_last(self) -> str:
-        """(time, batch, 1): each row's last real step."""
+        """Each row's last real step; shape (time, batch, 1)."""
         add = self.builder.add
         last = add("Sub", self.lengths, self.builder.whole(1))
         return add("Unsqueeze", add("Equal", self.times, last), self.builder.whole(2))

@@ -187,8 +187,8 @@ class ForgettingLSTM(OperatorLSTM):
 
 @dataclass(frozen=True)
 class Pattern:
-    """A kind of operator with some of its options. gates: in the order of its tensors; negated:
-    gates whose weights change their sign."""
+    """A kind of operator with some of its options. gates: the gates in the order of the operator's
+    tensors; negated: gates whose weights change their sign."""
 
     operator: str
     cell: Cell
@@ -244,7 +244,7 @@ def patterns(clip: float) -> list[Pattern]:
 
 
 def match(pattern: Equations, equations: Equations) -> Binding | None:
-    """Maps the pattern's parameters to those of the cell; None if the cell does not match."""
+    """Maps the pattern's parameters to the cell's parameters; None if the cell does not match."""
     sizes = [node.width for node in equations.old.values()]
     parts = dict(zip(pattern.old.values(), equations.old.values(), strict=False))
     if len(pattern.old) != len(equations.old) or len(set(sizes)) > 1:

@@ -81,8 +81,8 @@ class LayerTrace:
 @dataclass(frozen=True)
 class Minibatch:
     """One update by the mean gradient of some examples, the first of which is the example of the
-    walk. costs: of each example; before, gradient, after: W and b of each layer in turn; cost: the
-    mean."""
+    walk. costs: the cost of each example; before, gradient, after: W and b of each layer in turn;
+    cost: the mean cost."""
 
     rate: float
     costs: tuple[float, ...]
@@ -145,7 +145,7 @@ def backpropagate(
     network: MLP, activation: str, output: str, cost: str, x: Tensor, y: Tensor
 ) -> Backpropagation:
     """Applies the four equations to one example x (inputs,), y (outputs,). The network's last layer
-    is linear; `output` is applied to it."""
+    is linear; `output` is applied to its result."""
     _check(activation, output, cost)
     passed = network.walk(x)
     top = OUTPUTS[output](passed[-1].z)
@@ -279,7 +279,8 @@ def walk_through(
 
 
 def _targets(y: Sequence[float] | None, rows: int, outputs: int, cost: str) -> Tensor:
-    """Targets (rows, outputs); if none are given, each row has the next output at 1."""
+    """Targets (rows, outputs). By default, row k has 1 at output k and 0 elsewhere, beginning again
+    after the last output; a single output alternates 1, 0."""
     if y is None:
         return torch.eye(max(outputs, 2), dtype=torch.float64)[:, :outputs].repeat(rows, 1)[:rows]
     targets = given_numbers("y", y, rows * outputs).view(rows, outputs)

@@ -70,8 +70,9 @@ class Term:
 
 @dataclass(frozen=True)
 class BpttWalk:
-    """first, last: the outputs with a cost; gradient: the sum of all terms, including those of V
-    and c; automatic: torch's gradient; updated: the parameters after one update."""
+    """Backpropagation through time, term by term. first, last: the outputs with a cost; gradient:
+    the sum of all terms, including the terms of V and c; automatic: torch's gradient; updated: the
+    parameters after one update."""
 
     cell: Cell
     output: str

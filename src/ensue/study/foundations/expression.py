@@ -65,8 +65,8 @@ ELEMENTWISE = (
 
 @dataclass(frozen=True)
 class Operation:
-    """value: from its arguments; back: the adjoints of its arguments, from its own adjoint (t), its
-    value (y) and its arguments."""
+    """An operation. value: computes the result from the arguments; back: computes the adjoints of
+    its arguments, from its own adjoint (t), its value (y) and its arguments."""
 
     value: Callable[..., Tensor]
     back: Callable[..., tuple[Tensor, ...]]
@@ -111,7 +111,7 @@ def _pad_back(t: Tensor, y: Tensor, x: Tensor, n: Tensor) -> tuple[Tensor, Tenso
 
 
 def _max_back(t: Tensor, y: Tensor, x: Tensor, n: Tensor) -> tuple[Tensor, Tensor]:
-    """The adjoint of max; the first of equal numbers gets it."""
+    """The adjoint of max, which goes to the first of equal numbers."""
     _, at = max_pool2d(_volume(x), int(n), return_indices=True)
     slopes = torch.zeros_like(x).flatten().scatter_add(0, at.flatten(), t.flatten())
     return slopes.view_as(x), torch.zeros_like(n)
@@ -297,7 +297,7 @@ def of_numbers(text: str) -> bool:
 
 
 class Reader:
-    """From text to nodes, with the shapes of their values."""
+    """Parses the text of an expression into nodes, with the shapes of their values."""
 
     def __init__(self, text: str, graph: Graph, value: NodeValues) -> None:
         self.text, self.graph, self.value = text, graph, value
@@ -451,7 +451,8 @@ class ExpressionNode:
 
 @dataclass(frozen=True)
 class Expression:
-    """text: as written; nodes: each after its inputs."""
+    """An expression with its values. text: its text as written; nodes: its nodes, each after its
+    inputs."""
 
     text: str
     nodes: tuple[ExpressionNode, ...]

@@ -113,7 +113,7 @@ def _shape(node: ExpressionNode) -> float:
 
 
 def _above(node: ExpressionNode) -> float:
-    """The room of a value above its node; that of its derivative below is the same."""
+    """The room of a value above its node. The derivative below it has the same room."""
     return HALF + 6 + LINE * len(_lines(node.value)) + (LINE if node.shape else 0)
 
 

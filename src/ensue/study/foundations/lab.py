@@ -92,8 +92,8 @@ def _ending(places: list[float]) -> str:
 
 @dataclass(frozen=True)
 class Costs:
-    """The hypotheses a·x: slopes a, with the expected and the empirical cost of each; minima: the
-    slopes with minimal empirical cost for further samples of ten."""
+    """The hypotheses a·x: slopes a, with the expected and the empirical cost of each; minima: for
+    each of several samples of ten points, the slope with the smallest empirical cost."""
 
     slopes: tuple[float, ...]
     expected: tuple[float, ...]
@@ -144,7 +144,8 @@ class FunctionFamily:
 
 @dataclass(frozen=True)
 class Families:
-    """x, y: the training part; grid: the x of the curves."""
+    """Families of functions, compared on validation. x, y: the training part; grid: the x of the
+    curves."""
 
     x: tuple[float, ...]
     y: tuple[float, ...]
@@ -276,7 +277,8 @@ class GradientEstimator:
 
 @dataclass(frozen=True)
 class Estimators:
-    """exact: the gradient itself, by summing over all values of the units."""
+    """Estimators of a gradient. exact: the gradient itself, by summing over all values of the
+    units."""
 
     draws: int
     exact: tuple[float, ...]

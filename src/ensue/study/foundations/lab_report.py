@@ -73,7 +73,7 @@ def _costs(lab: Lab) -> Section:
         "The cost of the line a·x: expected over all x in [0, 1], and of ten noisy samples",
         rows,
         f"Over {len(costs.minima)} draws of ten samples, the least lies between a = {low:.2f} and "
-        f"{high:.2f}: the minimum one finds is not the one wanted.",
+        f"{high:.2f}: a sample's minimum is not the expected cost's.",
     )
 
 

@@ -77,8 +77,9 @@ class LabelPoint:
 
 @dataclass(frozen=True)
 class LabelCurve(Printed):
-    """task, measure: the task, and the score; base: of half of the runs; validation: number of
-    scored rows; points: with and without the base, by rising rows."""
+    """Scores by the number of labels. task, measure: the task, and the score; base: the base of
+    half of the runs; validation: number of scored rows; points: with and without the base, by
+    rising rows."""
 
     task: str
     measure: str
@@ -194,7 +195,7 @@ def _with_base(folder: RunFolder) -> RunConfig:
     if gone := [path for path in config.base.path if not Path(path).exists()]:
         raise RunError(
             f"{folder.path}: its base {gone[0]} is missing, and other runs must start from "
-            "it; put it back"
+            "it; restore it"
         )
     return config
 

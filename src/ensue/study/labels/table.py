@@ -26,7 +26,7 @@ HEAD = ("labels", "with the base", "without", "difference", "time with", "time w
 
 
 def document(curve: LabelCurve) -> Document:
-    """The document; scores are those of the validation part."""
+    """The document about a curve, with scores on the validation part."""
     counts = sorted({point.rows for point in curve.points})
     table = Table([_cells(curve, count) for count in counts], HEAD, left=0)
     better = "higher" if curve.higher_is_better else "lower"

@@ -15,8 +15,9 @@ STARTS = ("chrono", "standard")
 
 @dataclass(frozen=True)
 class Budget:
-    """rate: of Adam; None means RATE, or RATE_WITHOUT_GATES for built-in cells without gates.
-    start: initial biases of gates, "chrono" or "standard", as the cell declares them."""
+    """The budget of a training. rate: learning rate of Adam; None means RATE, or RATE_WITHOUT_GATES
+    for built-in cells without gates. start: initial biases of gates, "chrono" or "standard", as the
+    cell declares them."""
 
     updates: int = 1000
     hidden: int = 32

@@ -24,8 +24,8 @@ AT_ONCE = 250  # rows of an evaluation in memory at once
 
 
 class Batch(NamedTuple):
-    """x (time, batch, features), lengths (batch); batch first: scored (batch, time), and targets
-    (targets) in the order of `scored`."""
+    """A batch of a task. x (time, batch, features); lengths (batch,); scored (batch, time): the
+    steps with a target; targets: one for each of these steps, row by row."""
 
     x: Tensor
     lengths: Tensor
@@ -186,8 +186,9 @@ MARGIN = 0.8  # share of the allowed error at which training ends: a margin for 
 
 @dataclass(frozen=True)
 class Trial:
-    """One cell on one task. curve: update and validation score; score: of the best weights on the
-    test part; updates: their number; failure: why the training failed, else ""."""
+    """One cell on one task. curve: update and validation score; score: the score of the best
+    weights on the test part; updates: number of updates; failure: why the training failed, else
+    ""."""
 
     task: str
     steps: int
@@ -207,7 +208,7 @@ class Trial:
 
 @dataclass
 class MemoryReport:
-    """lengths: several if the reach was measured."""
+    """The result of a study. lengths: several if the reach was measured."""
 
     budget: Budget
     lengths: tuple[int, ...]

@@ -30,7 +30,7 @@ from ensue.tasks.saved import write_model
 from ensue.training import RunFolder
 
 HEAD = (
-    "# An ensemble: model/ has all of its models; text, model and train are those of the first.\n"
+    "# An ensemble: model/ has all of its models; text, model and train describe the first one.\n"
 )
 
 
@@ -42,7 +42,7 @@ def write_ensemble(
     scores: Mapping[str, float],
 ) -> EnsembleModel:
     """Copies the models of these runs, the best one first, into a new run folder, which replaces an
-    earlier ensemble. rows, scores: for its training.json."""
+    earlier ensemble. rows, scores: the facts for its training.json."""
     loaded = [load_run(run, device="cpu") for run in runs]
     config: RunConfig = loaded[0][0]
     model = EnsembleModel([model_of_run for _, model_of_run in loaded], counts)

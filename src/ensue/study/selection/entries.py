@@ -37,10 +37,11 @@ TOGETHER = "together"  # name of the ensemble of a selection
 
 @dataclass(frozen=True)
 class Entry:
-    """The result of one candidate. score: validation score of the combined model; network: of the
-    networks alone, for comparison with stopped trials; parameters: of networks; size: bytes of the
-    weights, or of the model's files if there are none; seconds: total time, over interruptions;
-    speed: tokens per second in training; failure: why the score is missing, else "".
+    """The result of one candidate. score: validation score of the combined model; network: the
+    score of the networks alone, for comparison with stopped trials; parameters: number of
+    parameters of the networks; size: bytes of the weights, or of the model's files if there are
+    none; seconds: total time, over interruptions; speed: tokens per second in training; failure:
+    why the score is missing, else "".
 
     Only for trials: settings: the proposed ones, by key; rungs: the best score at each share of its
     training; stopped: why it was stopped early, else ""; around: seconds before its first update
@@ -118,9 +119,11 @@ class WinnerVerdict:
 
 @dataclass(frozen=True)
 class Selection(Printed):
-    """rows: finished ones first, the best at the top, then stopped and failed ones; data: digest of
-    all files; search: facts of the search, {} for named models; place: the folder, if known;
-    label_type: of the labels in its data frame."""
+    """The result of a selection.
+
+    rows: finished trainings first, the best at the top, then stopped and failed ones; data: digest
+    of all files; search: facts of the search, {} for named models; place: the folder, if known;
+    label_type: type of the labels in its data frame."""
 
     task: str
     measure: str
@@ -211,8 +214,8 @@ class Pace:
 
 
 def entry_of(entry: Entry, trained: Trained, folder: RunFolder, measure: str) -> Entry:
-    """The result of a finished training. The score is that of the combined model; for one network,
-    or a task without a combined score, that of the best weights."""
+    """The result of a finished training. Its score is the score of the combined model. For one
+    network, or a task without a combined score, it is the score of the best weights."""
     weights = [p for network in trained.model.networks for p in network.parameters()]
     scores = [(outcome.scores or {}).get(measure, math.nan) for outcome in trained.outcomes]
     size = sum(weight.numel() * weight.element_size() for weight in weights)

@@ -72,8 +72,8 @@ def begun(config: RunConfig) -> Selection:
 
 
 def measure_of(config: RunConfig) -> str:
-    """The score for ranking models: train.watch if it was set, else that of the task, which is the
-    same for all of its families."""
+    """The score for ranking models: train.watch if it was set, else the score of the task, which is
+    the same for all of its families."""
     named = "watch" in config.explicit.get("train", ())
     return config.train.watch if named else config.description.ranked_by or config.train.watch
 
@@ -155,8 +155,8 @@ def read(place: Path, now: Selection) -> Selection | None:
 
 def not_ours(path: Path) -> RunError:
     return RunError(
-        f"{path}: this is not what Ensue wrote; put it back as it was, or move it away to rank "
-        "the models again, or name another --run"
+        f"{path}: this is not what Ensue wrote; restore it, or move it away to rank the models "
+        "again, or name another --run"
     )
 
 

@@ -22,11 +22,12 @@ from ensue.training import Began, Finished, Row, Stopped, Validated
 
 @dataclass(frozen=True)
 class TrialJob:
-    """name, folder: of the trial; config: its tables; measure: for ranking; bars: scores that it
-    must reach to continue; threads: for its computation, independent of the number of workers;
-    until: the time when it is stopped if it may be the best, that is if its network is better than
-    `best`; last: the time when it is stopped in any case; updates: ends the training after its
-    current updates; cells: the files of `CellPermission`."""
+    """A trial as a job. name, folder: name and folder of the trial; config: its tables; measure:
+    the score for ranking; bars: scores that it must reach to continue; threads: for its
+    computation, independent of the number of workers; until: the time when it is stopped if it may
+    be the best, that is if its network is better than `best`; last: the time when it is stopped in
+    any case; updates: ends the training after its current updates; cells: the files of
+    `CellPermission`."""
 
     name: str
     folder: str

@@ -71,7 +71,8 @@ class TrainingSpan:
             self._until = min(self._until, last - closing)
 
     def _may_win(self) -> bool:
-        """Whether its best weights so far may be better than those of all others."""
+        """Whether the best weights of this trial so far may be better than those of all other
+        trials."""
         better, best = METRICS[self._job.measure].better, self._job.best
         return (
             best is None or not self._scores or any(better(score, best) for score in self._scores)
@@ -84,7 +85,7 @@ class TrainingSpan:
 
     @property
     def seconds(self) -> float:
-        """From the first row of a training to the last."""
+        """Seconds from the first row of a training to the last."""
         return self._last - self._first
 
 

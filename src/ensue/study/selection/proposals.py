@@ -48,7 +48,7 @@ class Proposer:
         self.distributions = {key: distribution(value) for key, value in space.values.items()}
 
     def round(self, known: Sequence[Entry], begin: int, count: int) -> list[dict[str, Any]]:
-        """The settings of trials begin … begin + count − 1, from those of earlier rounds."""
+        """The settings of trials begin … begin + count − 1, from the settings of earlier rounds."""
         study, tried = (
             self._study(known, f"round {begin}"),
             [dict(entry.settings) for entry in known],
@@ -101,8 +101,8 @@ class Proposer:
         return study
 
     def trial(self, entry: Entry) -> optuna.trial.FrozenTrial:
-        """The trial for Optuna: a failed one has no score, a stopped one has that of its last
-        rung."""
+        """The trial for Optuna: a failed one has no score, a stopped trial has the score of its
+        last rung."""
         import optuna
 
         state = optuna.trial.TrialState

@@ -142,11 +142,11 @@ SAME = ("seed", "space")  # what proposals follow from
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """trials: their number; workers: trials at a time, which does not change results; minutes: a
-    time limit instead of a number of trials; storage: the URL of a database for trials, instead of
-    SQLite in the folder; together: use an ensemble of trials, if it is better on validation; on:
-    where trials run, local or ray; began: when the time of `minutes` began, if not with the
-    call."""
+    """A search. trials: number of trials; workers: trials at a time, which does not change results;
+    minutes: a time limit instead of a number of trials; storage: the URL of a database for trials,
+    instead of SQLite in the folder; together: use an ensemble of trials, if it is better on
+    validation; on: where trials run, local or ray; began: when the time of `minutes` began, if not
+    with the call."""
 
     trials: int = TRIALS
     workers: int = 1
@@ -227,7 +227,7 @@ class Search:
         return [self.entries[number] for number in numbers if number in self.entries]
 
     def job(self, number: int, settings: Settings, bars: Mapping[str, float]) -> TrialJob | None:
-        """The job of a trial; None if its settings conflict with those of the user."""
+        """The job of a trial; None if its settings conflict with the user's settings."""
         name = trial_name(number)
         refuse_links(self.place, [name])
         try:
@@ -385,8 +385,8 @@ def _refuse_others(search: Search, number: int, settings: Settings) -> None:
     """Raises an error if a trial of an earlier call differs from the one that is proposed now."""
     if dict(search.entries[number].settings) != dict(settings):
         raise RunError(
-            f"{search.place / FILE}: trial {number} has other settings than those that are "
-            "proposed now, perhaps by another version of Ensue or Optuna; name another "
+            f"{search.place / FILE}: trial {number} has other settings than the search "
+            "proposes now, perhaps by another version of Ensue or Optuna; name another "
             "--run, or continue with that version"
         )
 

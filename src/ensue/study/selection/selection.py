@@ -27,7 +27,7 @@ PATIENCE = 3  # default patience
 
 @dataclass(frozen=True)
 class Candidate:
-    """A candidate. name: as written; config: of its run."""
+    """A candidate. name: its name as written; config: the configuration of its run."""
 
     name: str
     config: RunConfig
@@ -147,10 +147,10 @@ def select_among(
     watchers: Sequence[Watcher] = (),
 ) -> Selection:
     """Trains each of models ("ngram,gru,lstm:layers=1", "" for the default ones) in a subfolder,
-    with the configuration's data and settings, except those of the model. Evaluates the best one on
+    with the configuration's data and settings, except model settings. Evaluates the best one on
     validation on the test part. The same call resumes an interrupted selection.
 
-    say: callback for messages; watchers: of every training."""
+    say: callback for messages; watchers: callbacks for every training."""
     place = Path(folder)
     with selecting(place):
         return _selected(config, models, place, say, watchers)

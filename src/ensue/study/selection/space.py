@@ -20,7 +20,8 @@ Settings = Mapping[str, Any]  # by `table.key`
 
 @dataclass(frozen=True)
 class OpenSpace:
-    """config: with the usual settings; ranges: of the searched settings."""
+    """An open search space. config: a configuration with the usual settings; ranges: the ranges of
+    the searched settings."""
 
     config: RunConfig
     ranges: Space
@@ -95,7 +96,7 @@ class OpenSpace:
         return all(_is_in(self.values[key], value) for key, value in settings.items())
 
     def configured(self, settings: Settings) -> RunConfig:
-        """The configuration with these settings, and those that depend on them."""
+        """The configuration with these settings, and with settings that depend on them."""
         tables = self.config.tables()
         for key, value in settings.items():
             row = self.ranges[key]

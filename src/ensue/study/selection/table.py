@@ -165,8 +165,9 @@ class _Panels:
 def beside(
     places: Mapping[str, Point], end: float, labels: Mapping[str, str] | None = None
 ) -> dict[str, Point]:
-    """Where the name of each mark begins: at its right, or at its left if there is no space before
-    `end`; lowered until it overlaps no mark and no name above. labels: shorter names."""
+    """The places where the names of marks begin. A name is at the right of its mark, or at the left
+    if there is no space before `end`. It is lowered until it overlaps no mark and no name above.
+    labels: shorter names."""
     boxes = [(x - 7, x + 7, y - 7, y + 7) for x, y in places.values()]
     found_places: dict[str, Point] = {}
     for name, (x, y) in sorted(places.items(), key=lambda item: item[1][1]):

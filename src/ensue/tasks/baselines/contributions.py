@@ -30,8 +30,8 @@ Floats = NDArray[np.float64]
 
 
 class Occurrence(NamedTuple):
-    """An occurrence of a feature. column: of the weights; first, words: position and number of its
-    words; text: its spelling."""
+    """An occurrence of a feature. column: its column of the weights; first, words: position and
+    number of its words; text: its spelling."""
 
     column: int
     first: int

@@ -98,8 +98,8 @@ class CrossPolynomial(Transform):
 class MonthDistance(Transform):
     """How far month x_k (1 … 12) is from month α, around the year: 0 … 6.
 
-    learned: α is trained, α = start + step·moved. The updates of α are `step` times as large as
-    those of other weights, because Adam moves all weights by about the same amount and α has a
+    learned: α is trained, α = start + step·moved. The updates of α are `step` times as large as the
+    updates of other weights, because Adam moves all weights by about the same amount and α has a
     range of 12."""
 
     width = 1

@@ -37,9 +37,9 @@ LONGEST = 8  # maximum words of an n-gram in a file
 
 @dataclass(frozen=True)
 class Ngrams:
-    """hashes (count,): those of 1 word in rising order, then those of 2, …; those of the k-th n are
-    at starts[k] … starts[k + 1]. words (count, longest): the words of each n-gram, −1 after the
-    last."""
+    """hashes (count,): the hashes of n-grams of one word in rising order, then of two words, and so
+    on. The hashes of the k-th length are at starts[k] … starts[k + 1]. words (count, longest): the
+    words of each n-gram, −1 after its last word."""
 
     hashes: Annotated[Hashes, Shape(None)]
     starts: Annotated[NDArray[np.int64], Shape(None), Range(low=0, high="hashes")]
@@ -53,7 +53,11 @@ class Ngrams:
         check_rising(self.starts, "starts", strictly=False)
         starts = self.starts.tolist()
         if not 2 <= len(starts) <= LONGEST + 1 or starts[0] or starts[-1] != len(self):
-            raise Unfit(f"expected a number for each length, from 0 to {len(self):,}", "starts")
+            raise Unfit(
+                f"expected the start of the n-grams of each length, the first 0 and the last "
+                f"{len(self):,}",
+                "starts",
+            )
         for first, last in pairwise(starts):
             check_rising(self.hashes[first:last], "hashes")
 
@@ -128,7 +132,7 @@ def changes(v: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _columns(words: NDArray[Any], at: NDArray[np.int64], n: int, longest: int) -> NDArray[np.int32]:
-    """(n-grams, longest): the n words from each place on, then −1."""
+    """The n words from each place on, then −1; shape (n-grams, longest)."""
     columns = np.full((len(at), longest), -1, np.int32)
     columns[:, :n] = words[at[:, None] + np.arange(n)]
     return columns
@@ -200,7 +204,7 @@ class LinearModel:
         return (bag + torch.from_numpy(self.bias)).numpy()
 
     def probabilities(self, texts: Ragged) -> NDArray[np.float32]:
-        """(rows, classes): the probability of each class, or of each label."""
+        """The probability of each class, or of each label; shape (rows, classes)."""
         z = torch.from_numpy(self.scores(texts))
         return (z.sigmoid() if self.several else z.softmax(1)).numpy()
 

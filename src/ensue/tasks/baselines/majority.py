@@ -22,8 +22,8 @@ def majority_class(targets: NDArray[np.int64]) -> int:
 
 @dataclass(frozen=True)
 class MajorityLabel:
-    """For each word its most frequent label in the training data; for unseen words the most
-    frequent label overall."""
+    """The most frequent label of each word in the training data; unseen words get the most frequent
+    label overall."""
 
     by_word: Annotated[
         NDArray[np.int64],

@@ -114,8 +114,8 @@ def _steps(
     signs: Tensor,
     strength: float,
 ) -> Tensor:
-    """(k,): step sizes: 1, or the largest ½ⁿ with which the cost of a class does not rise; 0 if
-    there is none."""
+    """Step sizes: 1, or the largest ½ⁿ with which the cost of a class does not rise; 0 if
+    there is none; shape (k,)."""
     step = torch.ones_like(cost)
     first, last = weights.scores(products), goal.scores(products)
     for _ in range(HALVINGS):

@@ -27,8 +27,8 @@ LEAST = 1e-9  # minimum of divisors
 @torch.no_grad()
 def explained(products: Tensor, targets: Tensor) -> float:
     """The explained share of the variance of targets (n, k), at the best strength: 1 − the squared
-    errors of leave-one-out fits / those of the mean of the other rows. products (n, n): of the
-    rows' features with each other."""
+    errors of leave-one-out fits, divided by the squared errors of the mean of the other rows.
+    products (n, n): of the rows' features with each other."""
     n = len(products)
     k = products.double()
     k = k - k.mean(0) - k.mean(1, keepdim=True) + k.mean()
@@ -101,7 +101,7 @@ def _column(values: NDArray[Any]) -> Tensor:
 
 
 def _sums(present: Ragged, weights: Tensor) -> Tensor:
-    """(rows,): the sum of the weights of each row's n-grams."""
+    """The sum of the weights of each row's n-grams; shape (rows,)."""
     ids, starts = torch.from_numpy(present.values), torch.from_numpy(present.starts[:-1])
     return embedding_bag(ids.long(), weights[:, None], starts, mode="sum")[:, 0]
 

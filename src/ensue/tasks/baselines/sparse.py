@@ -33,8 +33,8 @@ class _Bags(NamedTuple):
 
 @dataclass(frozen=True)
 class SparseMatrix:
-    """A matrix (rows, width). columns: of each row, rising; values: float32, one for each
-    column."""
+    """A matrix (rows, width). columns: the non-zero columns of each row, rising; values: float32,
+    one for each column."""
 
     columns: Ragged
     values: NDArray[np.float32]

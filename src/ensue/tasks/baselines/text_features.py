@@ -31,7 +31,7 @@ Whole = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Texts:
-    """words: the distinct words; rows: the word indices of each row."""
+    """Texts as word indices. words: the distinct words; rows: the word indices of each row."""
 
     words: Sequence[str]
     rows: Ragged

@@ -55,8 +55,8 @@ LEAST_VALUE = 1e-6  # minimum eigenvalue, relative to the largest
 
 
 def common_words(labelled: Texts, others: Texts) -> tuple[Block, SparseMatrix]:
-    """A block of words and pairs of words (all of the labelled texts, and those of the others that
-    are not rare), and the rows of the labelled texts."""
+    """A block of words and pairs of words (all that occur in labelled texts, and those in other
+    texts that are not rare), and the rows of the labelled texts."""
     block, x = Block.learn(WORDS, joined(labelled, others))
     in_rows = np.bincount(x.columns.values, minlength=x.width)
     in_rows[x.take(np.arange(len(labelled.rows))).columns.values] = LEAST_ROWS
@@ -144,7 +144,7 @@ class TextLinear:
         return times.double()
 
     def without_text(self, beside: SparseMatrix | None = None) -> NDArray[np.float64]:
-        """(k,): the score of a row without its text, from the bias and its other columns."""
+        """The score of a row without its text, from the bias and its other columns; shape (k,)."""
         text = self.bias.astype(np.float64)
         if beside is None:
             return text
@@ -181,8 +181,8 @@ def fit_text_linear(
     classes: int,
     beside: SparseMatrix | None = None,
 ) -> FittedLinear:
-    """Fits the model. targets: of the training rows, then of the validation rows: classes (rows,),
-    or zeros and ones (rows, labels). beside: other columns of the same rows."""
+    """Fits the model. targets: the targets of the training rows, then of the validation rows:
+    classes (rows,), or zeros and ones (rows, labels). beside: other columns of the same rows."""
     problem = _Classes(torch.from_numpy(np.asarray(targets, np.int64)), classes)
     return _fitted(train, texts, problem, beside)
 
@@ -198,8 +198,9 @@ def fit_with_topics(
 ) -> FittedTopics:
     """Fits the model with topics from unlabelled texts: a row's topics are added to its n-grams,
     with a weight that is chosen like the strength. Topics are sums over words, so each word again
-    gets a weight, as in any other model. All texts share word indices; targets: of the training
-    rows, then of the validation rows; kinds: of n-grams; beside: other columns of these rows."""
+    gets a weight, as in any other model. All texts share word indices; targets: the targets of the
+    training rows, then of the validation rows; kinds: the kinds of n-grams; beside: other columns
+    of these rows."""
     problem = _Classes(torch.from_numpy(np.asarray(targets, np.int64)), classes)
     labelled = joined(train, texts)
     rows = len(labelled.rows)
@@ -363,7 +364,8 @@ def _part_of(products: Tensor, one: Whole, other: Whole) -> Tensor:
 
 
 class _Candidate(NamedTuple):
-    """The best model of a path. scores: of all held-out rows, in the order of the folds."""
+    """The best model of a path. scores: the scores of all held-out rows, in the order of the
+    folds."""
 
     cost: float
     scale: float

@@ -65,7 +65,7 @@ class AttentionDecoder(nn.Module):
     0; without it all steps run in one call. attend_output "context": r = c. tied: W is the
     embedding, after a linear map if the width of r differs. table: a shared embedding. first_word
     "zero": e is zero before the first word. Dropout of inputs and outputs is the same at all steps
-    of a row. memory_size: of the memory's vectors; None without attention."""
+    of a row. memory_size: size of the memory's vectors; None without attention."""
 
     def __init__(
         self,
@@ -110,8 +110,8 @@ class AttentionDecoder(nn.Module):
     def begin(
         self, rows: int, cells: Sequence[State] | None, memory: Tensor | None, real: Tensor | None
     ) -> DecoderState:
-        """The state before the first step. cells: initial states, layer by layer, None for those of
-        the cells; memory (rows, positions, width) and its real positions (rows, positions), None
+        """The state before the first step. cells: initial states, layer by layer, None for the
+        cells' own; memory (rows, positions, width) and its real positions (rows, positions), None
         without attention."""
         like = self.output.bias
         if cells is None:
@@ -266,8 +266,8 @@ def _check(attention: str, input_feeding: bool, attend_output: str) -> None:
     luong = ", ".join(LUONG)
     if input_feeding and attention not in LUONG:
         raise OptionError(
-            f"input_feeding: expected false with attention {attention!r}; it is for {luong}, "
-            "whose steps do not see earlier attention otherwise"
+            f"input_feeding: expected false with attention {attention!r}; input feeding is for "
+            f"{luong}, because only their steps do not see the attention of the step before"
         )
     if attend_output == "context" and attention not in LUONG:
         raise OptionError(

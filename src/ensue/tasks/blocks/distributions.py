@@ -127,7 +127,7 @@ def _not_classes(z: Tensor, y: Tensor) -> ShapeError | None:
 class Categorical(Central):
     """One class of several: p = softmax(z), y (…) class indices.
 
-    cost = −log p_y. Quantiles are those of the class index, for ordered classes."""
+    cost = −log p_y. Quantiles are quantiles of the class index, for ordered classes."""
 
     name: ClassVar[str] = "categorical"
 
@@ -279,8 +279,8 @@ def _chosen(p: Tensor, generator: Generator | None) -> Tensor:
     """A class (rows, 1) drawn by probabilities (rows, classes)."""
     if not bool(p.isfinite().all()):
         raise DataError(
-            "probabilities to draw from are not finite: the numbers of the input are too far from "
-            "those that the model was trained with"
+            "probabilities to draw from are not finite: the input numbers are too far from the "
+            "training data"
         )
     return torch.multinomial(p.to(_place(generator, p)), 1, generator=generator).to(p.device)
 

@@ -1,4 +1,4 @@
-"""From a batch's inputs to one vector for each step."""
+"""Converts a batch's inputs to one vector for each step."""
 
 from __future__ import annotations
 

@@ -228,7 +228,8 @@ class TransformerEncoder(Encoder):
     step, zero for an empty row.
 
     The norm brings features of any scale, such as word vectors or measurements, to the scale of the
-    sinusoids. Padding is never attended to. dropout: of the first sum and of each sublayer."""
+    sinusoids. Padding is never attended to. dropout: dropout rate of the first sum and of each
+    sublayer."""
 
     keys = ("hidden_size", "heads", "inner_size", "norm", "causal", "context")
     entrance = ("enter.", "scale.")

@@ -26,7 +26,7 @@ class OutputHead(nn.Module, ABC):
 
     @abstractmethod
     def cost(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """(rows,): −log p of the targets."""
+        """−log p of the targets; shape (rows,)."""
 
 
 class TargetHead(OutputHead):

@@ -152,13 +152,13 @@ class EncoderSettings(LayerSettings):
     directions: Literal["joined", "apart"] = Field(
         "joined",
         description="Layers of a recurrent encoder that reads in both directions: joined, each "
-        "reads both directions of the one below; apart, each direction has separate layers, over "
-        "one half of a step's numbers, like two language models.",
+        "layer reads both directions of the layer below; apart, each direction has separate "
+        "layers and reads its own half of every input vector, like two language models.",
     )
     final_states: Literal["top", "all"] = Field(
         "top",
-        description="End states of a recurrent encoder that pooling `last` takes: those of the top "
-        "layer, or of all layers.",
+        description="End states of a recurrent encoder that pooling `last` takes: the end states "
+        "of the top layer, or of all layers.",
     )
 
     causal: bool = Field(

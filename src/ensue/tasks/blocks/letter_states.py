@@ -23,7 +23,7 @@ class LetterStates(Feature):
 
     inputs["sentence"] (letters, batch); inputs["sentence.after"] (time, batch), position of the
     space after each word, 0 at padding. letters, size: number of letters, and the width of their
-    vectors; settings: of the layers."""
+    vectors; settings: the settings of the layers."""
 
     def __init__(self, letters: int, size: int, settings: EncoderSettings) -> None:
         super().__init__()

@@ -87,7 +87,7 @@ def _run_all(
 
 
 def _deltas(cost: Tensor, runs: Sequence[_Run]) -> list[list[Tensor]]:
-    """For each run and part: δ (time, batch, features) after every step."""
+    """δ (time, batch, features) of each run and state part, after every step."""
     parts = [part for run in runs for state in run.states for part in state]
     if not parts:
         return [[] for _ in runs]

@@ -37,7 +37,7 @@ class Output(nn.Module):
         return softmax_cost(rows, self.weight, self.bias, numbers, smoothing)
 
     def costs(self, y: Tensor, targets: Tensor) -> Tensor:
-        """(time, batch): the cost of each target."""
+        """The cost of each target; shape (time, batch)."""
         row_costs = softmax_costs(y.flatten(0, 1), self.weight, self.bias, targets.flatten())
         return row_costs.view(targets.shape)
 

@@ -126,7 +126,7 @@ class Grid:
 
     @classmethod
     def of(cls, part: Part) -> Grid:
-        """The grid of a part whose rows are those of a table."""
+        """The grid of a part with the rows of a table."""
         if part.inputs.values.ndim != 1:
             raise DataError(f"{part.names[0]}: expected the rows of a table, got vectors")
         return cls.of_numbers(part.inputs, part.numbers.tokens, part.names)

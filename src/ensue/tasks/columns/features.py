@@ -282,7 +282,8 @@ READS = {
 @dataclass(frozen=True)
 class Reading:
     """A column as features read it, (x − mean)/spread. how: a row of READS; dates: whether its
-    cells are dates; order: of day and month in them; gaps: whether cells were empty."""
+    cells are dates; order: the order of day and month in the dates; gaps: whether cells were
+    empty."""
 
     column: str
     how: Annotated[str, OneOf(READS)]
@@ -390,7 +391,8 @@ def date_features(column: Column) -> list[str]:
 
 @dataclass(frozen=True)
 class FeatureColumns:
-    """texts: the features; readings: the columns that they read, in the order of their inputs."""
+    """Hand-made features of columns. texts: the features; readings: the columns that they read, in
+    the order of their inputs."""
 
     texts: tuple[str, ...] = ()
     readings: tuple[Reading, ...] = ()

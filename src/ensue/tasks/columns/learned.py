@@ -61,8 +61,8 @@ class NumberColumn:
 
 @dataclass(frozen=True)
 class CategoryColumn:
-    """A categorical column. categories: by falling count; their indices begin at 1, and 0 is any
-    other category."""
+    """A categorical column. categories: the categories by falling count; their indices begin at 1,
+    and 0 is any other category."""
 
     name: str
     categories: Annotated[tuple[str, ...], DISTINCT]

@@ -92,9 +92,9 @@ FEWEST = 10  # minimum rows for uniqueness to be meaningful
 
 
 def table_recipe(grid: Grid, kind: str, settings: Any, explicit: Collection[str] = ()) -> Recipe:
-    """The recipe of a table. kind: of the target; explicit: the keys of [model] that the user set.
-    Identifiers are ignored, and dates are read as features. Classes are predicted together with a
-    linear model; of two classes, the rarer one from a fitted threshold."""
+    """The recipe of a table. kind: the kind of the target; explicit: the keys of [model] that the
+    user set. Identifiers are ignored, and dates are read as features. Classes are predicted
+    together with a linear model; of two classes, the rarer one from a fitted threshold."""
     model, why = dict[str, Any](), list[str]()
     named = {*settings.numeric, *settings.categorical, *settings.leave_out}
     left = [name for name in grid.columns if name not in named]

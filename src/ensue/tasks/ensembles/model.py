@@ -165,7 +165,7 @@ class EnsembleModel(Model[Any, Any, Any, Any]):
         first = models[0]
         if first.task.averages is None:
             raise cannot_be_averaged(first.task.name)
-        vars(self).update(vars(first))  # settings, roles and labels are those of the first model
+        vars(self).update(vars(first))  # settings, roles and labels of the first model
         vars(self)["task"] = first.task
         self.models, self.counts = list(models), list(counts)
         self.networks = [network for model in models for network in model.networks]

@@ -22,8 +22,9 @@ IN_THIS_PROCESS: Counter[str] = Counter()  # evaluations by any model, by digest
 
 
 class Openings:
-    """The evaluations of one model. folder: of its run, next to which they are recorded;
-    learned_from: digests of its training and validation parts, which are not counted."""
+    """The evaluations of one model. folder: the folder of its run, next to which the evaluations
+    are recorded; learned_from: digests of its training and validation parts, which are not
+    counted."""
 
     def __init__(
         self,
@@ -65,8 +66,8 @@ class Openings:
 
 @dataclass(frozen=True)
 class Opening:
-    """Counts of evaluations of a test part, by this run and by all runs next to it; digest: of the
-    last line; doubts: problems of the file, a line each."""
+    """Counts of evaluations of a test part, by this run and by all runs next to it; digest: the
+    digest of the last line; doubts: problems of the file, a line each."""
 
     by_this_run: int
     by_all: int

@@ -71,9 +71,10 @@ class TimesOpened(NamedTuple):
 
 @dataclass(frozen=True)
 class Evaluation(Printed):
-    """scores: with their bootstrap intervals; the first is the main score; others: single numbers;
-    baselines: the main score of baselines; confusion: gold in rows, predicted in columns; unknown:
-    number of rows with labels that the model does not know; notes: on the computation of scores.
+    """The evaluation of a model on a part. scores: scores with their bootstrap intervals, the main
+    score first; others: single numbers; baselines: the main score of baselines; confusion: gold in
+    rows, predicted in columns; unknown: number of rows with labels that the model does not know;
+    notes: on the computation of scores.
 
     sums: what each row adds to a score, by the score's name; names: where these rows come from.
     Two models are compared by them, row by row. baseline_sums: the same of baselines, by name,
@@ -156,7 +157,7 @@ class Evaluation(Printed):
         except OSError as error:
             raise RunError(f"{place}: cannot be read ({error.strerror})") from None
         except (Damaged, KeyError, TypeError, ValueError) as why:
-            raise RunError(f"{place}: this is no evaluation that Ensue wrote: {why}") from None
+            raise RunError(f"{place}: this is not an evaluation written by Ensue: {why}") from None
 
     def of_rows(self, names: Sequence[str]) -> Self:
         """The evaluation with the names of the rows of its sums, if these are rows of the data."""

@@ -77,15 +77,16 @@ def difference_text(difference: Interval) -> str:
 
 
 def _rounded(value: float) -> str:
-    """Without a minus sign at 0."""
+    """The rounded value as text, without a minus sign at 0."""
     return f"{round(value, 4) + 0.0:.4f}"
 
 
 def summary_lines(
     summary: Summary | None, watch: str, networks: Sequence[Scores], together: Scores
 ) -> list[str]:
-    """networks: validation scores of each network; together: those of the combined model, empty
-    for a single network; watch: the score that decides without a summary."""
+    """Lines on a training. networks: validation scores of each network; together: validation scores
+    of the combined model, empty for a single network; watch: the score that decides without a
+    summary."""
     scores = together or (networks[0] if len(networks) == 1 else {})
     rows: list[tuple[str, list[float], str]] = []
     main, same = watch, True

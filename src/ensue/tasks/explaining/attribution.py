@@ -66,10 +66,10 @@ def share(probability: float | None) -> str:
 
 @dataclass(frozen=True)
 class Attribution:
-    """The attribution of one answer. answer: a label or a number; step: from 1, if each step has an
-    answer; probability: None for a number; output: the explained value, see `Attributions.measure`;
-    scores: contribution of each token. With a baseline for all tokens together, reference is its
-    output and error is |Σ scores − (output − reference)|."""
+    """The attribution of one answer. answer: a label or a number; step: its number, from 1, if each
+    step has an answer; probability: None for a number; output: the explained value, see
+    `Attributions.measure`; scores: contribution of each token. With a baseline for all tokens
+    together, reference is its output and error is |Σ scores − (output − reference)|."""
 
     answer: str
     step: int | None
@@ -91,8 +91,8 @@ class Phrase:
 @dataclass(frozen=True)
 class LinearAttribution:
     """The linear model's part in an answer: output = bias + Σ scores, exactly. bias: the part that
-    does not come from tokens, including columns next to the text; tokens: of the linear model;
-    phrases: the features with the greatest contributions."""
+    does not come from tokens, including columns next to the text; tokens: the tokens of the linear
+    model; phrases: the features with the greatest contributions."""
 
     answer: str
     step: int | None
@@ -105,11 +105,12 @@ class LinearAttribution:
 
 @dataclass(frozen=True)
 class Attributions(Drawn):
-    """tokens: of the input; for a pair, of both sides, with the number of tokens of each in
-    `sides`. inputs: names of several inputs: each is a side, and its name the prefix of its tokens.
-    method, baseline: of the attribution; measure: the value of which scores are parts; of: the
-    explained model, the combined one or only the networks; points: of the integral. linear: the
-    linear model's part, if it contributes to answers and `of` excludes it.
+    """The attributions of the answers to one input. tokens: the tokens of the input; for a pair,
+    the tokens of both sides, with the number of tokens of each in `sides`. inputs: names of several
+    inputs: each is a side, and its name the prefix of its tokens. method, baseline: how scores were
+    computed; measure: the value of which scores are parts; of: the explained model, the combined
+    one or only the networks; points: number of points of the integral. linear: the linear model's
+    part, if it contributes to answers and `of` excludes it.
 
     >>> found = Attribution("good", None, 0.8, 1.4, (0.1, 1.2))
     >>> own = Attributions(("a", "fine"), (2,), "occlusion", "", "log-odds", "all", (found,))

@@ -40,8 +40,8 @@ NARROWEST = 8  # width of the name of a head
 
 
 def heads_text(maps: HeadMaps, width: int, colour: bool) -> str:
-    """For each layer the mean of its heads, then each head: a row for each query token, a column
-    for each key token; darker means more attention."""
+    """Matrices of attention as text. Each layer begins with the mean of its heads, then shows each
+    head: a row for each query token, a column for each key token; darker means more attention."""
     blocks = [f"answer: {printable(maps.answer)}"] if maps.answer else []
     blocks.append(f"of {maps.network}; each row sums up to 1")
     for head_map in maps.maps:
@@ -165,8 +165,8 @@ Weights = tuple[tuple[float, ...], ...]  # (queries, keys)
 
 @dataclass(frozen=True)
 class HeadMap:
-    """One layer of attention. name: "encoder self-attention"; layer: from 1; queries, keys: tokens;
-    heads: the weights of each head; mean: of the heads."""
+    """One layer of attention. name: "encoder self-attention"; layer: its number, from 1; queries,
+    keys: tokens; heads: the weights of each head; mean: the mean over the heads."""
 
     name: str
     layer: int

@@ -31,8 +31,8 @@ def odds_of(probabilities: Floats, label: int, several: bool = False) -> Floats:
 
 
 class ExplainedOutput(NamedTuple):
-    """An explained answer. number: index of its label or output; step: from 0, None if the whole
-    row has one answer."""
+    """An explained answer. number: index of its label or output; step: its number, from 0, None if
+    the whole row has one answer."""
 
     name: str
     number: int
@@ -41,7 +41,8 @@ class ExplainedOutput(NamedTuple):
 
 
 class Measure(Protocol):
-    """The explained value. name: in explanations; of_linear: the same value for a linear model."""
+    """The explained value. name: its name in explanations; of_linear: the same value for a linear
+    model."""
 
     name: str
     of_linear: str
@@ -52,11 +53,11 @@ class Measure(Protocol):
         ...
 
     def whole(self, outputs: Outputs, explained: Sequence[ExplainedOutput]) -> Floats:
-        """(rows, answers): the measure of all members together."""
+        """The measure of all members together; shape (rows, answers)."""
         ...
 
     def of_network(self, z: Tensor, explained: Sequence[ExplainedOutput]) -> Tensor:
-        """(rows, answers): the measure of the outputs z (rows, width) of one network."""
+        """The measure of the outputs z (rows, width) of one network; shape (rows, answers)."""
         ...
 
 

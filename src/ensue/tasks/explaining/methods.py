@@ -105,7 +105,7 @@ def sides_of(part: Part) -> list[Steps]:
 
 def occluded(part: Part, step: Any) -> Part:
     """A row for each step, in which the step is removed or replaced; steps of the second side come
-    after those of the first."""
+    after steps of the first."""
     sides = sides_of(part)
     rows: list[list[Steps]] = []
     for k, side in enumerate(sides):
@@ -151,8 +151,8 @@ class Shares(NamedTuple):
 
 
 class IntegratedShares(NamedTuple):
-    """reference: f(x̄) (outputs,); error: |Σ scores − (f(x) − f(x̄))| (outputs,); points: of the
-    integral."""
+    """The result of integrated gradients. reference: f(x̄) (outputs,); error: |Σ scores − (f(x) −
+    f(x̄))| (outputs,); points: number of points of the integral."""
 
     scores: Tensor
     output: Tensor
@@ -233,8 +233,8 @@ def _over_steps(products: Tensor) -> Tensor:
 def against_others(
     labels: int, classes: Sequence[int], several: bool = False
 ) -> NDArray[np.float64]:
-    """(labels, wanted): a matrix that maps scores (…, labels) to a label's score minus the mean of
-    the others; for multi-label answers, to the score."""
+    """A matrix that maps scores (…, labels) to a label's score minus the mean of
+    the others; for multi-label answers, to the score; shape (labels, wanted)."""
     others = np.zeros((labels, len(classes)))
     if not several and labels > 1:
         others -= 1 / (labels - 1)

@@ -57,7 +57,7 @@ class RowExplainer(ABC):
 
     @abstractmethod
     def whole(self, part: Part) -> Floats:
-        """(rows, answers): the measure of the explained answers, by the combined model."""
+        """The measure of the explained answers, by the combined model; shape (rows, answers)."""
 
     @abstractmethod
     def embedded(self, network: nn.Module, part: Part) -> Sides:
@@ -65,7 +65,7 @@ class RowExplainer(ABC):
 
     @abstractmethod
     def outputs(self, network: nn.Module, sides: Sides) -> Tensor:
-        """(rows, answers): the measure of the explained answers, by one network."""
+        """The measure of the explained answers, by one network; shape (rows, answers)."""
 
     def answerers(self) -> str:
         """A description of the other parts of the combined model; "" if there are only networks."""

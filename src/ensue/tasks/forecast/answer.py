@@ -152,7 +152,7 @@ def answered(
     levels: Sequence[float] = (),
 ) -> list[ForecastStep]:
     """The steps ahead as answers. bounds (horizon, targets, 3 and levels): value, low, high, and
-    the quantiles; ids: of the series, {} for a single one."""
+    the quantiles; ids: the ids of the series, {} for a single series."""
     names = [f"{level:g}" for level in levels]
 
     def expected(numbers: Sequence[float]) -> Expected:

@@ -1,4 +1,4 @@
-"""Plots of forecasts: of the steps ahead, or of the end of a part next to the actual values."""
+"""Plots of the steps ahead, or of forecasts for the end of a part next to the actual values."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ MODEL, BASELINE = COLOURS[:2]
 @dataclass(frozen=True)
 class View:
     """The data of one plot. before (steps, targets), NaN for missing values; point, low, high,
-    baseline (horizon, targets); actual (horizon, targets), if known. times: of all steps, as text;
-    time: the name of their axis; targets: titles of the panels."""
+    baseline (horizon, targets); actual (horizon, targets), if known. times: the times of all steps,
+    as text; time: the name of their axis; targets: titles of the panels."""
 
     targets: Sequence[str]
     time: str
@@ -120,7 +120,7 @@ def _pieces(line: Array) -> list[list[tuple[float, float]]]:
 
 
 def _ticks(times: Sequence[str], x: Axis) -> Iterator[tuple[float, str]]:
-    """As many times as fit next to each other."""
+    """The ticks of a time axis: as many times as fit next to each other."""
     wide = max(text_width(time, 11) for time in times)
     every = max(1, math.ceil(len(times) * (wide + 24) / (x.end - x.start)))
     for step in range(0, len(times), every):

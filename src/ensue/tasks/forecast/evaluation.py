@@ -1,5 +1,5 @@
-"""Errors of forecasts, and the evaluation of a backtest: errors next to those of the baselines, by
-step ahead, and the intervals."""
+"""Errors of forecasts, and the evaluation of a backtest: errors next to the errors of the
+baselines, by step ahead, and the intervals."""
 
 from __future__ import annotations
 
@@ -52,9 +52,11 @@ def mean_of(values: Array, axis: int | tuple[int, ...] | None = None) -> Array:
 
 
 def errors(truth: Array, point: Array, units: Units) -> dict[str, float]:
-    """mae, rmse: in the units of the data; mape, smape: in percent (mape only if no actual value is
-    0); mase: mae of each target relative to the seasonal naive forecast of its training part;
-    scaled: with each target divided by its spread in the training part."""
+    """The errors of a forecast, by name.
+
+    mae and rmse are in the units of the data, mape and smape in percent (mape only if no actual
+    value is 0). mase is the mae of each target relative to the seasonal naive forecast of its
+    training part. The scaled errors divide each target by its spread in the training part."""
     off = point - truth
     scores = {"mae": float(mean_of(np.abs(off))), "rmse": math.sqrt(float(mean_of(off**2)))}
     size = np.abs(truth)
@@ -113,7 +115,8 @@ LEVELS = tuple(round(0.05 * k, 2) for k in range(1, 20))  # levels of the quanti
 
 
 def levels_asked(settings: ForecastSettings) -> tuple[float, ...]:
-    """Quantile levels that a model is calibrated for: those of CRPS, and those in the settings."""
+    """Quantile levels that a model is calibrated for: the levels of CRPS, and the levels in the
+    settings."""
     return tuple(dict.fromkeys([*LEVELS, *settings.quantiles]))
 
 
@@ -142,8 +145,9 @@ class QuantileSums:
         self._size += float(np.abs(truth[known]).sum())
 
     def scores(self) -> dict[str, float]:
-        """crps: in the units of the data, the mean of twice the costs over the levels; weighted
-        quantile loss: their sum over that of |y|."""
+        """Scores of a distribution. crps: twice the quantile costs, averaged over levels and
+        numbers, in the units of the data; weighted quantile loss: the same sum, divided by Σ
+        |y|."""
         if not self._count:
             return {}
         total = 2 * float(self._costs.mean())
@@ -176,8 +180,8 @@ MOST_SERIES = 12  # rows of the table by series
 class Backtest:
     """Forecasts from many origins, each made without later values: (horizon, windows, targets), in
     the units of the data; NaN in truth if unknown. share: claimed coverage of the intervals. owner:
-    the series of each window; ids: of each series; known: the row of each series in the units of
-    training; scores, quantiles: of the whole distribution."""
+    the series of each window; ids: the ids of each series; known: the row of each series in the
+    units of training; scores, quantiles: scores and quantiles of the whole distribution."""
 
     truth: Array
     point: Array
@@ -194,8 +198,9 @@ class Backtest:
 
 @dataclass(frozen=True)
 class ForecastEvaluation(Evaluation):
-    """A row is an origin of the backtest. share: claimed coverage of the intervals; ahead: errors
-    by step; series: errors by series of a panel; quantiles: of the requested levels."""
+    """The evaluation of a forecaster; each row is an origin of the backtest. share: claimed
+    coverage of the intervals; ahead: errors by step; series: errors by series of a panel;
+    quantiles: scores of the requested levels."""
 
     share: float = 0.9
     ahead: Sequence[Ahead] = ()
@@ -219,7 +224,7 @@ class ForecastEvaluation(Evaluation):
             for row in self._steps_listed()
         ]
         legend = (
-            "a row is an origin of the backtest; coverage and width are those of "
+            "a row is an origin of the backtest; coverage and width belong to the "
             f"{100 * self.share:g} % intervals"
         )
         steps = Table(rows, ("steps ahead", "mae", "rmse", "in interval"), left=0)
@@ -336,9 +341,9 @@ def _by_series(backtest: Backtest, unit: Array) -> list[SeriesRow]:
 def _sums(
     off: Array, names: tuple[str, str], owner: NDArray[np.int64] | None = None
 ) -> dict[str, RowSums]:
-    """Sums of absolute and squared errors for the bootstrap. Windows overlap, so those of one
-    horizon are drawn together as a block; in a panel, those of one series. If there is only one
-    block, its steps are drawn."""
+    """Sums of absolute and squared errors for the bootstrap. Windows overlap, so the windows of one
+    horizon are drawn together as a block; in a panel, the windows of one series. If there is only
+    one block, its steps are drawn."""
     horizon, windows, _ = off.shape
     known = np.isfinite(off)
     clean = np.where(known, off, 0.0)

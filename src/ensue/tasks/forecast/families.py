@@ -67,7 +67,7 @@ class CorrectionForecast(ForecastNetwork):
         return (base + self.correction(batch, normal, base))[..., None]
 
     def correction(self, batch: WindowBatch, normal: Normalisation, base: Tensor) -> Tensor:
-        """What the network adds to the base (horizon, batch, targets)."""
+        """The network's correction (horizon, batch, targets), which is added to the base."""
         count = self.outputs
         past = batch.past[-self.steps_used :]
         end = self.columns - self.ahead
@@ -91,7 +91,7 @@ class CorrectionForecast(ForecastNetwork):
 
 
 class ForecastFamily(Family[ForecastSettings]):
-    """A network from a window of steps to the steps after it."""
+    """A family of networks that forecast the steps after a window of steps."""
 
     network: ClassVar[type[ForecastNetwork]]
 
@@ -176,8 +176,8 @@ LONGEST = 3  # a window is at most this fraction of the training series
 
 
 def search_of(settings: ForecastSettings, steps: int) -> dict[str, Searched]:
-    """The search space of these settings. steps: of the shortest training series. Families that
-    read only the targets ignore the calendar."""
+    """The search space of these settings. steps: number of steps of the shortest training series.
+    Families that read only the targets ignore the calendar."""
     read = [*settings.covariates, *settings.known, *settings.static]
     left_out = {*TARGETS_ONLY} if read else set()
     if settings.look_back % settings.segment:

@@ -1,4 +1,4 @@
-"""The forecasts of a fitted model: of the steps after a series, and of a backtest."""
+"""The forecasts of a fitted model, after the end of a series and in a backtest."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def rolled(
     quantile_levels: Sequence[float] = (),
 ) -> Levels:
     """The mean forecast of the networks from these origins, with an interval from all their paths.
-    levels: (steps, columns), of the windows; owner: the series of each window; seed: of the paths
-    of every window; quantile_levels: levels of quantiles."""
+    levels: the levels (steps, columns) of the series that windows come from; owner: the series of
+    each window; seed: the seed of every window's paths; quantile_levels: levels of quantiles."""
     settings = windows.settings
     size = drawn_at_once(settings)
     back = np.arange(-settings.difference, 0)

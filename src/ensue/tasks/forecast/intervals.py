@@ -74,8 +74,8 @@ def widened(low: Array, high: Array, every: Array) -> tuple[Array, Array]:
 
 
 def quantile_shifts(truth: Array, quantiles: Array, levels: Sequence[float]) -> Array:
-    """(levels, horizon, targets): shifts of the quantiles (levels, horizon, windows, targets) that
-    give them their nominal coverage; NaN in truth is ignored."""
+    """Shifts of the quantiles (levels, horizon, windows, targets) that
+    give them their nominal coverage; NaN in truth is ignored; shape (levels, horizon, targets)."""
     horizon, _, targets = truth.shape
     shifts = np.empty((len(levels), horizon, targets))
     for at, level in enumerate(levels):

@@ -108,12 +108,12 @@ def _levels(record: Any) -> int:
 
 @dataclass(frozen=True)
 class LearnedSeries:
-    """scale, baselines, units: of the training part only; widening (horizon, targets): added to the
-    intervals of levels by calibration, 0 before it; static: encoding of static columns; mixture:
-    the solved members of a mixed forecast; chosen: the choice of these members, until calibration;
-    shifts (levels, horizon, targets): added to quantiles by calibration, None without it; held
-    (horizon, windows, targets): forecasts of the validation part before anything learned from it;
-    not saved."""
+    """Everything a forecaster learns except weights. scale, baselines, units: learned from the
+    training part only; widening (horizon, targets): added to the intervals of levels by
+    calibration, 0 before it; static: encoding of static columns; mixture: the solved members of a
+    mixed forecast; chosen: the choice of these members, until calibration; shifts (levels, horizon,
+    targets): added to quantiles by calibration, None without it; held (horizon, windows, targets):
+    forecasts of the validation part before anything learned from it; not saved."""
 
     scale: Annotated[
         ForecastScale,

@@ -186,8 +186,8 @@ class RecurrentForecast(ForecastNetwork):
         return self.says.sample(z, generator).squeeze(-1)
 
     def rolled(self, batch: WindowBatch, count: int, generator: Generator | None) -> Tensor:
-        """(count, horizon, batch, outputs): futures that continue from draws, or from means without
-        a generator."""
+        """Futures that continue from draws, or from means without
+        a generator; shape (count, horizon, batch, outputs)."""
         normal = self.normalisation(batch)
         h, state = self.recurrent(self.begun(batch, normal))
         rows = h.shape[1]

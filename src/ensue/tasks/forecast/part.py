@@ -26,9 +26,9 @@ from ensue.training.processes import device_of_weights, moved
 
 @dataclass(frozen=True)
 class SeriesPart:
-    """series: all steps; begins: the first step of each series that belongs to the part (earlier
-    ones are history, which forecasts read); time: the name of the time column; notes: remarks on
-    reading for the user."""
+    """A part of series. series: all steps; begins: the first step of each series that belongs to
+    the part (earlier steps are history, which forecasts read); time: the name of the time column;
+    notes: remarks on reading for the user."""
 
     series: Series
     begins: Steps

@@ -24,7 +24,8 @@ from ensue.tasks.forecast.settings import ForecastSettings
 
 
 def calendar(moments: Sequence[Moment], names: Sequence[str]) -> NDArray[np.float64]:
-    """(steps, 2·names): sine and cosine of each phase, so that December is next to January."""
+    """Sine and cosine of each phase, so that December is next to January; shape (steps,
+    2·names)."""
     phases = np.array([[_phase(moment, name) for name in names] for moment in moments])
     turns = 2 * np.pi * phases.reshape(len(moments), len(names))
     return np.stack([np.sin(turns), np.cos(turns)], -1).reshape(len(moments), -1)
@@ -51,9 +52,10 @@ LOWEST = {"log": 0.0, "log1p": -1.0}  # minimum of numbers for levels
 
 @dataclass(frozen=True)
 class ForecastScale:
-    """mean, spread: of each column's z; unit: the spread of each untransformed target, the unit of
-    scaled errors. In a panel, each has a row for every series in `ids`. floor: replaces smaller
-    targets before a logarithm; None: these are an error."""
+    """The scale of the numbers. mean, spread: mean and spread of each column's z; unit: the spread
+    of each untransformed target, the unit of scaled errors. In a panel, each has a row for every
+    series in `ids`. floor: replaces smaller targets before a logarithm; None: these are an
+    error."""
 
     transform: Annotated[str, Derived("transform")]
     lag: Annotated[int, Derived("lag")]

@@ -24,10 +24,10 @@ class Series:
     """One series, or the many of a panel.
 
     values (steps, columns) in the order of the settings, all series one after another; NaN where a
-    value is missing or still ahead. bounds (series + 1): where each begins; ids: of each; static:
-    the static columns of each, in the order of the settings. times, moments: as written, and
-    parsed; () without a time column. names: where each step comes from. spacing: None if rows count
-    as steps."""
+    value is missing or still ahead. bounds (series + 1): where each series begins; ids: the ids of
+    each series; static: the static columns of each series, in the order of the settings. times,
+    moments: the times as written, and parsed; () without a time column. names: where each step
+    comes from. spacing: None if rows count as steps."""
 
     values: NDArray[np.float64]
     names: Names
@@ -159,7 +159,8 @@ def series_of_axis(
     static: Sequence[tuple[Any, ...]],
     spelling: Spelling,
 ) -> Series:
-    """The series of a time axis. values, names: of each row of a table; static: of each series."""
+    """The series of a time axis. values, names: values and name of each row of a table; static: the
+    static columns of each series."""
     rows, present = axis.rows, axis.rows >= 0
     table = np.full((len(rows), values.shape[1]), np.nan)
     table[present] = values[rows[present]]

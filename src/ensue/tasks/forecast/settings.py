@@ -72,9 +72,9 @@ class ForecastSettings(CellSettings):
     )
     family: Literal["mixed", "recurrent", "direct", "segment", "linear"] = Field(
         "mixed",
-        description="Forecasting method: by seasonal, ridge and smoothing models that a "
-        "network corrects; step by step from its own forecasts, all steps at "
-        "once, in segments, or by ridge regression.",
+        description="Forecasting method. mixed: seasonal, ridge and smoothing models that a "
+        "network corrects; recurrent: step by step from its own forecasts; direct: all steps at "
+        "once; segment: in segments; linear: ridge regression.",
     )
     output: Literal["auto", "gaussian", "mixture", "squared", "absolute"] = Field(
         "auto",

@@ -206,7 +206,7 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
 
     name = "forecast"
     compared_on = ("data", "model.targets", "model.horizon", "model.split")
-    ranked_by = "mae"  # the cost of a distribution is no error metric
+    ranked_by = "mae"  # the cost of a distribution is not an error metric
     settings = ForecastSettings
     learned_class = LearnedSeries
     train_defaults: ClassVar[Mapping[str, Any]] = {"epochs": 100, "patience": 10}
@@ -373,7 +373,7 @@ class Forecaster(Model[ForecastSettings, SeriesPart, LearnedSeries, ForecastStep
     ) -> str:
         """The forecast of every target, or of one, as SVG: of the steps after the series, or with
         `held_out` of its last horizon with actual values. file: also writes it as .svg, .png or
-        .pdf; theme: of the file: light, dark or auto, which follows its reader."""
+        .pdf; theme: the theme of the file: light, dark or auto, which follows its reader."""
         self.must_be_fitted()
         drawn = drawn_end if held_out else drawn_ahead
         svg = drawn(self, part_of_table(table, self.settings).series, target)

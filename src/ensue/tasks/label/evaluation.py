@@ -25,8 +25,8 @@ from ensue.tasks.evaluation.report import ClassRow, Evaluation, class_section
 
 @dataclass(frozen=True)
 class LabelEvaluation(Evaluation):
-    """types: the scores of each span type, if the labels are span tags. A span is right if its
-    start, end and type are right."""
+    """The evaluation of a labeller. types: the scores of each span type, if the labels are span
+    tags. A span is right if its start, end and type are right."""
 
     types: Sequence[ClassRow] = ()
 
@@ -63,7 +63,7 @@ class StepOutputs(NamedTuple):
         return scheme_of(self.names[: self.known]) is not None
 
     def right(self, labels: Ragged) -> NDArray[np.int64]:
-        """(rows,): how many of these labels of each row are right."""
+        """How many of these labels of each row are right; shape (rows,)."""
         total = np.concatenate([[0], np.cumsum(self.gold.values == labels.values)])
         return np.asarray(np.diff(total[self.gold.starts]), np.int64)
 
@@ -75,7 +75,7 @@ class StepOutputs(NamedTuple):
         return [ClassRow(name, *score) for name, score in span_scores(*both)[1].items()]
 
     def span_counts(self, labels: Ragged) -> NDArray[np.int64]:
-        """(rows, 3): counts of spans: right, gold, predicted by these labels."""
+        """Counts of spans: right, gold, predicted by these labels; shape (rows, 3)."""
         return span_counts(tags_of_rows(self.names, self.gold), tags_of_rows(self.names, labels))
 
 

@@ -43,8 +43,8 @@ DISTINCT, LETTERS, ENTRIES = "distinct", "letters", "entries"
 
 
 class StepScores(nn.Module):
-    """(members, time, batch, labels): the contribution of each label of a step to the score of its
-    chain, by each network and the linear chain, weighted by the mixture."""
+    """The contribution of each label of a step to the score of its chain, by each network and the
+    linear chain, weighted by the mixture; shape (members, time, batch, labels)."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class StepScores(nn.Module):
         self.linear: nn.Parameter | None = None
         if linear is not None and mixture is not None:
             weights = linear.weights[_in_order(linear)]
-            padded = np.pad(weights.T, ((0, 0), (1, 0)))  # 0 is no feature
+            padded = np.pad(weights.T, ((0, 0), (1, 0)))  # 0 stands for no feature
             self.linear = nn.Parameter(torch.from_numpy(padded))  # (labels, features)
 
     def forward(self, *tensors: Tensor) -> Tensor:
@@ -170,9 +170,9 @@ def _chain_steps(linear: LinearChain) -> ReadSteps:
 
 
 def _chain_step(model: AnyModel, linear: LinearChain | None) -> Step:
-    """The step with first, follow and last of each member's chain. `outside` is subtracted from the
-    score of O when labels are chosen. marginals: whether probabilities come from the chain, or from
-    each step."""
+    """The step `chain` of an export, with the scores `first`, `follow` and `last` of every member.
+    outside: a number that is subtracted from the score of O when labels are chosen. marginals:
+    whether probabilities come from the chain, or from each step."""
     names, mixture = list(model.learned.labels.tokens), model.learned.mixture
     mixed = linear is not None and mixture is not None
     chains = [

@@ -43,13 +43,14 @@ NARROWEST = 4  # width of the vector of an affix or a shape
 
 @dataclass(frozen=True)
 class WordParts:
-    """known: the vocabularies of "letters", "prefixes", "suffixes" and "shapes", those in use."""
+    """The features of word parts. known: the vocabularies of "letters", "prefixes", "suffixes" and
+    "shapes", as far as they are used."""
 
     known: Annotated[Mapping[str, Words], SavedAs("part ")]
 
     @classmethod
     def learn(cls, counts: Mapping[str, int], settings: LabellerSettings) -> WordParts:
-        """Learns the vocabularies. counts: of each word in its original spelling."""
+        """Learns the vocabularies. counts: the count of each word in its original spelling."""
         longest = settings.affixes
         parts: dict[str, tuple[bool, Callable[[str], Iterable[str]]]] = {
             "letters": (settings.character_size > 0, list),
@@ -107,10 +108,10 @@ MOST_STEPS = 400_000  # for the linear chain; of more, every 2nd row, 3rd, …
 
 @dataclass(frozen=True)
 class LearnedLabels:
-    """parts: features of words, empty for vectors; majority: the most frequent label of each word,
-    a baseline; linear, mixture: the linear chain of a model of text, and its mixture with the
-    network, if both contribute; context: the character language model whose states are read next to
-    the words."""
+    """Everything a labeller learns except weights. parts: features of words, empty for vectors;
+    majority: the most frequent label of each word, a baseline; linear, mixture: the linear chain of
+    a model of text, and its mixture with the network, if both contribute; context: the character
+    language model whose states are read next to the words."""
 
     inputs: Annotated[LearnedInputs, NEXT_TO]
     labels: Labels
@@ -130,7 +131,11 @@ class LearnedLabels:
         if self.mixture is not None and self.linear is None:
             raise Unfit("expected the linear chain that is mixed with the network", "chain")
         if self.mixture is not None and self.mixture.outside and OUTSIDE not in self.labels:
-            raise Unfit(f"expected 0 without the label {OUTSIDE}", "mixture.outside")
+            raise Unfit(
+                f"expected 0, because the labels do not contain {OUTSIDE}, got "
+                f"{self.mixture.outside:g}",
+                "mixture.outside",
+            )
 
     @classmethod
     def learn(

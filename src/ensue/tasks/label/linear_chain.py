@@ -79,9 +79,9 @@ KIND_OF = {0: "own", -1: "near", 1: "near", -2: "far", 2: "far"}
 
 @dataclass(frozen=True)
 class ChainFeatures:
-    """known: a vocabulary for each of KINDS. Every offset has its own rows in the table of weights,
-    one offset after another in the order of OFFSETS; after each kind's features come two rows for
-    the positions before and after a row."""
+    """The features of a linear chain. known: a vocabulary for each of KINDS. Every offset has its
+    own rows in the table of weights, one offset after another in the order of OFFSETS; after each
+    kind's features come two rows for the positions before and after a row."""
 
     known: Annotated[Mapping[str, Words], SavedAs("chain "), Keys(lambda _: KINDS)]
 
@@ -104,8 +104,8 @@ class ChainFeatures:
         return sum(self._sizes())
 
     def tables(self, surfaces: Sequence[str]) -> list[Ragged]:
-        """For each of OFFSETS the rows of weights of every word, then those of ENDS; features not
-        seen in training are left out."""
+        """The rows of weights of every word, for each of OFFSETS and then for ENDS. Features that
+        training did not see are left out."""
         by_kind = {name: _numbers(self.known[name], KINDS[name], surfaces) for name in KINDS}
         begins = np.concatenate([[0], np.cumsum(self._sizes())])
         rows = []
@@ -242,8 +242,8 @@ class PackedRows:
 
 
 class Expectations(NamedTuple):
-    """log_partition: summed over rows; labels (steps, labels): p(l_t); first, last (labels,) and
-    follow (before, after): expected counts."""
+    """Expectations of a linear chain. log_partition: the sum over rows; labels (steps, labels):
+    p(l_t); first, last (labels,) and follow (before, after): expected counts."""
 
     log_partition: Tensor
     labels: Tensor
@@ -407,8 +407,8 @@ def fit_linear_chain(
     strength: float = STRENGTH,
     iterations: int = ITERATIONS,
 ) -> LinearChain:
-    """Fits the chain. words: by index; steps: the words of each row; targets: the label of each
-    step."""
+    """Fits the chain. words: the words by index; steps: the words of each row; targets: the label
+    of each step."""
     counts = np.bincount(steps.values, minlength=len(words)).tolist()
     features = ChainFeatures.learn({w: n for w, n in zip(words, counts, strict=True) if n})
     cost = ChainCost(DistinctWords(features, words, steps), steps, targets, labels, strength)

@@ -225,8 +225,8 @@ class PreviousLabel(LabelOutput):
 
     @classmethod
     def offer(cls, table: Mapping[str, Any]) -> Offer:
-        """The searches. With a cell, exact search tries single sequences, and gives up on long
-        ones."""
+        """The searches that this output offers. With a cell only beam and greedy: exact search
+        would have to try all label sequences."""
         cell = table.get("previous_cell", "")
         if not cell:
             return super().offer(table)
@@ -238,7 +238,7 @@ class PreviousLabel(LabelOutput):
 
     # ------------------------------------------------------------- all steps at once
     def logits(self, y: Tensor, lengths: Tensor, labels: Tensor) -> Tensor:
-        """(time, batch, labels): the scores of each step given the previous labels."""
+        """The scores of each step given the previous labels; shape (time, batch, labels)."""
         before = torch.cat([torch.full_like(labels[:1], self.labels), labels[:-1]])
         state = self.joint.begin(y.new_empty(y.shape[1], 0))
         u, _ = self.joint(y, self.table(before), state, lengths)
@@ -246,8 +246,8 @@ class PreviousLabel(LabelOutput):
         return self._limited(self.scores(u), before, ends)
 
     def _limited(self, logits: Tensor, before: Tensor, ends: Tensor) -> Tensor:
-        """Logits with illegal labels made impossible: those not allowed after `before` (…), or at
-        the end if `ends` (…)."""
+        """Logits with illegal labels made impossible: labels that are not allowed after `before`
+        (…), or at the end if `ends` (…)."""
         if not self.constraint.constrained:
             return logits
         links = torch.cat([self.constraint.follow, self.constraint.first[None]])

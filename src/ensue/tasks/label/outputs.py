@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 class Offer(NamedTuple):
-    """searches: supported by an output with these settings, default first; by: the settings that
-    determine this, for a message."""
+    """The searches that an output offers. searches: their names, default first; by: the settings
+    that determine this, for a message."""
 
     searches: tuple[str, ...]
     by: str
@@ -54,7 +54,7 @@ class LabelOutput(nn.Module, ABC):
 
     @abstractmethod
     def label(self, y: Tensor, lengths: Tensor, search: str, width: int) -> Tensor:
-        """The best labels (time, batch), 0 at padding. width: of a beam."""
+        """The best labels (time, batch), 0 at padding. width: the width of a beam."""
 
     @abstractmethod
     def probabilities(self, y: Tensor, lengths: Tensor, labels: Tensor) -> Tensor:
@@ -160,7 +160,7 @@ def chain(emissions: Tensor, links: Constraint, lengths: Tensor) -> Chain:
 
 
 def step_costs(head: CategoricalHead, logits: Tensor, lengths: Tensor, targets: Tensor) -> Tensor:
-    """(batch,): the summed costs of each row's real steps."""
+    """The summed costs of each row's real steps; shape (batch,)."""
     costs = head.cost(logits.flatten(0, 1), targets.flatten()).view(targets.shape)
     return at_real_steps(costs, lengths).sum(0)
 

@@ -44,7 +44,7 @@ AT_ONCE = 2000  # tokens that are answered together; letters of words need memor
 @dataclass(frozen=True)
 class Answering:
     """The parts of the combined model. linear, mixture: the linear chain over the words of a part
-    and its weight, if it contributes; names: of the labels."""
+    and its weight, if it contributes; names: the names of the labels."""
 
     networks: Sequence[nn.Module]
     settings: LabellerSettings

@@ -127,7 +127,8 @@ def evaluated(
     model: LabellerModel,
     others: Mapping[str, Ragged] = NOBODY,
 ) -> Evaluation:
-    """others: labels by name to compare with, in addition to those of the baselines."""
+    """The evaluation of a part. others: labels by name to compare with, in addition to the labels
+    of the baselines."""
     from ensue.tasks.label.learned import step_targets  # not needed for answers
 
     learned = model.learned
@@ -201,7 +202,7 @@ NOT_OF_CRF = {*SEARCH, "class_weights", "smoothing"}  # if one of these is set, 
 
 
 class BySize(NamedTuple):
-    """Up to `rows` rows."""
+    """Default settings for training parts of up to `rows` rows."""
 
     rows: float
     batch_rows: int

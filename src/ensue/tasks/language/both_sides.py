@@ -30,7 +30,7 @@ from ensue.training.processes import device_of_weights, moved
 
 
 class Around(NamedTuple):
-    """For each token: log p and rank by both sides, and by the left side alone."""
+    """log p and rank of each token, given both sides and given the left side alone."""
 
     logs: NDArray[np.float64]
     ranks: NDArray[np.float64]
@@ -119,8 +119,8 @@ class BothSidesLanguage(RecurrentLanguage):
 def fillers(
     networks: Sequence[BothSidesLanguage], before: Tensor, after: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """log p (words,) of the word between tokens before (n,) and after (m,), averaged over the
-    networks: by both sides, and by the left side alone."""
+    """log p (words,) of the word between the tokens `before` (n,) and `after` (m,), averaged over
+    the networks: given both sides, and given the left side alone."""
     device = device_of_weights(networks[0])
     left, right = (side[:, None].to(device) for side in (before, after))
     hidden = torch.full_like(left[:1], END_NUMBER)  # placeholder for the word, which is not read

@@ -31,7 +31,8 @@ PAST = "past"  # name of a growing axis
 
 
 class NextWords(nn.Module):
-    """p is the mean over the members. names: of the states of each member."""
+    """The network of an export; p is the mean over the members. names: the names of each member's
+    states."""
 
     def __init__(self, members: Sequence[nn.Module], names: Sequence[Sequence[str]]) -> None:
         super().__init__()

@@ -27,8 +27,8 @@ WORTH_TELLING = 0.01  # relative to the probability of the first word
 
 @dataclass(frozen=True)
 class Letters:
-    """For every token: its letters, whether a word may begin with it, and whether it may continue a
-    word. A token that cannot continue a word ends the word before it."""
+    """The letters of every token, whether a word may begin with the token, and whether the token
+    may continue a word. A token that cannot continue a word ends the word before it."""
 
     texts: Sequence[str]
     begins: Tensor
@@ -125,7 +125,8 @@ class Writer:
     other tokens share their probability."""
 
     def __init__(self, model: AnyLanguageModel, prompt: str, *, whole: bool = True) -> None:
-        """whole: the prompt ends with a complete word; else its last word is incomplete."""
+        """Reads the prompt. whole: the prompt ends with a complete word; else its last word is
+        incomplete."""
         if model.settings.direction == "backward":
             raise OptionError(
                 "a backward language model reads from the right and cannot continue a "
@@ -158,7 +159,7 @@ class Writer:
         return logs.log_softmax(1), state
 
     def _step_on(self, tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """After the end of a line, the next one begins."""
+        """A step that begins the next line after the end of a line."""
         begun = torch.where(tokens == END_NUMBER, self._ensemble.first, tokens)
         return self._step(begun, state)
 

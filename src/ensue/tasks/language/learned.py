@@ -41,7 +41,8 @@ def vocabulary_of(train: Part, text: TextSettings) -> Vocabulary:
 
 @dataclass(frozen=True)
 class LearnedLanguage:
-    """ngrams: the model itself, or the baseline of networks."""
+    """Everything a language model learns except weights. ngrams: the model itself, or the baseline
+    of networks."""
 
     tokenisers: Annotated[Tokenisers, NEXT_TO]
     words: TextWords
@@ -50,7 +51,7 @@ class LearnedLanguage:
     def check_saved(self) -> None:
         known, words = self.ngrams.symbols.size, len(self.words)
         if known != words:
-            raise Unfit(f"expected those of {words:,} words, got {known:,}", "ngrams")
+            raise Unfit(f"expected n-grams of {words:,} words, got {known:,}", "ngrams")
 
     @classmethod
     def learn(
@@ -61,7 +62,8 @@ class LearnedLanguage:
         design: NgramDesign,
         base: Pretrained | None = None,
     ) -> LearnedLanguage:
-        """base: its words come first and keep their indices."""
+        """Learns from a training part. base: a base whose words come first and keep their
+        indices."""
         if not train.texts or not len(train.inputs.values):
             raise DataError("the training part: expected text, got none")
         words = vocabulary_of(train, text)

@@ -37,10 +37,12 @@ from ensue.training.processes import device_of_weights, moved
 
 @dataclass(frozen=True)
 class DropoutRates:
-    """Rates of dropout. word: of a word, at all its positions in a batch; input: of embeddings;
-    layers: of the outputs of layers; recurrent: of the states of cells; attention: of attention
-    weights; output: of the inputs of the scores; carried: of the whole state of a column, which
-    then starts fresh. Networks use only some of them."""
+    """Dropout rates; each network uses only some of them.
+
+    word drops a word at all its positions in a batch, input drops embeddings, and layers the
+    outputs of layers. recurrent drops states of cells, attention drops attention weights, and
+    output the inputs of the scores. carried drops the whole state of a column, which then starts
+    fresh."""
 
     word: float = 0.0
     input: float = 0.0

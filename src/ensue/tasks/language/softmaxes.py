@@ -53,7 +53,7 @@ def cluster_bounds(words: int, cuts: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def cluster_width(width: int, cluster: int) -> int:
-    """The width of the vectors of a cluster, if those of the head have this width."""
+    """The width of the vectors of a cluster, if the vectors of the head have this width."""
     narrow: int = width // NARROWER**cluster
     return max(min(LEAST, width), narrow)
 
@@ -128,7 +128,7 @@ class AdaptiveOutput(nn.Module):
 
     @torch.no_grad()
     def costs(self, y: Tensor, targets: Tensor) -> Tensor:
-        """(time, batch): −log p of each target."""
+        """−log p of each target; shape (time, batch)."""
         rows, numbers = y.flatten(0, 1), targets.flatten()
         row_costs = softmax_costs(rows, *self._head(), self._head_targets(numbers))
         for k, (low, high) in self._tails():
@@ -181,7 +181,7 @@ class WordOutput(Protocol):
         ...
 
     def costs(self, y: Tensor, targets: Tensor, /) -> Tensor:
-        """(time, batch): −log p of each target, without derivatives."""
+        """−log p of each target, without derivatives; shape (time, batch)."""
         ...
 
     def log_probabilities(self, y: Tensor, /) -> Tensor:

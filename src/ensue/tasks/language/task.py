@@ -101,7 +101,7 @@ class LanguageHeads:
     def explain(
         self, model: AnyLanguageModel, inputs: Any, options: RequestOptions = NOTHING
     ) -> HeadMaps:
-        """options: layer."""
+        """Explains the answer. options: layer."""
         model.must_be_fitted()
         part = model.reader.questions([inputs])
         if not len(part.inputs.values):

@@ -1,4 +1,4 @@
-"""Transfer from a language model: its encoder to other tasks, all of it to another language
+"""Transfer from a language model: its encoder to other tasks, the whole network to another language
 model."""
 
 from __future__ import annotations
@@ -140,7 +140,8 @@ class LanguageTransfers(Transfers):
 
 
 def _extended(rows: Tensor, known: Vocabulary, words: Vocabulary, start: str) -> Tensor:
-    """rows (some, …), of the last known words, extended by rows for the new words after them."""
+    """Appends rows for the words that the base lacks. rows (n, …): the rows of the last n words of
+    the known vocabulary. A vector is extended by the mean over its rarest words."""
     new = len(words) - len(known)
     if rows.dim() == 1:
         rarest = max(round(len(rows) * RAREST), 1)

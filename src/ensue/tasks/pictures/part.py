@@ -146,7 +146,7 @@ def collect_pictures(
     tokenisers: Tokenisers | None = None,
 ) -> PicturePart:
     """Collects pictures to a part. numbers: label indices of the other parts of the data set, None
-    for new ones; shape: target shape of all pictures, None for that of the settings."""
+    for new indices; shape: target shape of all pictures, None for the shape in the settings."""
     known = Numbers() if numbers is None else numbers
     collector = PictureCollector(settings, known, shape, tokenisers)
     for example in examples:

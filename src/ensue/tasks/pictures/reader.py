@@ -124,7 +124,8 @@ COLUMNS = ("text", "second", "label", "separator", "sequence", "features", "grou
 
 
 class PictureFiles:
-    """The parts of a run's files. shape: of a fitted model; all pictures are converted to it."""
+    """The parts of a run's files. shape: the shape of a fitted model, to which all pictures are
+    converted."""
 
     def __init__(
         self,

@@ -56,5 +56,5 @@ class PictureSettings(Table):
 
     @property
     def wanted_channels(self) -> int | None:
-        """The number of channels; None for that of the pictures."""
+        """The number of channels; None: as many as the pictures have."""
         return {"auto": None, "grey": 1, "colour": 3}[self.channels]

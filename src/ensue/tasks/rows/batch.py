@@ -86,7 +86,7 @@ class Columns:
         return len(next(iter(self._arrays().values()), ()))
 
     def arrays(self) -> dict[str, NDArray[Any] | Ragged]:
-        """All arrays by name, including those of the table."""
+        """All arrays by name, including the arrays of the table."""
         table = {} if self.table is None else vars(self.table)
         known = {f"table.{name}": v for name, v in table.items() if v is not None}
         return {**self._arrays(), **known}

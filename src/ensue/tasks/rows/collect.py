@@ -148,8 +148,8 @@ IN_MEMORY = "row"  # name of rows in memory
 
 class Example(NamedTuple):
     """A row. value: a text, tokens, or vectors (steps, n); label: one or several labels, or a
-    number; None if unknown. second: the second input of a pair; cells: of the columns next to the
-    input, in the form of `cells_of`."""
+    number; None if unknown. second: the second input of a pair; cells: the cells of the columns
+    next to the input, in the form of `cells_of`."""
 
     value: Any
     label: Any
@@ -264,7 +264,7 @@ def collect(
     examples: Iterable[Example], tokenisers: Tokenisers, numbers: Numbers | None = None
 ) -> Part:
     """Collects examples to a part. numbers: indices of the other parts of the data set, None for
-    new ones."""
+    new indices."""
     collector = Collector(Numbers() if numbers is None else numbers, tokenisers)
     for example in examples:
         collector.add(example)
@@ -288,8 +288,8 @@ def pairs_of(rows: Iterable[Any]) -> Examples:
     for line, row in enumerate(pairs, 1):
         if not isinstance(row, tuple | list) or len(row) != 2:
             raise DataError(
-                f"row:{line}: expected a pair (input, label), got {repr(row)[:60]}; of two lists "
-                "make pairs with zip(inputs, labels)"
+                f"row:{line}: expected a pair (input, label), got {repr(row)[:60]}; for two lists, "
+                "pass zip(inputs, labels)"
             )
     return pairs
 

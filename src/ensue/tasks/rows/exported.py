@@ -47,8 +47,9 @@ def read_steps(
     prefix: str = "",
     column: str = "",
 ) -> ReadSteps:
-    """The inputs words or vectors, and `lengths`. prefix: of their names and of the time axis, if
-    there are two inputs; column: of the text, if a question may be a row by column name."""
+    """The inputs words or vectors, and `lengths`. prefix: the prefix of their names and of the time
+    axis, if there are two inputs; column: the column of the text, if a question may be a row by
+    column name."""
     time, lengths = f"{prefix}{TIME}", f"{prefix}lengths"
     count = Input(lengths, (BATCH,), steps_of=time)
     if learned.words is None:

@@ -71,8 +71,9 @@ class Scale:
 
 @dataclass(frozen=True)
 class LearnedInputs:
-    """words: the vocabulary of a model of text; scale: of a model of vectors; word_width: of a
-    word's vector; start: initial vectors, if read from a file."""
+    """Everything that is learned about inputs. words: the vocabulary of a model of text; scale: the
+    scale of a model of vectors; word_width: the width of a word's vector; start: initial vectors,
+    if read from a file."""
 
     tokenisers: Annotated[Tokenisers, NEXT_TO]
     words: ReadWords | None = None
@@ -92,8 +93,8 @@ class LearnedInputs:
         base: Beginning | None = None,
         column: str = "",
     ) -> LearnedInputs:
-        """Learns the inputs. counts: of words, if not by their original spelling; base: of the
-        training; column: of the text, for messages."""
+        """Learns the inputs. counts: counts of words, if not by their original spelling; base: the
+        base of the training; column: the column of the text, for messages."""
         if not train.texts:
             return cls(train.tokenisers, scale=_scale(train, base))
         counted = token_counts(train) if counts is None else counts
@@ -145,8 +146,8 @@ class LearnedInputs:
         return Columns(words=shortened(vocabulary_rows(part, self.words.numbers), *cut))
 
     def feature(self, model: NetworkSettings, once_dropout: float | None = None) -> Feature:
-        """The feature of a network. once_dropout: of words that occur once; None for the rate of
-        all others."""
+        """The feature of a network. once_dropout: dropout rate of words that occur once; None for
+        the rate of all other words."""
         if self.scale is not None:
             return self.scale.feature()
         assert self.words is not None

@@ -1,8 +1,7 @@
 """`Part`: the rows of one part of a data set as arrays, without their texts.
 
 Tokens and labels are first indexed in order of occurrence. After reading the whole training part, a
-model replaces these indices by those of its vocabulary.
-"""
+model replaces these indices by indices of its vocabulary."""
 
 from __future__ import annotations
 
@@ -102,8 +101,8 @@ class Part:
     inputs: token indices (int32) or vectors (float32, (total, n)); second: the second inputs of
     pairs; labels: one per row, one per step, or several per row; None if unknown. names: the origin
     of each row; unlabelled: the name of the first without label. numbers: indices of tokens and
-    labels, shared by all parts of a data set; tokenisers: of its texts; cells: the indices of the
-    cells in the columns next to the inputs."""
+    labels, shared by all parts of a data set; tokenisers: the tokenisers of its texts; cells: the
+    indices of the cells in the columns next to the inputs."""
 
     inputs: Ragged
     labels: Ragged | None

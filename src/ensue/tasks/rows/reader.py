@@ -84,7 +84,8 @@ class Reading:
     def _part(
         self, example: Example, row: Row, shares: Mapping[str, float], in_blocks: bool
     ) -> str:
-        """in_blocks: the rows are lines of one text, and blocks of them stay together."""
+        """The part that a row belongs to. in_blocks: the rows are lines of one text, and blocks of
+        lines stay together."""
         seed = self.data.split_seed
         if in_blocks:
             return part_of_line(row.place.line - 1, shares, seed, Path(row.place.file).name)
@@ -165,7 +166,7 @@ Rows = Callable[[], Iterable[Example]]  # can be iterated more than once
 
 
 class Level(NamedTuple):
-    """A level of tokens. name: of a row of TOKENISERS; why: the reason, for the user."""
+    """A level of tokens. name: a row of TOKENISERS; why: the reason, for the user."""
 
     name: str
     why: str
@@ -232,9 +233,9 @@ class RowFiles:
 
 
 class RowReader(DatasetReader[P]):
-    """content: reads the example of a row; needs_labels: whether training rows need a label;
-    new_labels: whether labels that training does not have can be predicted, like texts and numbers;
-    classes: whether labels are classes, of which there must be at least two."""
+    """A reader of rows. content: reads the example of a row; needs_labels: whether training rows
+    need a label; new_labels: whether labels that training does not have can be predicted, like
+    texts and numbers; classes: whether labels are classes, of which there must be at least two."""
 
     content: ClassVar[Content] = Content()
     needs_labels: ClassVar[bool] = True
@@ -302,8 +303,8 @@ class RowReader(DatasetReader[P]):
         return part
 
     def tokenisers(self, rows: Rows) -> Tokenisers:
-        """Tokenisers for training rows: those of a base, or of the settings; subwords are learned
-        from these rows."""
+        """Tokenisers for training rows, from a base or from the settings; subwords are learned from
+        these rows."""
 
         def values() -> Iterator[Any]:
             both = (value for row in rows() for value in (row.value, row.second))
@@ -379,8 +380,8 @@ def by_name(rows: Any) -> bool:
 
 
 def unlabelled_rows_error(part: Any, name: str, rows: str = "rows") -> DataError:
-    """The error for rows without labels. name: of a part without rows, or with rows that have no
-    label."""
+    """The error for rows without labels. name: the name of a part without rows, or with rows that
+    have no label."""
     message = f"the {name} part: expected {rows} with labels, got {len(part)} {rows}"
     if len(part):
         where = f", the first of them {part.unlabelled}" if part.unlabelled else ""

@@ -20,17 +20,17 @@ from ensue.tasks.sample import Guess, NumberKind, Sample
 UNREADABLE = {
     Kind.IDENTIFIER: "it says nothing about new rows; leave it out",
     Kind.TEXT: "one text is read; join both texts in one column, or leave it out",
-    Kind.DATE: "write what matters of them as a column of its own, such as the month, or leave it "
+    Kind.DATE: "write the part that matters, such as the month, as a separate column, or leave it "
     "out",
     Kind.TOKENS: "numbers and categories can be read; leave it out",
     Kind.STEPS: "numbers and categories can be read; leave it out",
-    Kind.OTHER: "write what you need of them as columns of their own, or leave it out",
+    Kind.OTHER: "write the values that you need as separate columns, or leave it out",
 }
 
 
 class RowRoles(NamedTuple):
-    """data: the inferred keys of [data]; by_step: whether each step has a label; several: whether a
-    row may have several labels; others: equally plausible roles."""
+    """The inferred roles of columns. data: the inferred keys of [data]; by_step: whether each step
+    has a label; several: whether a row may have several labels; others: equally plausible roles."""
 
     data: dict[str, Any]
     by_step: bool
@@ -91,9 +91,9 @@ def row_roles(sample: Sample) -> RowRoles:
 
 
 def _joined_label(sample: Sample) -> str:
-    """The label of several inputs: the column that was named, or the only one that is left or that
-    looks like a label. An error where an input is no column of the data, or two of them are the
-    same one."""
+    """The label of several inputs: the named column, or the only column that is left or that looks
+    like a label. Raises an error if an input is not a column of the data, or if two inputs are the
+    same column."""
     data, place = sample.data, sample.place
     inputs = [*data.texts, *data.columns, *filter(None, [data.image, data.tree])]
     require([name for name in [*inputs, data.label, data.group] if name], sample.columns, place)
@@ -155,8 +155,8 @@ def _stepped(text: Any, label: Any) -> bool:
 
 
 def _long_table(sample: Sample) -> RowRoles:
-    """The reading as a long table: many rows form one sequence, with the same label on all of them
-    or one for each."""
+    """The reading as a long table: many rows form one sequence, with the same label on all rows or
+    a label for each row."""
     data, place, names = sample.data, sample.place, sample.columns
     used = [data.sequence, data.label, data.group, *data.features]
     require([name for name in used if name], names, place)
@@ -278,8 +278,8 @@ SIDES = (
 
 
 def pair_guess(sample: Sample) -> Guess | None:
-    """The reading as pairs: two columns with the names of a well-known pair, or a second one named
-    by an option. Two other texts with a label may be a pair."""
+    """The reading as pairs: two columns with the names of a well-known pair, or a text with a
+    second column that an option names. Two other texts with a label may be a pair."""
     data = sample.data
     if data.sequence:
         return None

@@ -23,7 +23,7 @@ class Numbering(Protocol):
 class SurfaceTable:
     """Features of each surface; index 0 is padding: words (surfaces,), characters one row each,
     prefix and suffix (surfaces, k), shape (surfaces,). spelling: its letters as indices of a
-    character language model, one row each; that of padding contains the border of texts and the
+    character language model, one row each; the row of padding contains the border of texts and the
     space."""
 
     words: NDArray[np.int64]
@@ -65,7 +65,8 @@ def in_sentences(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The letters (letters, batch) of rows of surfaces (time, batch), with the border of texts
     around each row and a space between words; and the positions (time, batch) of the space or
-    border after each word, at padding that of the last word. spelling: see SurfaceTable."""
+    border after each word, at padding the position for the last word. spelling: see
+    SurfaceTable."""
     border, space = spelling.row(0)
     real = surfaces > 0
     counts = np.where(real, spelling.lengths[surfaces], 0)
@@ -100,7 +101,7 @@ def _affixes(
     numbering: tuple[Numbering, int] | None,
     affixes_of: Callable[[str, int], list[str]],
 ) -> NDArray[np.int64] | None:
-    """(surfaces, k): the affixes of 1 … k letters, 0 if a word is shorter."""
+    """The affixes of 1 … k letters, 0 if a word is shorter; shape (surfaces, k)."""
     if numbering is None:
         return None
     vocabulary, longest = numbering

@@ -111,8 +111,8 @@ def _inputs_alone(inputs: Any) -> list[Any]:
     """Inputs in a list; raises an error if they come with labels."""
     if isinstance(inputs, str | Path):
         raise OptionError(
-            f"{GIVEN}: expected a list of texts, a data frame, or a file that is there, got "
-            f"{str(inputs)[:SHOWN]!r}; one text alone is [text]"
+            f"{GIVEN}: expected a list of texts, a data frame, or an existing file, got "
+            f"{str(inputs)[:SHOWN]!r}; pass a single text as [text]"
         )
     if not isinstance(inputs, Iterable) or isinstance(inputs, Mapping):
         raise OptionError(

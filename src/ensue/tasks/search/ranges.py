@@ -26,7 +26,7 @@ class Interval:
     logarithmic: bool = False
 
     def rounded(self, value: float) -> float:
-        """To three digits, within the interval: 0.0012345 → 0.00123."""
+        """The value rounded to three digits, within the interval: 0.0012345 → 0.00123."""
         return min(max(float(f"{value:.3g}"), self.low), self.high)
 
 
@@ -84,7 +84,8 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Around:
-    """From the usual value divided by `factor` to it times `factor`, on a logarithmic scale."""
+    """An interval from the usual value / `factor` to the usual value × `factor`, on a logarithmic
+    scale."""
 
     factor: float = 5.0
 
@@ -94,7 +95,7 @@ class Around:
 
 @dataclass(frozen=True)
 class Between:
-    """From low to high, extended to the usual value if it lies outside."""
+    """An interval from low to high, extended to the usual value if this value lies outside."""
 
     low: float
     high: float

@@ -32,9 +32,9 @@ class Best(NamedTuple):
 
 
 class Words(Answer):
-    """An answer in words. text: the best one, of these tokens; score: its log p, including the end;
-    alternatives: the n best, best first, if more than one is requested. head: of the column of
-    texts."""
+    """An answer in words. text: the best answer, made of these tokens; score: its log p, including
+    the end; alternatives: the n best answers, best first, if more than one is requested. head: the
+    head of the column of texts."""
 
     head: ClassVar[str]
     text: str
@@ -95,9 +95,9 @@ class Words(Answer):
 
 @dataclass(frozen=True)
 class Translated(Words):
-    """text: the best translation, of these tokens; score: its log p, including the end;
-    alternatives: the n best, best first, if more than one is requested; alignment: the attention to
-    each source token for each generated token, if requested.
+    """A translation. text: the best translation, made of these tokens; score: its log p, including
+    the end; alternatives: the n best, best first, if more than one is requested; alignment: the
+    attention to each source token for each generated token, if requested.
 
     >>> Translated("a dog", -0.2, ("a", "dog"), ("un", "chien")).as_line("un chien")
     'a dog'
@@ -126,9 +126,9 @@ class Translated(Words):
 
 @dataclass(frozen=True)
 class Captioned(Words):
-    """text: the best caption, of these tokens; score: its log p, including the end; alternatives:
-    the n best, best first, if more than one is requested; attention: to each region, row by row
-    from the top left, for each token, if requested.
+    """A caption. text: the best caption, made of these tokens; score: its log p, including the end;
+    alternatives: the n best, best first, if more than one is requested; attention: the attention of
+    each token to each region, row by row from the top left, if requested.
 
     >>> Captioned("a red circle", -0.4, ("a", "red", "circle")).as_line("1.png")
     'a red circle'

@@ -32,8 +32,8 @@ class Bucket(NamedTuple):
 
 @dataclass(frozen=True)
 class PairEvaluation(Evaluation):
-    """buckets: rows by the tokens of their source. Because texts are long, an error takes several
-    lines."""
+    """The evaluation of generated texts. buckets: scores by the number of tokens of the source.
+    Because texts are long, an error takes several lines."""
 
     buckets: Sequence[Bucket] = ()
 
@@ -55,9 +55,9 @@ def _texts_of(error: Error) -> Section:
 
 @dataclass(frozen=True)
 class Compared:
-    """Answers and references, row by row, as texts and as token indices. sources: for display, ""
-    for sources that are not texts; probabilities: of the answers; lengths: in tokens, for the
-    buckets."""
+    """Answers and references, row by row, as texts and as token indices. sources: the sources for
+    display, "" if they are not texts; probabilities: the probabilities of the answers; lengths: the
+    lengths of the sources in tokens, for the buckets."""
 
     names: Names
     sources: Sequence[str]
@@ -72,7 +72,7 @@ class Compared:
 @dataclass(frozen=True)
 class Scoring:
     """How texts are scored. tokenize, lowercase: options of sacrebleu; exact_first: whether the
-    main score is the share of exact answers; seed: of the bootstrap."""
+    main score is the share of exact answers; seed: the seed of the bootstrap."""
 
     tokenize: str
     lowercase: bool
@@ -134,7 +134,8 @@ def evaluate_pairs(
 
 
 def _edits(rows: Compared) -> list[NDArray[np.int64]]:
-    """For each row: tokens to change, tokens expected, letters to change, letters expected."""
+    """Four counts for each row: tokens to change, tokens expected, letters to change, letters
+    expected."""
     answers, expected = letters_of(rows.answers), letters_of(rows.expected)
     return [
         edit_distances(rows.found_tokens, rows.expected_tokens),
@@ -169,7 +170,7 @@ def _main_score(answers: Sequence[str], expected: Sequence[str], main: str, how:
 def _buckets(
     lengths: NDArray[np.int64], right: NDArray[np.float64], corpus: Corpus | None
 ) -> list[Bucket]:
-    """By length in tokens: the share of exact answers, or BLEU."""
+    """The share of exact answers, or BLEU, by length of the source in tokens."""
     buckets = []
     where = np.searchsorted(EDGES, lengths)
     for k, first in enumerate((0, *EDGES)):

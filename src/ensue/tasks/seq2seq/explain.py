@@ -26,7 +26,7 @@ from ensue.training.processes import device_of_weights, moved
 
 class ExplainWords:
     """Explains the best answer to a source by the probability and the attention of each word.
-    option: of the command line for the source."""
+    option: the command-line option that gives the source."""
 
     def __init__(self, option: Option) -> None:
         self.option = option
@@ -66,7 +66,7 @@ class WordHeads:
     option = EXPLAINED
 
     def explain(self, model: AnyModel, inputs: Any, options: RequestOptions = NOTHING) -> HeadMaps:
-        """options: layer."""
+        """Explains the answer. options: layer."""
         model.must_be_fitted()
         task: Any = model.task
         target = model.learned.target

@@ -65,7 +65,7 @@ def rebuilt(like: Any, changing: Tensors, shared: Tensors, real: Tensor) -> Any:
 
 
 class Encode(nn.Module):
-    """read: source and lengths of the inputs."""
+    """The encoder of an export. read: gives source and lengths of the inputs."""
 
     def __init__(
         self, members: Sequence[nn.Module], read: Callable[..., tuple[Tensor, Tensor]]
@@ -83,8 +83,8 @@ class Encode(nn.Module):
 
 
 class OneStep(nn.Module):
-    """One step; p is the mean over the members. positions: of the memory, if their number is
-    fixed."""
+    """One step; p is the mean over the members. positions: number of positions of the memory, if it
+    is fixed."""
 
     def __init__(self, members: Sequence[Any], begun: Sequence[Any], positions: int) -> None:
         super().__init__()
@@ -121,7 +121,7 @@ class OneStep(nn.Module):
 def generating_graphs(
     members: Sequence[Any], question: SourceQuestion, words: int
 ) -> tuple[Graph, Graph]:
-    """The graphs `encode` and `step`. words: that can be generated."""
+    """The graphs `encode` and `step`. words: the words that can be generated."""
     members, positions = [member.eval() for member in members], question.positions
     encode = Graph("encode", Encode(members, question.read), question.inputs, ())
     example = question.read(*encode.example().values())
@@ -164,7 +164,7 @@ def _axes(part: Tensor, positions: int) -> tuple[str | int, ...]:
 
 
 def exported(name: str, model: AnyModel, how: Search) -> Exported:
-    """The exported form. name: of the task."""
+    """The exported form. name: the name of the task."""
     learned, members = model.learned, pair_networks(model)
     question = learned.source.question(members)
     graphs = generating_graphs(members, question, len(learned.target.words))

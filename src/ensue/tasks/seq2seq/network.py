@@ -92,7 +92,7 @@ class RandomStart(nn.Module):
             self.register_buffer(f"part{k}", nn.init.normal_(torch.empty(size), std=SPREAD))
 
     def forward(self, ends: Sequence[State]) -> tuple[State, ...]:
-        """ends: an encoder's end states, for the number of their rows."""
+        """The initial states. ends: an encoder's end states, which tell the number of rows."""
         rows = ends[0][0].shape[0]
         parts = iter(self.buffers())
         return tuple(
@@ -139,7 +139,7 @@ class DecodedPairs(nn.Module, ABC):
 
 @dataclass(frozen=True)
 class SourceSize:
-    """The size of a source. words: of its vocabulary; or features: size of a vector."""
+    """The size of a source. words: size of its vocabulary; or features: size of a vector."""
 
     words: int = 0
     features: int = 0
@@ -166,7 +166,7 @@ class RecurrentPairs(DecodedPairs):
     reverse_source: the encoder reads from the last word to the first; h_i stays with its word.
     source: its number of words, or its size of vectors. decoder_cell: "" for the encoder's. shared:
     one embedding for both sides. sampling: in training, the share of the decoder's inputs that are
-    its own predictions. smoothing: of the targets, see `Output`."""
+    its own predictions. smoothing: label smoothing of the targets, see `Output`."""
 
     def __init__(
         self,
@@ -253,9 +253,9 @@ class TransformerPairs(nn.Module):
     """s = encode(√width·E(source) + positions); p(w_t) = softmax of decode(√width·E'(<s> w_1 …
     w_{t−1}) + positions; s).
 
-    layers: of the encoder, and of the decoder. tied: E' is also the output's matrix; shared: E is
-    E', with one vocabulary. dropout_layers: of embeddings with positions and of each sublayer's
-    output. smoothing: of the cost that is trained."""
+    layers: number of layers of the encoder, and of the decoder. tied: E' is also the output's
+    matrix; shared: E is E', with one vocabulary. dropout_layers: dropout rate of the embeddings
+    with positions and of each sublayer's output. smoothing: label smoothing of the trained cost."""
 
     def __init__(self, source: int | SourceSize, target_words: int, settings: PairSettings) -> None:
         super().__init__()

@@ -165,7 +165,8 @@ def lines_of(pixels: NDArray[np.uint8]) -> Ragged:
 
 @dataclass(frozen=True)
 class LearnedPictureSource(LearnedSource):
-    """shape: of the training pictures; others are converted to it."""
+    """The learned part of pictures. shape: the shape of the training pictures, to which other
+    pictures are converted."""
 
     shape: SavedShape
     tokeniser = None

@@ -32,9 +32,9 @@ SOURCE_TOKENS = 16_000  # maximum rows of a batch per hypothesis of a source
 
 @dataclass(frozen=True)
 class Search:
-    """width: of the beam, 1 is greedy; n_best: answers to a source, ranked by log p / lp(words),
-    see `ensue.decoding.beam`; an answer has at most factor·(steps of its source) + extra tokens.
-    aligned: whether to record attention."""
+    """The options of a search. width: width of the beam, 1 is greedy; n_best: number of answers to
+    a source, ranked by log p / lp(words), see `ensue.decoding.beam`; an answer has at most
+    factor·(steps of its source) + extra tokens. aligned: whether to record attention."""
 
     width: int = 5
     n_best: int = 1

@@ -42,7 +42,7 @@ class PairSettings(DecoderSettings, SearchSettings):
     smoothing: Rate = 0.1
     # recurrent, in addition to the keys of every decoder
     decoder_cell: OptionalCell = Field(
-        "", description='Recurrent cell of the decoder; "" is that of the encoder.'
+        "", description='Recurrent cell of the decoder; "" for the cell of the encoder.'
     )
     bidirectional: bool = Field(True, description="Read the source in both directions.")
     backward_start: BackwardStart = Field("zero", description=BACKWARD_START)
@@ -109,7 +109,7 @@ class PairSettings(DecoderSettings, SearchSettings):
 
     @property
     def longest_answer(self) -> tuple[float, int]:
-        """(factor, extra): an answer has at most factor·(steps of its source) + extra tokens."""
+        """The pair (factor, extra): an answer has at most factor·(source steps) + extra tokens."""
         return self.longest_factor, self.longest_extra
 
     def budget(self, longest: int) -> tuple[int, int | None]:

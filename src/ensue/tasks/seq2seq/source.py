@@ -1,4 +1,4 @@
-"""Sources: how they are read, and what is learned of them and of the texts."""
+"""Sources: how sources are read, and what is learned from sources and texts."""
 
 from __future__ import annotations
 
@@ -89,7 +89,8 @@ class SourceReader(RowReader[P]):
 class SourceQuestion(NamedTuple):
     """How an exported graph reads a source: its inputs, the steps from a question to their values,
     and a function from all inputs to source and lengths. positions: number of attended positions, 0
-    if it differs between sources; length: of a source in steps, a number or the name of a value."""
+    if it differs between sources; length: the length of a source in steps, a number or the name of
+    a value."""
 
     inputs: tuple[Input, ...]
     steps: tuple[Step, ...]
@@ -99,8 +100,8 @@ class SourceQuestion(NamedTuple):
 
 
 class LearnedSource(ABC):
-    """The learned part of sources: vocabulary, scale, shape. tokeniser: of texts, None for others;
-    copied: whether a source could be its own answer."""
+    """The learned part of sources: vocabulary, scale, shape. tokeniser: the tokeniser of texts,
+    None for other sources; copied: whether a source could be its own answer."""
 
     tokeniser: Tokeniser | None
     copied: bool
@@ -111,12 +112,12 @@ class LearnedSource(ABC):
 
     @abstractmethod
     def source_texts(self, part: Any) -> tuple[list[str], NDArray[np.int64]]:
-        """For each row: its source as a text, and its length in tokens for grouping scores."""
+        """The source of each row as a text, and its length in tokens for grouping scores."""
 
     @abstractmethod
     def positions(self, part: Any) -> Sequence[tuple[str, ...]]:
-        """For each row: names of the positions to which an answer can attend; () if they have
-        none."""
+        """Names of the positions of each row to which an answer can attend; () if positions have
+        no names."""
 
     @abstractmethod
     def explanation(

@@ -18,8 +18,8 @@ from ensue.tasks.settings import TextSettings
 
 @dataclass(frozen=True)
 class LearnedTarget:
-    """tokeniser: of its texts; words: the vocabulary of their tokens; frequent: the tokens of the
-    most frequent text in training."""
+    """The learned part of targets. tokeniser: the tokeniser of the texts; words: the vocabulary of
+    their tokens; frequent: the tokens of the most frequent text in training."""
 
     tokeniser: Tokeniser
     words: TextWords

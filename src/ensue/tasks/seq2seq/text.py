@@ -50,8 +50,8 @@ class TextPairReader(SourceReader[Part]):
     rows, row, text = "pairs of source and target", "row", "target"
 
     def tokenisers(self, rows: Rows) -> Tokenisers:
-        """A tokeniser for each side; that of the source comes from a base, if any. Shared subwords
-        are learned from both sides."""
+        """A tokeniser for each side. The source's tokeniser comes from the base, if there is one.
+        Shared subwords are learned from both sides."""
         model = self.model
         sources = (row.value for row in rows() if not isinstance(row.value, np.ndarray))
         targets = (row.label for row in rows() if row.label is not None)
@@ -79,9 +79,9 @@ class TextPairReader(SourceReader[Part]):
 
 @dataclass(frozen=True)
 class LearnedTextSource(LearnedSource):
-    """words: the vocabulary of the sources (the target's, if both share one); None for "
-    "vectors, which
-    have a scale instead. start: initial word vectors from a base."""
+    """The learned part of text sources. words: the vocabulary of the sources (the target's, if both
+    share one); None for " "vectors, which have a scale instead. start: initial word vectors from a
+    base."""
 
     tokeniser: Tokeniser
     words: Annotated[ReadWords | None, SavedAs("source")]
@@ -155,7 +155,7 @@ def _both(source: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
 
 @dataclass(frozen=True)
 class TextPairs(LearnedPairs):
-    """Both sides of texts. A shared vocabulary is saved once, as that of the target."""
+    """Both sides of texts. A shared vocabulary is saved once, as the target's."""
 
     source: Annotated[LearnedTextSource, NEXT_TO]
     target: Annotated[

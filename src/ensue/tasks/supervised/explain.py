@@ -89,7 +89,7 @@ class ExplainUnits:
     def explain(
         self, model: AnyModel, inputs: Any, options: RequestOptions = NOTHING
     ) -> Attributions:
-        """options: label."""
+        """Explains the answer. options: label."""
         from ensue.tasks.supervised.task import combined_outputs
 
         model.must_be_fitted()

@@ -72,8 +72,8 @@ class InputReader(RowReader[P]):
 class Input(ABC):
     """How rows of one kind are read, learned, encoded and shown.
 
-    name: in messages and files; exact: whether answers are computed in float64, because in float32
-    they would depend on the rows of a batch."""
+    name: the input's name in messages and files; exact: whether answers are computed in float64,
+    because in float32 they would depend on the rows of a batch."""
 
     name: ClassVar[str]
     reader_class: ClassVar[type[InputReader[Any]]] = InputReader

@@ -35,7 +35,7 @@ Named = Mapping[str, Tensor]  # the inputs of an exported graph
 class LinearQuestion(NamedTuple):
     """A linear model in an exported graph: further inputs, the steps to their values, and a module
     from all inputs by name to z (rows, outputs). scores: a module, so that an export stores its
-    parameters like those of networks."""
+    parameters like the parameters of networks."""
 
     inputs: tuple[GraphInput, ...]
     steps: tuple[Step, ...]
@@ -94,9 +94,9 @@ class InputQuestion(NamedTuple):
 
 
 class Occlusions(NamedTuple):
-    """The only row of a part without each of its units. names: of the units; how: description of
-    the replacement; part: a row for each unit; inputs: for several inputs, their names (prefixes of
-    unit names) with their number of units."""
+    """The only row of a part without each of its units. names: the names of the units; how:
+    description of the replacement; part: a row for each unit; inputs: for several inputs, their
+    names (prefixes of unit names) with their number of units."""
 
     names: tuple[str, ...]
     how: str
@@ -124,7 +124,7 @@ class LearnedInput(ABC):
         """The encoder with fresh weights."""
 
     def side(self, model: ModelView, outputs: int) -> SideScores | None:
-        """Scores that are added to those of the output layer."""
+        """Scores that are added to the scores of the output layer."""
         return None
 
     @abstractmethod
@@ -146,7 +146,7 @@ class LearnedInput(ABC):
         return None
 
     def features(self, part: Any, model: ModelView) -> Tensor | None:
-        """(rows, n): the dense features of a linear model; None if they are sparse."""
+        """The dense features of a linear model; None if they are sparse; shape (rows, n)."""
         return None
 
     def question(self, model: ModelView) -> InputQuestion:
@@ -162,8 +162,8 @@ class LearnedInput(ABC):
         return None
 
     def exported(self, model: ModelView) -> Exported | None:
-        """The complete export of a model whose question does not pass through one graph once; else
-        None."""
+        """The complete export, if answering takes more than one pass through one graph (a tree: one
+        pass for each node); None for other models."""
         return None
 
     def remarks(self, train: Any, target: Target, model: ModelView) -> list[str]:
@@ -175,7 +175,8 @@ class LearnedInput(ABC):
         return ""
 
     def encoder_facts(self, encoder: Any) -> list[str]:
-        """Lines on readable values that a trained encoder has learned."""
+        """Lines on learned values that have a meaning by themselves, such as the month α of a
+        feature; [] if there are none."""
         return []
 
     def occlusions(self, part: Any, model: ModelView) -> Occlusions | None:
@@ -212,8 +213,9 @@ def saved_regression(inputs: Callable[[Any], int]) -> Arrays:
 
 @dataclass(frozen=True)
 class Learned:
-    """mixture: of network and linear model, if both contribute; temperature: of the softmax, if
-    only networks answer. out_of_sample: see `FittedLinear`; not saved."""
+    """Everything that is learned except weights. mixture: the mixture of network and linear model,
+    if both contribute; temperature: the softmax temperature, if only networks answer.
+    out_of_sample: see `FittedLinear`; not saved."""
 
     input: Annotated[Any, Derived("input")]  # a LearnedInput
     target: Annotated[Target, Kinds("targets")]
@@ -233,7 +235,7 @@ class Learned:
         return None if self.mixture is None else self.linear
 
     def combined(self, outputs: Sequence[Tensor], linear: Tensor | None) -> list[Tensor]:
-        """z of each network, mixed with that of the linear model, or divided by the temperature."""
+        """z of each network, mixed with z of the linear model, or divided by the temperature."""
         if self.mixture is not None and linear is not None:
             return [self.target.mixed(self.mixture, z, linear) for z in outputs]
         if self.temperature != 1.0:

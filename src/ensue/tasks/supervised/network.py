@@ -55,8 +55,9 @@ class FixedWidth:
 
 @dataclass(frozen=True)
 class LabelledBatch:
-    """inputs: of the encoder; targets: (rows,) classes or (rows, n) numbers; units: targets of the
-    units inside the rows instead, NO_TARGET for units without one."""
+    """A batch with targets. inputs: the inputs of the encoder; targets: (rows,) classes or (rows,
+    n) numbers; units: targets of the units inside the rows instead, NO_TARGET for units without
+    one."""
 
     inputs: Any
     targets: Tensor
@@ -110,7 +111,8 @@ class LabelledRows:
         return torch.as_tensor(targets)
 
     def target_count(self, rows: Whole) -> float:
-        """The number of labels of these rows: of units if they have labels, else rows."""
+        """The number of labels of these rows: the number of units if units have labels, else of
+        rows."""
         if not isinstance(self.targets, Ragged):
             return float(len(rows))
         return float((self.targets.take(rows).values != NO_TARGET).sum())
@@ -177,7 +179,7 @@ def begin_dense(output: nn.Linear, init: str) -> None:
 
 
 class SideScores(nn.Module, ABC):
-    """Scores that are added to those of the output layer: z' = z + side(inputs)."""
+    """Scores that are added to the scores of the output layer: z' = z + side(inputs)."""
 
     @abstractmethod
     def forward(self, inputs: Any) -> Tensor: ...

@@ -92,7 +92,7 @@ def cross_fitted_threshold(x: Tensor, y: Tensor, rare: int, ridge: float = RIDGE
 
 
 class SupervisedGraph(nn.Module):
-    """The exported graph: z of each network, mixed with that of the linear model or divided by the
+    """The exported graph: z of each network, mixed with z of the linear model or divided by the
     temperature, then the target's answer."""
 
     def __init__(
@@ -428,9 +428,11 @@ def evaluated(
     others: Mapping[str, Sequence[Tensor]] | None = None,
     held_out: bool = False,
 ) -> Evaluation:
-    """outputs: of the combined model; others: z of other networks by name, to compare with;
-    held_out: the part is that of validation, which the linear model has learned from: its scores
-    are of models that had not."""
+    """The evaluation of a part.
+
+    outputs: outputs of the combined model; others: z of other networks by name, to compare with;
+    held_out: the part is the validation part. The linear model has learned from that part, so the
+    linear scores come from models that had not seen it."""
     learned = model.learned
     baselines = dict[str, Tensor]()
     if learned.linear is not None:

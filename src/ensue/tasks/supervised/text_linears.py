@@ -45,7 +45,8 @@ def linear_attributions(
     parts: Contributions,
     bias: NDArray[np.floating],
 ) -> tuple[LinearAttribution, ...]:
-    """The linear attribution of each answer. words: of the linear model; bias (answers,)."""
+    """The linear attribution of each answer. words: the words of the linear model; bias
+    (answers,)."""
     attributions = []
     for k, answer in enumerate(explained):
         scores = parts.by_word[:, k].tolist()
@@ -128,8 +129,8 @@ class MixedText(Linear):
 
 
 class TextScores(nn.Module):
-    """From the inputs of an exported graph to z of a linear model of texts and the columns next to
-    them."""
+    """Computes z of a linear model of texts, and of the columns next to them, from the inputs of an
+    exported graph."""
 
     def __init__(self, model: TextLinear, beside: ColumnsBeside | None) -> None:
         super().__init__()
@@ -227,7 +228,7 @@ class VectorLinear(Linear):
 
 
 def vector_features(part: Part) -> Tensor:
-    """(rows, 2·n): the mean and the last vector; zeros for an empty row."""
+    """The mean and the last vector; zeros for an empty row; shape (rows, 2·n)."""
     values, starts = part.inputs.values, part.inputs.starts
     width = values.shape[1] if values.ndim == 2 else 0
     features = np.zeros((len(part), 2 * width), np.float64)

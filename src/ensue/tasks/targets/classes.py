@@ -358,7 +358,7 @@ def right_sums(right: NDArray[np.bool_]) -> RowSums:
 
 
 def classes_of(part: LabelledPart, labels: Sequence[str]) -> NDArray[np.int64]:
-    """(rows,): the index of each row's single label."""
+    """The index of each row's single label; shape (rows,)."""
     assert part.labels is not None
     if len(wrong := np.flatnonzero(part.labels.lengths != 1)):
         row = int(wrong[0])
@@ -385,7 +385,7 @@ def class_answers(
     thresholds: Mapping[int, float] = NO_THRESHOLDS,
 ) -> list[Classified]:
     """An answer for each row of p (rows, classes). usual: the predicted class unless a threshold
-    changes it; thresholds: of the model, by which these were chosen."""
+    changes it; thresholds: the thresholds of the model, by which the usual classes were chosen."""
     guess = decision.classes(p, usual)
     answers = []
     for row, k, is_answered in zip(p, guess, decision.answered(p, guess, thresholds), strict=True):
@@ -442,7 +442,8 @@ class ClassMeasure:
 
 
 class SeveralMeasure:
-    """The log-odds of each predicted label; if there is none, of the most probable one."""
+    """The log-odds of each predicted label; without one, the log-odds of the most probable
+    label."""
 
     name = of_linear = "log-odds"
 

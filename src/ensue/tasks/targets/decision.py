@@ -22,8 +22,9 @@ NO_THRESHOLDS: Mapping[int, float] = {}
 
 @dataclass(frozen=True)
 class Decision:
-    """thresholds: by the index of a label, its minimum probability to be predicted; abstain_below:
-    answers with a lower probability are left empty. labels: their names.
+    """The choice of an answer. thresholds: the minimum probability to predict a label, by the
+    label's index; abstain_below: answers with a lower probability are left empty. labels: the names
+    of the labels.
 
     >>> decision = Decision(("no", "yes"), {1: 0.7})
     >>> decision.classes(np.array([[0.4, 0.6], [0.2, 0.8]]), np.array([1, 1])).tolist()
@@ -77,9 +78,9 @@ class Decision:
     def answered(
         self, p: Floats, guess: Guess, usual: Mapping[int, float] = NO_THRESHOLDS
     ) -> NDArray[np.bool_]:
-        """(rows,): whether the answer is probable enough to be given. usual: thresholds of the
-        model, if the question has none. For a class with threshold t, the neutral probability is t
-        instead of 1/2, so its odds are divided by those of t."""
+        """Whether the answer is probable enough to be given; shape (rows,). usual: thresholds of
+        the model, if the question has none. For a class with threshold t, the neutral probability
+        is t instead of 1/2, so its odds are divided by the odds of t."""
         if self.abstain_below is None:
             return np.ones(len(p), bool)
         sure = np.array(p, np.float64)

@@ -15,7 +15,8 @@ BISECTIONS = 32  # bisections for a mixture's quantile: beyond the precision of 
 
 
 class Answering(NamedTuple):
-    """answers: a module from z of each member to the outputs; after: the steps on these outputs."""
+    """How an export answers. answers: a module from z of each member to the outputs; after: the
+    steps on these outputs."""
 
     answers: nn.Module
     outputs: tuple[str, ...]
@@ -23,7 +24,8 @@ class Answering(NamedTuple):
 
 
 class Probabilities(nn.Module):
-    """(batch, classes): the mean over the members of softmax(z), or of σ(z) for several labels."""
+    """The mean over the members of softmax(z), or of σ(z) for several labels; shape (batch,
+    classes)."""
 
     def __init__(self, several: bool) -> None:
         super().__init__()
@@ -36,7 +38,7 @@ class Probabilities(nn.Module):
 
 class Numbers(nn.Module):
     """(batch, 1) each: the expected value and both ends of the interval with probability `share`,
-    averaged over members. mean, spread: of the data, to undo the scaling."""
+    averaged over members. mean, spread: mean and spread of the data, to undo the scaling."""
 
     def __init__(
         self, distribution: Distribution, share: float, mean: float, spread: float

@@ -100,8 +100,8 @@ class NumberTarget(Target):
         if isinstance(self.distribution, Gaussian):
             return ""
         return (
-            "a linear model in the answer: expected model.distribution = gaussian, which alone "
-            f"can be mixed, got {self.distribution.name}"
+            "a linear model in the answer: expected model.distribution = gaussian, because only "
+            f"this distribution can be mixed, got {self.distribution.name}"
         )
 
     def first_mixture(self, share: Literal["fitted"] | float) -> NumberMixture:
@@ -131,7 +131,7 @@ class NumberTarget(Target):
         return scaled[:, 0].double().numpy() * self.spread + self.mean
 
     def means(self, outputs: Outputs) -> NDArray[np.float64]:
-        """(rows,): the expected values, averaged over members."""
+        """The expected values, averaged over members; shape (rows,)."""
         values = [self._restored(self.distribution.mean(z)) for z in outputs]
         return np.asarray(np.mean(values, 0))
 

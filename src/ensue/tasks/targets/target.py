@@ -45,8 +45,8 @@ def shown_texts(inputs: object) -> list[str]:
 
 @dataclass(frozen=True)
 class Classified(Answer):
-    """label: the most probable class ("" for multi-label answers); labels: all predicted labels;
-    probabilities: by class, most probable first.
+    """The classes of a row. label: the most probable class ("" for multi-label answers); labels:
+    all predicted labels; probabilities: the probability of each class, most probable first.
 
     >>> Classified("good", ("good",), {"good": 0.75, "bad": 0.25}).as_line("a fine film")
     'good\\t0.7500\\ta fine film'
@@ -72,8 +72,8 @@ class Classified(Answer):
 
     @property
     def probability(self) -> float:
-        """The probability of the label; of several labels, that of the least probable one; 0 if
-        there is none."""
+        """The probability of the label. For several labels, the probability of the least probable
+        label; 0 without labels."""
         return min((self.probabilities[label] for label in self.labels), default=0.0)
 
     @classmethod
@@ -92,8 +92,8 @@ class Classified(Answer):
 
 @dataclass(frozen=True)
 class Abstained(Classified):
-    """No class is probable enough to be predicted; the probability is that of the most probable
-    one.
+    """No class is probable enough to be predicted. The probability belongs to the most probable
+    class.
 
     >>> Abstained("", (), {"good": 0.55, "bad": 0.45}).as_line("a film")
     '\\t0.5500\\ta film'
@@ -173,8 +173,8 @@ class ThresholdSettings(Table):
     ] = Field(
         None,
         description="Minimum probability for predicting the minority class of two; auto: "
-        "that of the highest macro-F1 on the validation part, or for a small "
-        "table by cross-validation of a linear model; off: predict the more "
+        "the probability with the highest macro-F1 on the validation part, or for a "
+        "small table by cross-validation of a linear model; off: predict the more "
         "probable class.",
     )
 
@@ -252,16 +252,16 @@ class Target(ABC):
     # ------------------------------------------------------------- with a linear model
     @abstractmethod
     def mean_of(self, outputs: Outputs) -> Tensor:
-        """(rows, linear_width): the scores of all members together, in the form of a linear
-        model."""
+        """The scores of all members together, in the form of a linear
+        model; shape (rows, linear_width)."""
 
     def why_not_mixed(self) -> str:
         """Why a linear model cannot contribute to answers; "" if it can."""
         return ""
 
     def first_mixture(self, share: Literal["fitted"] | float) -> Mixture:
-        """The mixture of a network and a linear model before it is fitted. share: of the linear
-        model."""
+        """The mixture of a network and a linear model before it is fitted. share: the share of the
+        linear model."""
         raise AssertionError(f"{self.kind} has no mixture")
 
     def fitted_mixture(
@@ -271,7 +271,7 @@ class Target(ABC):
         raise AssertionError(f"{self.kind} has no mixture")
 
     def mixed(self, mixture: Any, z: Tensor, linear: Tensor) -> Tensor:
-        """z of a network mixed with that of a linear model."""
+        """z of a network, mixed with z of a linear model."""
         raise AssertionError(f"{self.kind} has no mixture")
 
     def linear_directions(

@@ -24,8 +24,9 @@ SPACE = " "
 
 @dataclass(frozen=True)
 class LetterContext:
-    """tokeniser, letters: of the spelling of words; size: the width of a letter's vector in each
-    direction; settings: those of [model] that define the layers."""
+    """A character language model as context. tokeniser, letters: tokeniser and vocabulary of the
+    spelling of words; size: the width of a letter's vector in each direction; settings: the
+    settings of [model] that define the layers."""
 
     tokeniser: Tokeniser
     letters: Annotated[TextWords, SavedAs(NAME)]

@@ -52,14 +52,14 @@ def weights_base(path: str) -> Pretrained:
     prefixes = sorted({match[1] for name in weights if (match := LAYER.match(name))})
     if len(prefixes) > 1:
         raise OptionError(
-            f"{path}: expected the weights of one recurrent network, got those of "
+            f"{path}: expected the weights of one recurrent network, got the weights of "
             f"{len(prefixes)}: {', '.join(prefix or 'no prefix' for prefix in prefixes)}"
         )
     table = _table(path, weights)
     if not prefixes and table is None:
         raise OptionError(
-            f"{path}: expected weights of torch.nn, weight_ih_l0, weight_hh_l0, …, or those of an "
-            f"embedding, got {', '.join(sorted(weights)[:5]) or 'none'}"
+            f"{path}: expected weights of torch.nn, weight_ih_l0, weight_hh_l0, …, or the table "
+            f"of an embedding, got {', '.join(sorted(weights)[:5]) or 'none'}"
         )
     words = _words(path, listed, table)
     base = Pretrained(path, _digest(path), words=words, table=table)
@@ -188,9 +188,8 @@ def read_base(model: AnyModel, folder: RunFolder | None) -> Pretrained:
     if base.digest and base.digest != pretrained.digest:
         raise RunError(
             f"{pretrained.called}: this is not the base that the configuration names: expected the "
-            f"digest {base.digest[:12]}…, got {pretrained.digest[:12]}…. Put it back, or take "
-            "the new "
-            'one: --set base.digest=""'
+            f"digest {base.digest[:12]}…, got {pretrained.digest[:12]}…. Restore the old base, or "
+            'take the new one: --set base.digest=""'
         )
     return _adapted(pretrained, model)
 

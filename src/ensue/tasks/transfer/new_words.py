@@ -14,8 +14,8 @@ GRAM = 3  # letters
 
 
 def extended(known: Vocabulary, vocabulary: Vocabulary) -> Vocabulary:
-    """The words of `known` with their indices, then the further ones of `vocabulary` in order;
-    counts are those of `vocabulary`."""
+    """The words of `known` with their indices, then the further words of `vocabulary` in order. The
+    counts come from `vocabulary`."""
     present = set(known.tokens)
     specials = set(vocabulary.specials)
     new = [word for word in vocabulary.tokens if word not in present and word not in specials]
@@ -38,8 +38,9 @@ def _mean(new: Sequence[str], known: Vocabulary, table: Tensor) -> Tensor:
 
 
 def _letters(new: Sequence[str], known: Vocabulary, table: Tensor) -> Tensor:
-    """For each new word, the mean over its letter trigrams of the mean vector of words with the
-    trigram, scaled to the usual norm; the mean of all words if no trigram is known."""
+    """Vectors of new words from their letter trigrams. The vector of a trigram is the mean over the
+    known words that contain it. A new word gets the mean over its trigrams, scaled to the usual
+    norm, or the mean of all words if no trigram is known."""
     letters, grams = _mean(new, known, table), {gram for word in new for gram in trigrams(word)}
     rows: dict[str, list[int]] = {}
     for number in range(len(known.specials), len(known)):

@@ -28,19 +28,26 @@ KIND = "base"  # of the copy
 class Pretrained:
     """A base to begin training from.
 
-    called: its name in messages. digest: of the files it was read from. tokeniser, text: of its
-    texts, and their settings in [text]; None, {} if any are suitable. words, table: its vocabulary,
-    and the word vectors (words, width). mean, spread: the scale of a model of vectors. encoder: its
-    kind in ENCODERS, "" without an encoder. settings: those of [model] that define the layers.
-    weights: of the layers, by their names in that kind of encoder. cells: facts of custom cells
-    among them. dropout: the rates that it was trained with, by their keys in [model]. direction:
-    "backward" for layers that read from the right, which need others from the left. vectors, width:
-    an unread file of word vectors, and the size of a vector. context: a character language model
-    whose states are read next to the words of the task; nothing else is then taken over. language,
-    whole: for a language model, the settings of [model] that define its network, and all its
-    weights by name, for another language model. recipe_settings: in the copy of a run's folder, the
-    settings of [base] chosen for `base.recipe = auto`, {} for another recipe; None before any run
-    has begun from the base."""
+    called: the base's name in messages.
+    digest: one digest of the files that the base was read from.
+    tokeniser: the tokeniser of the base's texts; None if any tokeniser fits.
+    text: the base's settings in [text]; {} if any settings fit.
+    words, table: the vocabulary, and the word vectors (words, width).
+    mean, spread: the scale of a model of vectors.
+    encoder: the kind of encoder in ENCODERS, "" without an encoder.
+    settings: the settings of [model] that define the layers.
+    weights: the weights of the layers, by their names in that kind of encoder.
+    cells: facts of custom cells in the layers.
+    dropout: the dropout rates of the base's training, by their keys in [model].
+    direction: "backward" if the layers read from right to left; they are used together with layers
+    that read from left to right.
+    vectors, width: an unread file of word vectors, and the size of a vector.
+    context: a character language model whose states are read next to the words of the task; nothing
+    else is then taken over.
+    language, whole: for a language model, the settings of [model] that define its network, and all
+    its weights by name; another language model can begin from them.
+    recipe_settings: in the copy of a run's folder, the settings of [base] chosen for
+    `base.recipe = auto`, {} for another recipe; None before any run has begun from the base."""
 
     called: str
     digest: str

@@ -85,7 +85,8 @@ def probed_rows(lengths: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
 
 @torch.no_grad()
 def _states(model: AnyModel, part: Part) -> Tensor:
-    """(rows, features): the pooled states of the base, each feature of mean 0 and spread 1."""
+    """The pooled states of the base, each feature of mean 0 and spread 1; shape (rows,
+    features)."""
     pretrained = model.pretrained
     assert pretrained is not None
     layers = taken_layers(pretrained, model.base)
@@ -109,8 +110,8 @@ def _states(model: AnyModel, part: Part) -> Tensor:
 
 
 def _word_products(part: Part) -> Tensor:
-    """(rows, rows): products of the TF-IDF of words and pairs of words; of letters if tokens are
-    characters."""
+    """Products of the TF-IDF of words and pairs of words; of letters if tokens are
+    characters; shape (rows, rows)."""
     kind = LETTERS if part.tokenisers.input.name == "characters" else WORDS
     _, x = TextFeatures.learn(texts_of(part), [kind])
     return x.row_products

@@ -25,7 +25,7 @@ class BaseSettings(Table):
         description="Run or model to start from, or a file of word vectors, or of torch.nn "
         "weights as safetensors; or two, a forward and a backward language model.",
     )
-    digest: str = Field("", description="Digest of the base, as it was when the run began.")
+    digest: str = Field("", description="Digest of the base at the beginning of the run.")
     layers: Annotated[Size | None, ALL] = Field(
         None, description="Number of lower layers to reuse; those above are dropped."
     )
@@ -33,8 +33,9 @@ class BaseSettings(Table):
     recipe: Annotated[str, OneOf(lambda: (AUTO, *RECIPES))] = Field(
         AUTO,
         description="How the layers of the base learn: gradual, one after another from the top; "
-        "whole, all from the start; frozen, never; auto: gradual, or whole with rate_decay 1 if "
-        "the layers, before fine-tuning, predict the labels much worse than the words do.",
+        "whole, all from the start; frozen, never; auto: whole with rate_decay 1 if a linear "
+        "prediction of the labels from the base's layers is much worse than one from the words; "
+        "otherwise gradual.",
     )
     unfreeze_every: float = Field(
         1.0, gt=0, description="Epochs until the next layer is unfrozen, with recipe gradual."

@@ -98,15 +98,15 @@ LAYERS = "base.layers takes fewer of them, base.added puts fresh ones on top"
 
 
 def text_of(model: AnyModel) -> TextSettings:
-    """The text settings of a training: those of its base."""
+    """The text settings of a training, which come from its base."""
     pretrained = model.pretrained
     return model.text if pretrained is None else model.text.model_copy(update=dict(pretrained.text))
 
 
 def taken_over(model: AnyModel, rows: int) -> dict[str, dict[str, Any]]:
-    """The settings, by table and key, that must equal those of the base, and those of its recipe
-    unless the user gave others. rows: of the training part. One error names all given settings that
-    do not fit."""
+    """The settings, by table and key, that must equal the base's settings, and the settings of its
+    recipe unless the user gave others. rows: number of rows of the training part. One error names
+    all given settings that do not fit."""
     pretrained = model.pretrained
     if pretrained is None:
         return {}
@@ -141,9 +141,9 @@ def explicit_of_base(model: AnyModel) -> frozenset[str]:
 
 
 def settled_recipe(model: AnyModel, train: Any, explicit: frozenset[str]) -> Unfreezing:
-    """The recipe chosen for `base.recipe = auto`: that of the beginning of the run (gradual if it
-    was not auto then), else what the task measures. The choice is saved with the base, so that
-    nothing is measured again on resume. explicit: from `explicit_of_base`."""
+    """The recipe chosen for `base.recipe = auto`: the choice at the beginning of the run (gradual
+    if the recipe was not auto then), else what the task measures. The choice is saved with the
+    base, so that nothing is measured again on resume. explicit: from `explicit_of_base`."""
     pretrained = model.pretrained
     if pretrained is None or model.base.recipe != AUTO:
         return Unfreezing({})
@@ -162,7 +162,7 @@ def _architecture(model: AnyModel, pretrained: Pretrained) -> dict[str, Any]:
 
 
 def _other_cells(model: AnyModel, pretrained: Pretrained) -> list[str]:
-    """Problems of custom cells whose equations differ from those of the base."""
+    """Problems of custom cells whose equations differ from the base's equations."""
     mine = cell_facts(model.settings)
     return [
         f"model.{key}: the base has a cell of its own, {known['name']}; name it for this training "

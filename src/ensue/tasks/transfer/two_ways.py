@@ -23,7 +23,7 @@ def joined(models: Sequence[Pretrained], backward_alone: bool = False) -> Pretra
     if len(models) == 1:
         if models[0].direction == "backward" and not backward_alone:
             raise OptionError(
-                f"{models[0].called}: a backward language model is no base by itself; {TOGETHER}"
+                f"{models[0].called}: a backward language model is not a base by itself; {TOGETHER}"
             )
         return models[0]
     ways = [model.direction for model in models if _one_way(model)]
@@ -71,7 +71,7 @@ def _refuse_misfits(left: Pretrained, right: Pretrained) -> None:
     ]
     if left.words.tokens != right.words.tokens or left.tokeniser != right.tokeniser:
         sizes = f"{len(left.words):,} and {len(right.words):,} tokens"
-        wrong.append(f"the vocabulary: {sizes}, not the same ones; train both on the same files")
+        wrong.append(f"the vocabulary: {sizes}, different words; train both on the same files")
     if dict(left.cells) != dict(right.cells):
         wrong.append("model.cell: two different custom cells")
     if wrong:

@@ -24,8 +24,8 @@ RECIPES: dict[str, Callable[[int, BaseSettings], float | None]] = {
 
 
 class Unfreezing(NamedTuple):
-    """The resolution of `auto`. settings: of [base]; why: the reason with its numbers, "" if
-    nothing was measured."""
+    """The resolution of `auto`. settings: the settings of [base]; why: the reason with its numbers,
+    "" if nothing was measured."""
 
     settings: Mapping[str, Any]
     why: str = ""

@@ -99,7 +99,7 @@ class TreeAverages(RowAverages):
 
 
 def _rows(outputs: Outputs, part: Part, model: SupervisedModel) -> Outputs:
-    """The outputs of the roots among those of all nodes."""
+    """The outputs of the roots, selected from the outputs of all nodes."""
     read: LearnedTree = model.learned.input
     if read.whole:
         return outputs

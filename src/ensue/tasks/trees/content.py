@@ -31,10 +31,11 @@ from ensue.tasks.rows.collect import Content, Example, label_of, named, value_te
 
 @dataclass(frozen=True)
 class TreeAnswer(Answer):
-    """label, probability: of the whole tree; tree: in brackets, with the predicted label at each
-    node; labels, node_probabilities: of the nodes, each before its descendants, "" for words
-    without brackets; empty if only whole trees are learned. probabilities: of the whole tree by
-    class, most probable first.
+    """The answer to a tree. label, probability: label and probability of the whole tree; tree: the
+    tree in brackets, with the predicted label at each node; labels, node_probabilities: labels and
+    probabilities of the nodes, each before its descendants, "" for words without brackets; empty if
+    only whole trees are learned. probabilities: the probabilities of the whole tree's classes, most
+    probable first.
 
     >>> TreeAnswer("4", 0.75, "(4 good)", ("4",), (0.75,), {"4": 0.75, "3": 0.25}).as_line("")
     '4\\t0.7500\\t(4 good)'
@@ -153,7 +154,8 @@ def labels_of(tree: Node) -> list[str] | None:
 
 
 def tree_of(tokens: Sequence[str], labels: Sequence[str] = ()) -> Node:
-    """The tree of these tokens; labels: of all nodes, in order, instead of those in the tokens."""
+    """The tree of these tokens. labels: the labels of all nodes, in order, instead of the labels in
+    the tokens."""
     next_labels, open_nodes, root = iter(labels), list[Node](), Node()
     for token in tokens:
         if token == END:

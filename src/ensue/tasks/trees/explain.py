@@ -64,7 +64,7 @@ class DrawTrees:
 
 @torch.no_grad()
 def state_tree(model: SupervisedModel, part: Part, row: int) -> StateTree:
-    """One tree of a part; the states are those of the first network."""
+    """One tree of a part, with the states of the first network."""
     only = replace(part.take(torch.tensor([row]).numpy()), labels=None)
     answer = model.task.answers(only, model)[0]
     network = model.networks[0]
@@ -122,8 +122,9 @@ LONGEST_WORD = 14
 class StateTree:
     """An explained tree, each node before its descendants.
 
-    words: "" at inner nodes; parents: −1 for the root; labels: predicted ones, "" for nodes without
-    label; probabilities: of the labels; states: the state at each node."""
+    words: "" at inner nodes; parents: −1 for the root; labels: predicted labels, "" for nodes
+    without label; probabilities: the probabilities of the labels; states: the state at each
+    node."""
 
     tree: str
     words: tuple[str, ...]

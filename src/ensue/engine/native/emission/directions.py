@@ -112,8 +112,8 @@ def forward_direction(forward: Forward) -> Direction:
 
 
 def backward_direction(program: Program) -> Direction:
-    """The backward pass: stores the adjoints of products and of the old state, and sums those of
-    vectors."""
+    """The backward pass: stores the adjoints of products and of the old state, and sums the
+    adjoints of vectors."""
     forward, backward = program.forward, program.backward
     stores: dict[Node, list[Store]] = {
         node: [Store(location)] for node, location in backward.adjoints.items()

@@ -146,7 +146,7 @@ def _step(equations: Equations, low: dict[Node, Node], is_given: IsConstant) -> 
 
 
 def _distinct_adjoints(equations: Equations, outers: list[Outer]) -> list[Node]:
-    """The distinct adjoints; those of products of x come first, in neighbouring columns."""
+    """The distinct adjoints. Adjoints of products of x come first, in neighbouring columns."""
     ordered = sorted(
         outers, key=lambda o: (not is_x(o.operand), declared_order(equations, o.matrix))
     )
@@ -186,8 +186,8 @@ ColumnSizes = dict[Buffer, list[str]]  # the sizes of adjacent values
 
 @dataclass(frozen=True)
 class Layout:
-    """forward, backward: the locations of values in each pass. adjoints: of the products. overlay:
-    whether ADJOINTS may share the memory of PRODUCTS."""
+    """forward, backward: the locations of values in each pass. adjoints: the locations of the
+    products' adjoints. overlay: whether ADJOINTS may share the memory of PRODUCTS."""
 
     columns: ColumnSizes
     forward: Locations

@@ -104,8 +104,8 @@ class Program:
 
 
 def stream_program(equations: Equations) -> Forward:
-    """A program for a single step in streams: products of x are computed together with those of the
-    state."""
+    """A program for a single step in streams: products of x are computed together with products of
+    the state."""
     step = lower_step(equations)
     columns, locations = layout_of_inputs(equations)
     schedule = Schedule(step.roots, lambda _: False)

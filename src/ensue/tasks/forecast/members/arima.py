@@ -44,8 +44,9 @@ LEAST = 1e-12  # of squared errors
 
 @dataclass(frozen=True)
 class ArimaMember:
-    """season: 1 for none; difference: d; own: whether φ is fitted; parameters (series, targets, 4):
-    φ, θ, Θ, c; ids: of the series; floor: replaces smaller numbers before a logarithm."""
+    """A seasonal ARIMA member. season: 1 for none; difference: d; own: whether φ is fitted;
+    parameters (series, targets, 4): φ, θ, Θ, c; ids: the ids of the series; floor: replaces smaller
+    numbers before a logarithm."""
 
     transform: Level
     season: SmoothedSeason
@@ -226,7 +227,7 @@ def _errors(
 
 
 def _fit(w: Array, season: int, own_season: bool) -> Array:
-    """(series, targets, 3): the best of a grid, then of ever finer grids around it."""
+    """The best of a grid, then of ever finer grids around it; shape (series, targets, 3)."""
     seasons = SEASON if season > NO_SEASON else (0.0,)
     grid = np.array(list(product(AR if own_season else (0.0,), MA, seasons)))
     free = np.array([own_season, True, season > NO_SEASON])

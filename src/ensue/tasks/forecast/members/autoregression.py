@@ -31,8 +31,9 @@ EMPTY = np.zeros(0)
 
 @dataclass(frozen=True)
 class AutoregressiveMember:
-    """lags: number of earlier steps; difference: of y, 0 or 1; weight (targets, inputs): of the
-    lags, newest first, and the sines and cosines; bias (targets,)."""
+    """An autoregression with sines and cosines. lags: number of earlier steps; difference: times
+    that y is differenced, 0 or 1; weight (targets, inputs): weights of the lags, newest first, then
+    of the sines and cosines; bias (targets,)."""
 
     transform: Level
     lags: BackSteps

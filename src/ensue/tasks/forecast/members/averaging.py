@@ -64,7 +64,8 @@ class ForecastAverages(Averages):
         return [out_of_sample[None]]
 
     def summary(self, validation: SeriesPart, model: ForecastModel) -> Summary | None:
-        """Next to the usual baselines, from the origins that have enough steps before them."""
+        """The score next to the usual baselines, from the origins that have enough steps before
+        them."""
         settings, learned, series = model.settings, model.learned, validation.series
         origins = origins_of(validation, settings)
         owner = series.owner[origins - 1]

@@ -86,8 +86,8 @@ def blocks_of(folds: list[Fold]) -> int:
 
 
 def unit_of(series: Series, targets: int) -> Array:
-    """(series, targets): units that make errors additive: the mean change of each series; for
-    several targets their spread, as in the evaluation."""
+    """Units that make errors additive: the mean change of each series; for
+    several targets their spread, as in the evaluation; shape (series, targets)."""
     values = series.values[:, :targets]
     if targets == 1:
         change = np.full_like(values, np.nan)

@@ -1,4 +1,4 @@
-"""The exported form of a forecaster: from a series to the steps after it."""
+"""The exported form of a forecaster, which computes the steps after a series."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Corrected(Ahead):
 
 def _members(model: ForecastModel) -> list[dict[str, Any]]:
     """The solved members with a weight above 0, and their weights. For a panel, typical parameters
-    follow those of each series."""
+    follow the parameters of each series."""
     mixture = model.learned.mixture
     if mixture is None:
         return []

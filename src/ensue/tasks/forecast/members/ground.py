@@ -77,8 +77,8 @@ class Ground:
         return value
 
     def spread(self, origins: Steps, length: int) -> Array:
-        """(windows, targets): the spread of the `length` steps before each origin, at least a
-        hundredth of their size."""
+        """The spread of the `length` steps before each origin, at least a
+        hundredth of their size; shape (windows, targets)."""
         first, second = self._sums
         place = self.at_origin(origins)
         mean = (first[place] - first[place - length]) / length
@@ -92,11 +92,11 @@ class Ground:
         return tuple(np.concatenate([zero, np.cumsum(values, 0)]) for values in (self.y, self.y**2))  # type: ignore[return-value]
 
     def at_origin(self, origins: Steps) -> Steps:
-        """The index of the first step ahead; it may be one after the last."""
+        """The index of the first step ahead, which may be one beyond the last index."""
         return np.asarray(self.at[origins - 1] + 1)
 
     def level(self, transform: str, floor: Array) -> Array:
-        """y or its logarithm; floor (targets,): replaces smaller numbers."""
+        """y or its logarithm. floor (targets,): replaces smaller numbers."""
         return self.y if transform == "none" else np.log(np.maximum(self.y, floor))
 
 
@@ -121,7 +121,7 @@ def _clock(series: Series) -> Array:
 
 
 def harmonics(clock: Array, periods: tuple[float, ...], pairs: int) -> Array:
-    """(steps, 2·pairs·periods): sine and cosine of each period / k, k = 1 … pairs."""
+    """Sine and cosine of each period / k, k = 1 … pairs; shape (steps, 2·pairs·periods)."""
     waves = []
     for period in periods:
         for k in range(1, pairs + 1):

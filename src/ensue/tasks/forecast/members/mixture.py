@@ -81,9 +81,10 @@ KINDS = {member.kind: member for member in MEMBERS}
 
 @dataclass(frozen=True)
 class Mixture:
-    """members with weights that sum to 1; room: padding before each series that members may read;
-    transform: of the levels of intervals and networks; share: weight of the network's
-    correction."""
+    """A weighted mean of members, whose weights sum to 1.
+
+    room: padding before each series that members may read; transform: transformation of the levels
+    for intervals and networks; share: weight of the network's correction."""
 
     members: Annotated[tuple[Annotated[Member, Kinds(KINDS)], ...], SavedAs("members", arrays="")]
     weights: Annotated[Array, Shape("members"), Range(low=0, high=1)]

@@ -25,8 +25,8 @@ def outward(values: Array, transform: str) -> Array:
 
 
 def side_by_side(ground: Ground, transform: str, floor: Array, longest: int | None = None) -> Array:
-    """(steps, series, targets): the last `longest` steps of each series, or all; NaN for missing
-    values and after the end of a series."""
+    """The last `longest` steps of each series, or all; NaN for missing
+    values and after the end of a series; shape (steps, series, targets)."""
     series = ground.series
     ends = series.bounds[1:]
     firsts = series.bounds[:-1]
@@ -61,7 +61,7 @@ def by_steps(series: Series, dense: Array) -> Array:
 
 def least(y: Array, tried: Array, cost: Cost, numbers: int) -> Array:
     """The candidates with the smallest cost, (series, targets, k), among `tried` (series, targets,
-    tried, k). numbers: in memory per step and candidate."""
+    tried, k). numbers: how many numbers each step and candidate needs in memory."""
     solutions = []
     size = max(1, MOST_AT_ONCE // max(1, tried.shape[1] * tried.shape[2] * numbers))
     for first in range(0, tried.shape[0], size):

@@ -34,7 +34,7 @@ EMPTY = np.zeros(0)
 class RidgeForm(NamedTuple):
     """The form of a ridge regression. anchor: last, mean or season; shared: all targets have the
     same weights; scaled: windows are divided by their spread, because series of different scale
-    share weights; periods: of sines and cosines."""
+    share weights; periods: the periods of sines and cosines."""
 
     transform: Level
     anchor: Annotated[str, OneOf(("last", "mean", "season"))]
@@ -80,8 +80,9 @@ class Moments(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """groups: of each target, or of all that share their weights; unit (targets,): what each target
-    was divided by, none where they do not share; lags: inputs that are steps before."""
+    """Sums over windows. groups: one for each target, or one for all targets that share weights;
+    unit (targets,): the divisor of each target, none without shared weights; lags: inputs that are
+    steps before."""
 
     groups: Sequence[Moments]
     unit: Array | None
@@ -239,7 +240,7 @@ def gathered(
 
 
 def _unit(level: Array) -> Array:
-    """(targets,): the spread of each target; 1 for a constant one."""
+    """The spread of each target; 1 for a constant one; shape (targets,)."""
     spread = level.std(0)
     return np.where(spread > 0, spread, 1.0)
 

@@ -44,9 +44,9 @@ HIGHEST = 3.0  # of a forecast, relative to the highest value so far
 
 @dataclass(frozen=True)
 class SmoothingMember:
-    """season: 1 for none; trend: whether there may be one; multiplies: the season multiplies the
-    level; parameters (series, targets, 4): α, β, γ, φ; ids: of the series; floor: replaces smaller
-    numbers before a logarithm."""
+    """An exponential smoothing member. season: 1 for none; trend: whether there may be a trend;
+    multiplies: the season multiplies the level; parameters (series, targets, 4): α, β, γ, φ; ids:
+    the ids of the series; floor: replaces smaller numbers before a logarithm."""
 
     transform: Level
     season: SmoothedSeason
@@ -189,7 +189,7 @@ def _smoothed(
 
 
 def _fit(y: Array, season: int, trend: bool, multiplies: bool) -> Array:
-    """(series, targets, 4): the best of a grid, then of ever finer grids around it."""
+    """The best of a grid, then of ever finer grids around it; shape (series, targets, 4)."""
     trends = TREND if trend else TREND[:1]
     seasons = SEASON if season > 1 else (0.0,)
     grid = np.array([(a, b, g, phi) for a, (b, phi), g in product(LEVEL, trends, seasons)])

@@ -36,7 +36,7 @@ PARTS = ("year", "month", "day", "hour", "minute", "second")  # parts of a time 
 
 
 def wanted_columns(settings: ForecastSettings, ahead: bool = False) -> list[str]:
-    """The columns to read. ahead: for future steps, without targets and covariates."""
+    """The columns to read. ahead: the rows are future steps, without targets and covariates."""
     if not settings.targets:
         raise OptionError("model.targets: expected the columns to forecast, got none")
     numbers = settings.known if ahead else [*settings.columns, *settings.static]
@@ -90,9 +90,9 @@ def part_of_files(
     skip_bad: bool = False,
     on_bad_row: ProblemCallback | None = None,
 ) -> SeriesPart:
-    """A part from the rows of files, one file after another. ahead: for future steps, without
-    targets and covariates; origin: what the rows are read from, if not files; skip_bad: invalid
-    numbers count as missing values, and unreadable lines as missing steps."""
+    """A part from the rows of files, one file after another. ahead: the rows are future steps,
+    without targets and covariates; origin: what the rows are read from, if not files; skip_bad:
+    invalid numbers count as missing values, and unreadable lines as missing steps."""
     names = wanted_columns(settings, ahead)
     must, may = (tuple(names), ()) if not origin.files else ((), tuple(names))
     how = replace(options or ReadOptions(), columns=must, used=may, numbers=(), others=True)
@@ -125,8 +125,8 @@ Fault = tuple[int, str]  # a row, and its fault
 def _numbers(
     columns: Columns, settings: ForecastSettings, ahead: bool
 ) -> tuple[np.ndarray[Any, np.dtype[np.float64]], list[Fault]]:
-    """(rows, columns) of the settings, NaN for missing values; and the cells that are not
-    numbers."""
+    """The numbers of the columns that the settings name (rows, columns), NaN if missing; and the
+    faults, cells that are not numbers. ahead: read only columns known ahead; the others are NaN."""
     names = settings.known if ahead else settings.columns
     count = len(next(iter(columns.values()), ()))
     values = np.full((count, len(settings.columns)), math.nan)

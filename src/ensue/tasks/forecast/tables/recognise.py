@@ -372,8 +372,8 @@ class Reading:
         return "; ".join(reasons)
 
     def _lengths(self, steps_ahead: int) -> dict[str, Any]:
-        """horizon, split: the steps to forecast, and whole horizons for validation and test.
-        steps_ahead: the horizon, if it was set."""
+        """The settings horizon and split: the steps to forecast, and whole horizons for validation
+        and test. steps_ahead: the horizon, if it was set."""
         steps = np.diff(self.axis.bounds)
         longest = int(np.median(steps))
         horizon = steps_ahead or self._horizon(longest)

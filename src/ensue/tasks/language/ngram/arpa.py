@@ -166,7 +166,9 @@ def _symbols(
         problems.append(f"no {END!r}, which ends every sentence: use sentences=False for a stream")
     if problems:
         messages = [*problems[:MOST_PROBLEMS], *(["…"] if len(problems) > MOST_PROBLEMS else [])]
-        raise DataError("\n  ".join([f"{path}: its words are not those expected", *messages]))
+        raise DataError(
+            "\n  ".join([f"{path}: its words differ from the expected ones", *messages])
+        )
     known = set(listed)
     numbers = {token: number for number, token in enumerate(tokens)}
     return NgramSymbols(
@@ -284,8 +286,8 @@ class _Reading:
     def sorted(
         self, order: int, index: NgramIndex, ngrams: _Entries
     ) -> tuple[Numbers, Floats, Floats]:
-        """Keys, log₁₀ P and back-off of the entries, with keys in the numbering of shorter
-        n-grams."""
+        """Keys, log₁₀ P and back-off of the entries, sorted by key. A key combines the number of
+        the n-gram's context (all words except the last) with the last word."""
         contexts = np.zeros(len(ngrams.words), np.int64)
         for k in range(1, order):
             contexts = index.find(k, contexts, ngrams.words[:, k - 1])

@@ -20,8 +20,8 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def arrays_of(model: NgramModel) -> Arrays:
-    """By name: the symbols (order, kind of smoothing, size, start, end or −1, unpredicted …),
-    seen, and of order k: keys.k, log_p.k, back_off.k."""
+    """The arrays of a model by name: symbols (order, kind of smoothing, size, start, end or −1,
+    unpredicted …), seen, and for each order k: keys.k, log_p.k, back_off.k."""
     s = model.symbols
     end = -1 if s.end is None else s.end
     kind = KINDS.index(model.smoothing)
@@ -75,7 +75,7 @@ def _heading(arrays: Mapping[str, NDArray[Any]]) -> tuple[int, int, NgramSymbols
     if not 1 <= order <= len(arrays) or not 0 <= kind < len(KINDS):
         _refuse(["symbols: expected an order and a kind of smoothing"])
     if size != min(size, arrays.get("seen", np.empty(0)).size):
-        _refuse(["symbols: expected a size that is not above that of seen"])
+        _refuse(["symbols: expected at most the size of seen"])
     try:
         return (
             order,

@@ -48,7 +48,7 @@ def picked(values: NDArray[Any], numbers: Numbers) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class NgramIndex:
-    """An index of n-grams. keys: of the orders 2, 3, …"""
+    """An index of n-grams. keys: the keys of the orders 2, 3, …"""
 
     symbols: NgramSymbols
     keys: tuple[Numbers, ...]
@@ -65,7 +65,7 @@ class NgramIndex:
         return NgramIndex(self.symbols, self.keys[: order - 1])
 
     def contexts(self, order: int) -> Numbers:
-        """For each n-gram, the number of its context, all its tokens except the last."""
+        """The number of each n-gram's context, which is all its tokens except the last."""
         if order == 1:
             return np.zeros(self.symbols.width, np.int64)
         return self.keys[order - 2] // self.symbols.width
@@ -84,15 +84,15 @@ class NgramIndex:
         return placed(self.keys[order - 2], contexts * self.symbols.width + words)
 
     def following(self, order: int, text: Bounded, shorter: Numbers) -> tuple[Numbers, Numbers]:
-        """For each token of a text: the number of its context, the order − 1 tokens before it, and
-        of the n-gram that it ends; −1 if there is none. shorter: numbers of the n-grams of order −
-        1 that end there."""
+        """Two numbers for each token of a text, −1 if there is none: of its context (the order − 1
+        tokens before it), and of the n-gram that ends with it. shorter: numbers of the n-grams of
+        order − 1 that end with each token."""
         contexts = np.full(len(text.tokens), -1, np.int64)
         contexts[1:] = shorter[:-1]  # across two rows too: no n-gram ends with a start
         return contexts, self.find(order, contexts, text.tokens)
 
     def tails(self) -> list[NDArray[np.int32]]:
-        """For order 1, 2, …: the number of each n-gram without its first token."""
+        """A list over orders 1, 2, …: the number of each n-gram without its first token."""
         tails = [np.zeros(self.symbols.width, np.int32)]
         for order in range(2, self.order + 1):
             numbers_of_tails = np.empty(self.size(order), np.int32)
@@ -119,8 +119,8 @@ Counts = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class NgramCounts:
-    """counts[k − 1][number]: the count of the n-gram of k tokens. The start of a row is only
-    context: as a single token its count is 0."""
+    """Counts of n-grams: counts[k − 1][number] is the count of an n-gram of k tokens. The start of
+    a row is only context: as a single token its count is 0."""
 
     index: NgramIndex
     counts: tuple[Counts, ...]
@@ -170,15 +170,15 @@ def check_order(order: int) -> None:
 
 
 def totals(index: NgramIndex, order: int, values: NDArray[Any]) -> NDArray[np.float64]:
-    """For each context of an order, the sum of the values of the n-grams that continue it."""
+    """Sums of values over the n-grams that continue a context, for each context of an order."""
     contexts = index.contexts(order)
     sums = np.bincount(contexts, weights=values, minlength=index.size(order - 1))
     return sums.astype(np.float64, copy=False)
 
 
 def _keys(numbers: Counts, text: Bounded, symbols: NgramSymbols, buffer: Numbers) -> Numbers:
-    """The key of every n-gram in the text, in the buffer. numbers: those of the n-grams one
-    token shorter that end at each token, −1 for none."""
+    """Writes the key of every n-gram in the text into the buffer. numbers: for each token, the
+    number of the n-gram, one token shorter, that ends there; −1 for none."""
     filled = 0
     for first, stop in _blocks(len(numbers)):
         contexts = numbers[first - 1 : stop - 1]
@@ -203,8 +203,8 @@ def _counted(keys: Numbers) -> tuple[Numbers, Counts]:
 
 
 def _renumber(numbers: Counts, text: Bounded, symbols: NgramSymbols, keys: Numbers) -> None:
-    """Replaces these numbers by those of the next order, from the last block to the first, because
-    a token needs the number before it."""
+    """Replaces these numbers by numbers of the next order, from the last block to the first,
+    because a token needs the number before it."""
     for first, stop in reversed(_blocks(len(numbers))):
         contexts = numbers[first - 1 : stop - 1].astype(np.int64)
         numbers[first:stop] = placed(keys, contexts * symbols.width + text.tokens[first:stop])

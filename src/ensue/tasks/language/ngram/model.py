@@ -44,8 +44,8 @@ class NgramModel:
         k: float = 1.0,
         held_out: Ragged | None = None,
     ) -> NgramModel:
-        """rows: sentences or pieces of a stream, without boundaries. k: of "add-k".
-        held_out: rows on which "interpolated" estimates its weights."""
+        """Fits a model. rows: sentences or pieces of a stream, without boundaries. k: the number
+        that "add-k" adds. held_out: rows on which "interpolated" estimates its weights."""
         counts = NgramCounts.of(rows, symbols, order)
         return cls.smoothed(counts, smoothing, k=k, held_out=held_out)
 
@@ -105,8 +105,8 @@ class NgramModel:
     # --- how likely ------------------------------------------------------------------------
 
     def score(self, rows: Ragged) -> Ragged:
-        """log P (natural) of every token given those before it; in sentences, the last value of
-        a row is that of its end."""
+        """log P (natural) of every token given the tokens before it. In sentences, the last value
+        of a row belongs to the end token."""
         text = bounded(rows, self.symbols)
         numbers = text.tokens.astype(np.int64)
         log_p = self.log_p[0][numbers]
@@ -139,8 +139,8 @@ class NgramModel:
     # --- what follows ----------------------------------------------------------------------
 
     def log_probabilities(self, prefixes: Ragged) -> Floats:
-        """(batch, vocabulary): log P of every next token, each row is a sentence's beginning
-        without its start (it may be empty); −∞ for the start and for padding."""
+        """log P of every next token (batch, vocabulary), −∞ for the start and for padding. Each row
+        is a sentence's beginning without its start, and may be empty."""
         text = bounded(prefixes, self.symbols)
         ends = text.starts[1:] - (self.symbols.end is not None)
         length = min(self.order - 1, int((ends - text.starts[:-1]).max(initial=0)))
@@ -179,8 +179,8 @@ class NgramModel:
         return state.index_select(0, order)
 
     def _following(self, before: Numbers) -> Floats:
-        """(batch, vocabulary): log P of the next token after `before` (batch, length), in which −1
-        means none."""
+        """log P of the next token after `before` (batch, length), in which −1
+        means none; shape (batch, vocabulary)."""
         batch, length = before.shape
         log_p = np.tile(self.log_p[0][: self.symbols.size], (batch, 1))
         following = before.copy()  # numbers of the n-grams that end at each token

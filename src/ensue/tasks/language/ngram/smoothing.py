@@ -42,7 +42,7 @@ def group_of(often: Floats) -> NDArray[np.int64]:
 
 
 def estimate(counts: NgramCounts, held_out: Ragged) -> Floats:
-    """(order, GROUPS): λ for each order and count of the context."""
+    """λ for each order and count of the context; shape (order, GROUPS)."""
     likelihood, groups = _looked_up(counts, held_out)  # (order, tokens) both
     uniform = 1.0 / counts.index.symbols.predicted.sum()
     weights = np.full((counts.order, GROUPS), 0.5)

@@ -64,8 +64,8 @@ class Continuation:
 
 @dataclass(frozen=True)
 class After:
-    """The continuations of a context. used: the tokens that n-grams of this order see; count: their
-    occurrences in the text with a token after them."""
+    """The continuations of a context. used: the tokens that n-grams of this order see; count: how
+    often these tokens occur in the text with a token after them."""
 
     context: tuple[str, ...]
     used: tuple[str, ...]
@@ -219,7 +219,8 @@ def _after(
 
 
 def _followers(rows: Ragged, context: list[int], symbols: NgramSymbols) -> Any:
-    """(width,): the count of each token directly after the context, including ends of rows."""
+    """The count of each token directly after the context, including ends of rows; shape
+    (width,)."""
     followers = np.zeros(symbols.width, np.int64)
     n = len(context)
     for row in range(len(rows)):

@@ -67,7 +67,7 @@ class NgramSymbols:
 
     @property
     def predicted(self) -> NDArray[np.bool_]:
-        """(width,): the tokens that may follow."""
+        """The tokens that may follow; shape (width,)."""
         may = np.ones(self.width, np.bool_)
         may[[self.start, *self.unpredicted]] = False
         return may

@@ -174,7 +174,8 @@ class TableContent(Content):
     all_columns = True
 
     def __init__(self, left_out: Collection[str] = ()) -> None:
-        """left_out: columns that are not inputs, in addition to the target and the group."""
+        """Reads tables. left_out: columns that are not inputs, in addition to the target and the
+        group."""
         self._left_out = left_out
 
     def value(self, row: Row, data: DataSettings) -> list[str]:
@@ -211,8 +212,8 @@ def unlabelled_rows(rows: TableRows, target: str) -> Iterator[Example]:
 
 @dataclass(frozen=True)
 class LearnedColumns(LearnedInput):
-    """columns: with scales and categories; target_column: the name of the target's column, if
-    passed to `fit`."""
+    """The learned part of a table. columns: the columns with their scales and categories;
+    target_column: the name of the target's column, if passed to `fit`."""
 
     columns: TableColumns
     target_column: str = ""
@@ -335,7 +336,7 @@ class ColumnsLinear(Linear):
 
 
 class ColumnsScores(nn.Module):
-    """From the inputs of an exported graph to z of a linear model of columns."""
+    """Computes z of a linear model of columns from the inputs of an exported graph."""
 
     def __init__(self, columns: TableColumns, regression: Regression) -> None:
         super().__init__()
@@ -354,7 +355,8 @@ class ColumnsScores(nn.Module):
 
 
 def dense_rows(columns: TableColumns, part: Part, settings: Any) -> Tensor:
-    """(rows, n): numbers, each column's most frequent categories as zeros and ones, features."""
+    """Numbers, each column's most frequent categories as zeros and ones, features; shape (rows,
+    n)."""
     arrays = columns.encode(Grid.of(part), settings)
     return torch.from_numpy(columns.dense(arrays, LINEAR_CATEGORIES))
 
@@ -411,7 +413,7 @@ class ColumnsReader(InputReader[Part]):
     def labelled(
         self, rows: Any, columns: Mapping[str, str] = NO_COLUMNS, before: Part | None = None
     ) -> Part:
-        """A labelled part. rows: by column name, or columns by name."""
+        """A labelled part. rows: a list of rows by column name, or columns by name."""
         target = columns.get("target") or columns.get("label") or self._target()
         if not target:
             raise OptionError('target: expected the column to predict, target="price", got none')

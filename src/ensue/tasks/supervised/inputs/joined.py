@@ -58,7 +58,7 @@ BESIDE = "columns"  # name of the input of columns
 
 @dataclass(frozen=True)
 class JoinedInput:
-    """One of several inputs. name: of its table; kind: a row of KINDS."""
+    """One of several inputs. name: the name of its table; kind: a row of KINDS."""
 
     name: str
     kind: str
@@ -441,8 +441,8 @@ EPOCHS, PATIENCE = 30, 5  # where no text tells
 
 
 def joined_recipe(train: JoinedPart, model: AnyModel, kind: str, mixed: bool) -> Recipe:
-    """The recipe of several inputs. kind: of the target; mixed: whether a linear model is mixed
-    with the network."""
+    """The recipe of several inputs. kind: the kind of the target; mixed: whether a linear model is
+    mixed with the network."""
     tables: dict[str, dict[str, Any]] = {"train": {}, "inputs": {}}
     why = list[str]()
     joined = JoinsInputs().input_of(model.roles)

@@ -126,8 +126,8 @@ class Kind(ABC):
     def collector(
         self, values: Callable[[], Iterable[Any]], numbers: Numbers, view: InputView, like: Any
     ) -> Any:
-        """A collector for the examples of this input. values: of all rows, for learning tokenisers;
-        like: an earlier part of this input, whose tokenisers and shape are used."""
+        """A collector for the examples of this input. values: the values of all rows, for learning
+        tokenisers; like: an earlier part of this input, whose tokenisers and shape are used."""
 
     def looked_up(self, value: Any, place: Place, columns: Sequence[str], in_files: bool) -> Any:
         """The resolved value, such as a picture for its file name. in_files: whether the row comes

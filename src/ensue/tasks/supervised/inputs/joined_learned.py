@@ -54,7 +54,7 @@ FOLDS = 5
 class JoinedPart:
     """Rows of several inputs: a part for each, by name, with the same rows and labels.
 
-    labels, names, numbers, unlabelled: as in a part of one input."""
+    labels, names, numbers, unlabelled: the same as in a part of one input."""
 
     parts: Mapping[str, Any]
     labels: Ragged | None
@@ -104,7 +104,7 @@ class JoinedRows:
 
     @property
     def lengths(self) -> Whole:
-        """(rows,): the costs of the inputs added up."""
+        """The costs of the inputs added up; shape (rows,)."""
         each = [unit * rows.lengths for rows, unit in zip(self.inputs, self.units, strict=True)]
         total: Whole = np.sum(each, axis=0)
         return total
@@ -184,7 +184,8 @@ ViewsOf = Callable[["ModelView"], Views]
 
 @dataclass(frozen=True)
 class LearnedJoined(LearnedInput):
-    """The learned part of each input, by name, in order. views: of a model for each input."""
+    """The learned part of each input, by name, in order. views: a function from a model to the view
+    of each input."""
 
     by_unit: ClassVar[bool] = True
 
@@ -330,7 +331,7 @@ class LearnedJoined(LearnedInput):
 
 
 def packed_by_name(key: str, parts: Mapping[str, LearnedInput | Linear]) -> Packed:
-    """Packs the learned part of each input under its name. key: of their facts."""
+    """Packs the learned part of each input under its name. key: the key of the inputs' facts."""
     facts, known, arrays = dict[str, Any](), dict[str, Any](), dict[str, Any]()
     for name, part in parts.items():
         of_part = part.pack()
@@ -425,8 +426,8 @@ def view_weights(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """w (views,) > 0 and b (outputs,) for which z = Σ w_v·z_v + b has the lowest cost on rows that
     the views did not learn from, plus ½·Σ (log w_v/w₀)² and ½·Σ b²: so that few rows change the
-    weights only little from w₀ = 1/views. scores: z_v (rows, outputs) of each view; kind: of the
-    cost, as in `Regression`."""
+    weights only little from w₀ = 1/views. scores: z_v (rows, outputs) of each view; kind: the kind
+    of cost, as in `Regression`."""
     views = torch.stack([z.double() for z in scores])
     count, rows, outputs = views.shape
     viewweights = ViewWeights(count, outputs)
@@ -536,8 +537,8 @@ class JoinedLinear(Linear):
 
 
 class JoinedScores(nn.Module):
-    """From the inputs of an exported graph to z of the linear models of all inputs. names: the
-    graph's inputs for each input."""
+    """Computes z of the linear models of all inputs from the inputs of an exported graph. names:
+    the graph's inputs for each input of the model."""
 
     def __init__(
         self,

@@ -71,9 +71,9 @@ def overlap_numbers(words: Vocabulary) -> int:
 
 
 def overlap_rows(part: Part, words: Vocabulary) -> Ragged:
-    """Token indices of both sides, one after the other. With V words: those of the first side
-    unchanged, of the second + V, in both + 2·V, then the borders and the shares of shared words, in
-    steps of a tenth."""
+    """Token indices of both sides, one after the other. With V words, indices of the first side are
+    unchanged, indices of the second side are increased by V, and words in both sides by 2·V; then
+    come the borders and the shares of shared words, in steps of a tenth."""
     assert part.second is not None
     first = vocabulary_rows(part, words.numbers)
     second = renumbered(part.second, part.numbers.tokens, words.numbers)
@@ -195,7 +195,8 @@ class PairColumns:
 
 @dataclass(frozen=True)
 class LearnedPair(LearnedInput):
-    """inputs: the vocabulary of words, or the scale of vectors, of both sides."""
+    """The learned part of pairs. inputs: the vocabulary of words, or the scale of vectors, of both
+    sides."""
 
     inputs: Annotated[LearnedInputs, NEXT_TO]
 
@@ -413,7 +414,7 @@ class Pair(Input):
 
 
 def asked_pair(inputs: Any, options: RequestOptions) -> Any:
-    """A pair unchanged; a text is combined with the second one of the options."""
+    """A pair stays unchanged; a text is combined with the second text of the options."""
     if not isinstance(inputs, str):
         return inputs
     if options.get("second") is None:

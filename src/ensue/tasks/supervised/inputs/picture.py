@@ -73,8 +73,8 @@ def pixel_features(pictures: NDArray[np.uint8]) -> Tensor:
 def pixel_regression(
     pictures: NDArray[np.uint8], targets: NDArray[Any], outputs: int, kind: str = "softmax"
 ) -> Regression:
-    """A regression fitted to the pictures; of very many, to an evenly spaced subset. kind: as in
-    `Regression`."""
+    """A regression fitted to the pictures, or to an evenly spaced subset of very many pictures.
+    kind: the kind of `Regression`."""
     count = min(len(pictures), MOST_ROWS)
     rows = np.linspace(0, len(pictures) - 1, count).round().astype(np.int64)
     x, y = pixel_features(pictures[rows]), torch.from_numpy(targets[rows])
@@ -127,7 +127,8 @@ class PictureInputSettings(PictureReaderSettings, ShareSettings):
 
 @dataclass(frozen=True)
 class LearnedPictures(LearnedInput):
-    """shape: of all pictures; mean, spread (channels,): of the brightness."""
+    """The learned part of pictures. shape: the shape of all pictures; mean, spread (channels,):
+    mean and spread of the brightness."""
 
     shape: SavedShape
     mean: Annotated[
@@ -214,7 +215,7 @@ class PixelLinear(Linear):
 
 
 class PixelScores(nn.Module):
-    """From the inputs of an exported graph to z of a linear model of pixels."""
+    """Computes z of a linear model of pixels from the inputs of an exported graph."""
 
     def __init__(self, shape: Shape, regression: Regression) -> None:
         super().__init__()
@@ -262,8 +263,8 @@ class Disturbance:
         return bool(self.shift or self.rotate or self.zoom or self.flip)
 
     def maps(self, rows: int, height: int, width: int) -> Tensor:
-        """(rows, 2, 3): the affine maps from new to old positions, in halves of width and height
-        from the centre."""
+        """The affine maps from new to old positions, in halves of width and height
+        from the centre; shape (rows, 2, 3)."""
         turn, zoom, across, down, side = (2 * torch.rand(5, rows) - 1).unbind()
         turn, zoom = turn * math.radians(self.rotate), 1 + zoom * self.zoom
         across, down = 2 * self.shift * across, 2 * self.shift * down

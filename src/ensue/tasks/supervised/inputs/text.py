@@ -118,8 +118,8 @@ class NgramSettings(Table):
 
 @dataclass(frozen=True)
 class LearnedText(LearnedInput):
-    """inputs: the vocabulary of words, or the scale of vectors; beside: the columns next to the
-    text, if any."""
+    """The learned part of texts. inputs: the vocabulary of words, or the scale of vectors; beside:
+    the columns next to the text, if any."""
 
     inputs: Annotated[LearnedInputs, NEXT_TO]
     beside: ColumnsBeside | None = None
@@ -354,7 +354,7 @@ class TextEncoder(StepEncoder):
         )
 
     def attention(self, inputs: SequenceBatch) -> Tensor:
-        """(time, batch): the weights of attention pooling."""
+        """The weights of attention pooling; shape (time, batch)."""
         y, _ = self.encoder(self.embed(inputs.inputs), inputs.lengths)
         return self.pooling.attention(y, inputs.lengths)
 

@@ -102,8 +102,8 @@ class TreeInputSettings(TreeReaderSettings, ShareSettings):
 
 @dataclass(frozen=True)
 class LearnedTree(LearnedInput):
-    """words: the vocabulary; inner: labels of nodes that are inputs, if the label of a whole tree
-    is learned; lower: whether words are converted to lower case."""
+    """The learned part of trees. words: the vocabulary; inner: labels of nodes that are inputs, if
+    the label of a whole tree is learned; lower: whether words are converted to lower case."""
 
     cut: Annotated[Tokenisers, NEXT_TO]
     words: Words
@@ -116,7 +116,7 @@ class LearnedTree(LearnedInput):
 
     @property
     def whole(self) -> bool:
-        """Whether the label of the whole tree is learned, not those of its nodes."""
+        """Whether the label of the whole tree is learned, not the labels of its nodes."""
         return self.inner is not None
 
     def encode(self, part: Part, model: ModelView) -> Forest:
@@ -138,7 +138,7 @@ class LearnedTree(LearnedInput):
         return Forest(starts, word, label, parents)
 
     def _tables(self, part: Part) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """For each token: its kind, the index of its word, and of its inner label."""
+        """Three arrays over tokens: kind, index of the word, index of the inner label."""
         names = part.numbers.token_names
         fold = str.lower if self.lower else str
         kinds, words, inner = (np.zeros(len(names), np.int64) for _ in range(3))
@@ -155,7 +155,7 @@ class LearnedTree(LearnedInput):
 
     # ------------------------------------------------------------- labels
     def labelled(self, part: Part) -> Part:
-        """A part with one label for each row, that of the root."""
+        """A part with one label for each row, the label of the root."""
         if part.labels is None:
             return part
         learned = part.numbers.tokens.get(LEARNED, -1)
@@ -255,8 +255,8 @@ class LearnedTree(LearnedInput):
         return InputQuestion(inputs, (self._brackets(encoders), climb), lambda named: named)
 
     def vectors_graph(self, model: Any) -> Graph:
-        """The graph of one node: from its word and its children's states to its vector and
-        state."""
+        """The graph of one node, which computes the node's vector and state from its word and its
+        children's states."""
         encoders = tree_encoders(model.encoders)
         inputs, states = self._node_inputs(encoders, model.settings.combine)
         outputs = [f"vector_{number}" for number in range(len(encoders))]

@@ -32,8 +32,8 @@ class TreeReaderSettings(Table):
 
     combine: Literal["ordered", "sum", "mean"] = Field(
         "ordered",
-        description="Combination of children: a matrix each for the first, the last and "
-        "those between; or their sum or mean, in any order.",
+        description="Combination of the children's states. ordered: one matrix each for the first, "
+        "the last and the middle children; sum, mean: in any order.",
     )
     cell: CellName = Field("LSTM", description="Cell that goes from the leaves to the root.")
     hidden_size: Width = Field(128, description="Size of a cell's state.")
@@ -48,7 +48,7 @@ class TreeReaderSettings(Table):
 
 class TreeEncoder(InputEncoder):
     """h_n = cell([e(word_n); a(inner label_n)], states of the children of n), as `Recursive`
-    combines them; the vector of a tree is that of its root. A node without a word has e = 0.
+    combines them; the vector of a tree is the vector of its root. A node without a word has e = 0.
 
     inner_labels: number of node labels among the inputs, 0 for none; units: whether to return
     vectors of all nodes."""
@@ -82,7 +82,7 @@ class TreeEncoder(InputEncoder):
         return x
 
     def states(self, inputs: TreeBatch) -> Tensor:
-        """(nodes, features): the vector at each node."""
+        """The vector at each node; shape (nodes, features)."""
         x = dropout(self.entering(inputs), self.dropout_input, self.training)
         y: Tensor = self.recursive(x, inputs.parents)[0]
         return y
@@ -178,7 +178,7 @@ class NodeStates(nn.Module):
 
 
 def _combined(encoder: TreeEncoder, below: Tensor, part: int, children: Tensor | None) -> Tensor:
-    """(nodes, features): one part of the children's states, as `Recursive` combines them."""
+    """One part of the children's states, as `Recursive` combines them; shape (nodes, features)."""
     if encoder.recursive.combine == "ordered" and part == 0:
         places = enumerate(encoder.recursive.places)
         return torch.stack([below[:, k] @ matrix.t() for k, matrix in places]).sum(0)
