@@ -153,6 +153,14 @@ def _name_of_holder(place: Path) -> str:
     return "another process"
 
 
+def _steps_in(checkpoints: Path) -> list[Path]:
+    """The checkpoints in a folder, which another process may remove meanwhile."""
+    try:
+        return list(checkpoints.glob("step-*"))
+    except FileNotFoundError:
+        return []
+
+
 MEMBERS, REFIT = "members", "refit"
 
 
@@ -202,7 +210,7 @@ class RunFolder:
         """Raises RunError if a part of the run has the format of another version."""
         places = [self.model, self.learned]
         for member in self.members():
-            places += member.checkpoints.glob("step-*")
+            places += _steps_in(member.checkpoints)
         for place in places:
             check_folder(place)
 
@@ -238,7 +246,7 @@ class RunFolder:
     def has_weights(self) -> bool:
         """Whether the folder has a model, or a checkpoint of a member."""
         folders = [member.checkpoints for member in self.members()]
-        return self.model.is_dir() or any(any(folder.glob("step-*")) for folder in folders)
+        return self.model.is_dir() or any(map(_steps_in, folders))
 
     def holder(self) -> str:
         """The process that currently trains in the folder; "" if there is none."""
@@ -279,4 +287,4 @@ class RunFolder:
         """Whether the folder has any file of a run."""
         known = [*self._named(), self.path / MEMBERS, self.path / REFIT]
         present = [path for path in known if path not in (self.checkpoints, self.lock)]
-        return any(map(os.path.lexists, present)) or any(self.checkpoints.glob("step-*"))
+        return any(map(os.path.lexists, present)) or bool(_steps_in(self.checkpoints))

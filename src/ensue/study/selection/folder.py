@@ -44,9 +44,9 @@ def selecting(place: Path) -> Iterator[None]:
     if RunFolder(place).config.exists():
         raise OptionError(f"{place}: this is the folder of one run; name another one with --run")
     refuse_links(place)
+    check_selection(place)
     with Lock(place / LOCK) as lock:
         try:
-            check_selection(place)
             yield
             lock.check()
         finally:

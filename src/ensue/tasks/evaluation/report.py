@@ -130,7 +130,7 @@ class Evaluation(Printed):
     def of_json(cls, facts: Mapping[str, Any]) -> Self:
         """The inverse of `as_json`; a number that JSON has not got, null, is infinite. Raises Unfit
         for facts that Ensue never writes."""
-        check_plain(cls, facts)
+        check_plain(cls, finite(facts))
         if not facts["scores"]:
             raise Unfit("scores: expected one or more")
         values = {each.name: facts[each.name] for each in fields(cls) if each.name in facts}
