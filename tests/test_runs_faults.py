@@ -200,8 +200,8 @@ def test_lines_that_moved_are_not_tested_on(tmp_path: Path) -> None:
     for part in ("test", "validation"):
         assert refused(lambda part=part: evaluate_run(folder, [], part)) == (
             f"{path}: changed since {folder.path} was trained on it: parts are split by "
-            "position, so rows that were trained on may now be in the test part. Put the "
-            "file back, give others with --test, or train another run"
+            "position, so rows that were trained on may now be in the test part. Restore "
+            "the file, give others with --test, or train another run"
         )
     model = (folder.model / "model.json").read_bytes()
     assert refused(lambda: train_run(config, folder)) == (
