@@ -11,7 +11,7 @@ SEARCHED = "needs a search that has ended: test_search.py continues one"
 MISSING = "needs a machine without compilers or packages"
 ELSEWHERE: dict[str, str] = {
     "Name another file, or add --replace": "about made data: test_result_files.py follows it",
-    "text cell{} that a spreadsheet would compute": "about tables of answers: test_answer_formulas.py follows it",
+    "text cell{} that a spreadsheet would compute": "of tables: test_answer_formulas.py follows it",
     "Select without --together": "test_selection_faults.py selects without it",
     "is named by a saved file": "test_code_references.py names the cell, and it runs",
     "this folder holds an ensemble": "needs trials of a selection: test_ensembles.py has some",
