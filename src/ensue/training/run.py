@@ -86,7 +86,8 @@ class History:
 
 
 class Timing:
-    """The times of rows: seconds since the process began to train, and the clock."""
+    """Writes when each row of the history was recorded: seconds since this process began to train,
+    and the date and time in UTC."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

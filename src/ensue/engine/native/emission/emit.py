@@ -78,7 +78,7 @@ class Values:
 
     # ---------------------------------------------------------------- addresses
     def address(self, location: Location) -> str:
-        """The first feature of a value in the current row."""
+        """C++ for the address of a value's first feature in the current row."""
         buffer = location.buffer
         if location.row in ("old", "new"):
             name = f"{buffer.of}_{location.row}"
@@ -87,7 +87,7 @@ class Values:
         return f"{self.pointer(buffer)} + {self._row(location)}{self._offset(location)}"
 
     def _row(self, location: Location) -> str:
-        """The address of the current row of a buffer."""
+        """C++ for the offset of the current row in a buffer."""
         name = {"step": "N", "batch": "R", "time": "T"}[location.row]
         self._row_names.add(name)
         return f"{name}*{self.stride(location.buffer)}"
@@ -101,7 +101,7 @@ class Values:
         return f"*(vec*)({self.address(Location(buffer, 'batch'))} + {slot}*L)"
 
     def first_row(self, location: Location) -> str:
-        """The first feature of a value in the first row of this thread."""
+        """C++ for the address of a value's first feature in the first row of this thread."""
         buffer = location.buffer
         pointer, stride = self.pointer(buffer), self.stride(buffer)
         if location.row == "old":
