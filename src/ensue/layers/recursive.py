@@ -158,8 +158,8 @@ class _Levels(NamedTuple):
     order: the nodes by height; in a level, roots come first, then nodes by the height of their
     parents. rank: the position of each node in `order`. sizes: the number of nodes of each level.
     above: for each level, the levels of its nodes' parents (0 for roots: level 0 has leaves only,
-    so nothing is combined there). counts: how many states go to each of them. below: the children of each level, in the order in
-    which their states arrive."""
+    so nothing is combined there). counts: how many states go to each of them. below: the children
+    of each level, in the order in which their states arrive."""
 
     order: Tensor
     rank: Tensor
