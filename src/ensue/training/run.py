@@ -262,7 +262,10 @@ def _resume(
         try:
             progress = checkpoint.read(folder.checkpoints / name)
         except Damaged as why:
-            raise RunError(f"{folder.path}: {name}, which another process read: {why}") from None
+            raise RunError(
+                f"{folder.path}: this process cannot read {name}, which the first process has "
+                f"read: {why}"
+            ) from None
     if progress:
         with checkpoint.used(progress.path):
             at.load(trainee, progress.tensors, progress.scalars)
