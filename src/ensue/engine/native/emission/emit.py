@@ -93,11 +93,11 @@ class Values:
         return f"{name}*{self.stride(location.buffer)}"
 
     def element(self, location: Location) -> str:
-        """A single number in the current row, in a buffer of single numbers."""
+        """C++ for a single number in the current row, in a buffer of single numbers."""
         return f"{self.pointer(location.buffer)}[{self._row(location)} + {location.slot}]"
 
     def lanes(self, buffer: Buffer, slot: int) -> str:
-        """A vector register's worth of values in the current row of the batch."""
+        """C++ for a vector register's worth of values in the current row of the batch."""
         return f"*(vec*)({self.address(Location(buffer, 'batch'))} + {slot}*L)"
 
     def first_row(self, location: Location) -> str:
@@ -111,8 +111,8 @@ class Values:
         return f"{pointer} + {row}*{stride}{self._offset(location)}"
 
     def sum(self, before: tuple[str, ...]) -> str:
-        """The address of the sum of a vector's adjoint in this thread. before: the sizes of the
-        sums before it; each sum begins on a cache-line border."""
+        """C++ for the address of the sum of a vector's adjoint in this thread. before: the sizes of
+        the sums before it; each sum begins on a cache-line border."""
         offset = "".join(
             " + 16" if s == ONE else f" + ({self.size(s)} + 15) / 16 * 16" for s in before
         )
