@@ -248,8 +248,8 @@ def test_a_tokeniser_survives_json(name: str, lower: bool, numbers: str, most: i
 
 
 NO_MODEL = (
-    "subwords: expected a trained model with the tokeniser 'subwords' and with no other; "
-    "train one with ensue.data.tokenise.train_subwords"
+    "subwords: the tokeniser 'subwords' needs a trained subword model, and the other tokenisers "
+    "take none; train one with ensue.data.tokenise.train_subwords"
 )
 KEYS = "name, lower, nfc, numbers, breaks, max_length, cut, subwords"
 MESSAGES = [

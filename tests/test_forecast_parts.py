@@ -165,8 +165,9 @@ def test_a_series_that_cannot_be_learned_from_says_why(name: str) -> None:
 WRONG_SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
     "target known ahead": (
         {"known": ["y"], "family": "direct"},
-        "model: y: expected each column once among targets, covariates, known, static and ids; a "
-        "target is an input anyway, and never known ahead",
+        "model: y: each column may have only one role (targets, covariates, known, static, ids). "
+        "The past of a target is always an input, so it need not be a covariate; its future is not "
+        "known, so it cannot be in known",
     ),
     "calendar without time": (
         {"calendar": ["month"], "family": "direct"},

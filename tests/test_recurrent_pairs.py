@@ -528,7 +528,8 @@ REFUSED = {
     "feeding": (
         {"input_feeding": True},
         "input_feeding: expected false with attention 'additive'; input feeding is for dot, "
-        "general, concat, because only their steps do not see the attention of the step before",
+        "general, concat: their decoder steps do not see the previous step's attention without it; "
+        "with additive attention, its context enters each step",
     ),
     "context": (
         {"attend_output": "context"},

@@ -285,7 +285,7 @@ def test_a_trial_that_lags_is_stopped_and_can_go_on(tables: RunConfig, tmp_path:
     with pytest.raises(Dropped) as caught:
         train_run(config, folder, [Halving(folder.history, {"1/9": -1e9}, "cost")])
     assert "after 3 of 9 updates" in str(caught.value)
-    assert "at 1/9 of them, needed -1e+09" in str(caught.value)
+    assert "at 1/9 of all updates, needed -1e+09" in str(caught.value)
     assert not folder.model.exists()
     train_run(config, folder, [Halving(folder.history, {"1/9": 1e9}, "cost")])
     train_run(config, whole)

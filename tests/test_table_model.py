@@ -430,7 +430,7 @@ def test_wrong_questions_are_told() -> None:
         ({"skips": [[0, 5]]}, "skips: expected pairs (from, to)"),
         ({"init": "book"}, "unknown initialisation 'book'"),
         ({"hidden": [0]}, "model.hidden.0: expected a number ≥ 1, got 0"),
-        ({"numeric": ["a"], "categorical": ["a"]}, "expected columns that numeric has not"),
+        ({"numeric": ["a"], "categorical": ["a"]}, "categorical: a: also in numeric; name each"),
         ({"target": "numbr"}, "model.target: expected one of auto, number, class, several, got"),
     ],
 )

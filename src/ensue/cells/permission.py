@@ -1,8 +1,8 @@
 """`CellPermission`: which Python files of cells may run.
 
-A reference in a file is inert. Only the user's options make a permission: `--cell`, `--set
-model.cell=…`, `--trust-cell`, or a cell named in Python. It covers a file by its path and its
-sha256, and the bytes that run are the bytes that were compared.
+Naming a cell in a file (a `CellReference`) runs nothing. Only the user gives permission: by
+`--cell`, `--set model.cell=…`, `--trust-cell`, or a cell named in Python. A permission covers a
+file by its path and its sha256, and the bytes that run are the bytes that were compared.
 """
 
 from __future__ import annotations

@@ -261,8 +261,8 @@ class Tokeniser:
             raise OptionError(f"max_length: expected a number ≥ 1, got {self.max_length}")
         if (self.name == "subwords") != (self.subwords is not None):
             raise OptionError(
-                "subwords: expected a trained model with the tokeniser 'subwords' and with no "
-                "other; train one with ensue.data.tokenise.train_subwords"
+                "subwords: the tokeniser 'subwords' needs a trained subword model, and the other "
+                "tokenisers take none; train one with ensue.data.tokenise.train_subwords"
             )
         if self.numbers == "tag" and self.name in ("characters", "subwords"):
             raise OptionError(

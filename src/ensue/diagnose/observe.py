@@ -72,7 +72,8 @@ class Decay:
 
 
 def decay(track: Track, row: RowTrack) -> Decay:
-    """The decay by distance from the last step of a row."""
+    """The logarithms of ‖∂s_T/∂s_{T−d}‖₂ for each distance d from the last step T of a row: for the
+    whole state and, if it has several parts, for each part."""
     widths = [part.shape[1] for part in row.new]
     names = track.cell.parts if len(widths) > 1 else ()
     product = torch.eye(sum(widths), dtype=row.x.dtype)

@@ -111,7 +111,8 @@ def flow_of_cell(
 
 @torch.no_grad()
 def _changed(layer: Recurrent, network: FreshNetwork) -> None:
-    """Recurrent matrices times the gain, and gates' biases shifted."""
+    """Changes the layer in place: multiplies its recurrent matrices by the gain, and shifts the
+    biases of gates."""
     for way in layer.ways:
         tensors = way.way().parameters
         known = {g for d in way.cell.parameters.values() for g in d.gates if g}

@@ -157,9 +157,9 @@ class _Levels(NamedTuple):
 
     order: the nodes by height; in a level, roots come first, then nodes by the height of their
     parents. rank: the position of each node in `order`. sizes: the number of nodes of each level.
-    above, counts: for each level, the levels that its states go to, and how many go there (those of
-    roots go to level 0, which combines nothing). below: the children of each level, in the order in
-    which their states arrive."""
+    above: for each level, the levels of its nodes' parents (0 for roots: level 0 has leaves only,
+    so nothing is combined there). counts: how many states go to each of them. below: the children
+    of each level, in the order in which their states arrive."""
 
     order: Tensor
     rank: Tensor

@@ -45,7 +45,8 @@ def add_evaluations(folder: RunFolder, say: MessageCallback = nobody) -> None:
 
 
 def _write(folder: RunFolder, text: str) -> None:
-    """Writes the card with the digest of its text, which a page does not show."""
+    """Writes the card, followed by the digest of its text as a comment, which is invisible where
+    Markdown is displayed."""
     data = f"{text}\n{SEAL.format(digest(text.encode()))}\n".encode()
     if not folder.card.is_file() or read_plain(folder.card) != data:
         write_whole(folder.card, data)

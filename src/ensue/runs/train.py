@@ -200,8 +200,9 @@ def _refuse_another_task(folder: RunFolder, before: RunConfig, config: RunConfig
 def _refused(
     folder: RunFolder, differs: Mapping[str, str], refused: Sequence[str], edited: bool
 ) -> RunError:
-    """The error on settings that must not change. edited: config.toml agrees with the command, so
-    it was changed after the run began."""
+    """The error on settings that must not change. edited: whether config.toml itself was changed
+    after the run began; it then agrees with the command, but not with the settings that the run
+    began with."""
     many = "1 setting differs" if len(refused) == 1 else f"{len(refused)} settings differ"
     keys = [key for key in differs if key != ELSEWHERE]
     resume = ""

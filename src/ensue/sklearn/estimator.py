@@ -30,9 +30,9 @@ RowLabels = Sequence[Set[Hashable]]  # for each row: its class, the labels of it
 
 
 def hold_out(labels: RowLabels, fraction: float, seed: int) -> tuple[RowNumbers, RowNumbers]:
-    """Splits rows into those to learn from and a fraction for early stopping: the same share of
-    each class, and never the last row with a label. If these would be fewer than LEAST_HELD, none
-    are held out."""
+    """Splits rows into those to learn from and a fraction for early stopping, with about the same
+    share of each class. At least one row with each label stays among those to learn from. If fewer
+    than LEAST_HELD would be held out, none are."""
     everything, nothing = np.arange(len(labels)), np.zeros(0, np.int64)
     count, rows = round(fraction * len(labels)), list[int]()
     left = Counter(chain.from_iterable(labels))

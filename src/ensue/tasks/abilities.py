@@ -140,7 +140,7 @@ class Refits(Protocol):
     updates."""
 
     def part(self, train: Any, validation: Any, model: Any) -> Any | None:
-        """The rows to train on again; None if the networks stay."""
+        """The rows to train on again; None if the networks stay as they are."""
         ...
 
 

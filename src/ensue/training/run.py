@@ -86,7 +86,8 @@ class History:
 
 
 class Timing:
-    """The times of rows: seconds since the process began to train, and the clock."""
+    """Writes when each row of the history was recorded: seconds since this process began to train,
+    and the date and time in UTC."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -261,7 +262,10 @@ def _resume(
         try:
             progress = checkpoint.read(folder.checkpoints / name)
         except Damaged as why:
-            raise RunError(f"{folder.path}: {name}, which another process read: {why}") from None
+            raise RunError(
+                f"{folder.path}: this process cannot read {name}, which the first process has "
+                f"read: {why}"
+            ) from None
     if progress:
         with checkpoint.used(progress.path):
             at.load(trainee, progress.tensors, progress.scalars)

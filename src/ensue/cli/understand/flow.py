@@ -41,7 +41,10 @@ class FlowOptions:
         ),
     ] = ""
     steps: Annotated[
-        int, option("--steps N", "Number of steps; for a run, the last ones.", min=1)
+        int,
+        option(
+            "--steps N", "Number of steps. For a run: the last N steps of its sequences.", min=1
+        ),
     ] = 100
     rows: Annotated[int, option("--rows N", "Number of sequences.", min=1)] = 3
     updates: Annotated[

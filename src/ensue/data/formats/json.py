@@ -27,8 +27,9 @@ WHERE_IT_ENDS = JSONDecoder(parse_int=str, parse_float=str, strict=False)
 
 
 def read(path: Path, options: ReadOptions, on_bad_row: ProblemCallback) -> Iterator[Row]:
-    """The fields of each object, as in JSON lines. Places count rows, because all may be on one
-    line; the reason of a fault names its line."""
+    """The fields of each object, as in JSON lines. A place has the number of the row, not of the
+    line, because all rows may be on one line; messages about a fault add the line, unless it is the
+    first."""
     first = list(islice(filled(lines(path, options)), 2))
     if not first:
         return

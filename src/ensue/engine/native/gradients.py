@@ -199,8 +199,8 @@ class GradientProducts:
         return [(d[n:], states[: plan.rows - n]), (d[:n], begin[:n])]
 
     def _copy_vectors(self, sums: Tensor, gradients: dict[str, Tensor]) -> None:
-        """Copies the gradients of vectors. sums: a row for each thread; the second half of a row
-        holds the sums over its steps."""
+        """Copies the gradients of vectors. sums: a row for each thread; the second half of each row
+        has the thread's sums over all its steps, which are added up over the threads."""
         of_threads = sums[:, self.sums :]
         total = of_threads[0] if len(of_threads) == 1 else of_threads.sum(0)
         for vector, first, last, column in self.vectors:

@@ -219,8 +219,9 @@ def choose_family(seed: int) -> Families:
 
 @dataclass(frozen=True)
 class Networks:
-    """Mean squared test errors of networks with `units` units, by the layers that are learned;
-    averaged over initialisations."""
+    """Mean squared test errors, one for each number of `units`, averaged over initialisations.
+    random: only the readout is learned, the first layer stays random; tuned: all layers are learned
+    from there."""
 
     units: tuple[int, ...]
     random: tuple[float, ...]

@@ -143,5 +143,7 @@ class Halving:
             ):
                 done = f"after {update} of {self.planned} updates"
                 raise Dropped(
-                    update, f"{done}: {reached_bar:.4g} at {rung} of them, needed {bar:.4g}"
+                    update,
+                    f"{done}: {self.measure} {reached_bar:.4g} at {rung} of all updates, "
+                    f"needed {bar:.4g}",
                 )

@@ -267,7 +267,8 @@ def _check(attention: str, input_feeding: bool, attend_output: str) -> None:
     if input_feeding and attention not in LUONG:
         raise OptionError(
             f"input_feeding: expected false with attention {attention!r}; input feeding is for "
-            f"{luong}, because only their steps do not see the attention of the step before"
+            f"{luong}: their decoder steps do not see the previous step's attention without it; "
+            "with additive attention, its context enters each step"
         )
     if attend_output == "context" and attention not in LUONG:
         raise OptionError(

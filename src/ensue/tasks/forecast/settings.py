@@ -136,8 +136,9 @@ class ForecastSettings(CellSettings):
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(
-                f"{', '.join(twice)}: expected each column once among targets, covariates, "
-                "known, static and ids; a target is an input anyway, and never known ahead"
+                f"{', '.join(twice)}: each column may have only one role (targets, covariates, "
+                "known, static, ids). The past of a target is always an input, so it need not be "
+                "a covariate; its future is not known, so it cannot be in known"
             )
         if self.calendar and not self.time:
             raise ValueError(f"calendar: {', '.join(self.calendar)} needs model.time, a column")

@@ -79,8 +79,9 @@ MANY = 20_000  # vocabulary from which clusters of words are several times as fa
 def language_recipe(
     train: Part, text: TextSettings, settings: LanguageSettings, explicit: frozenset[str]
 ) -> Recipe:
-    """The recipe: clusters of words for a large vocabulary. explicit: the keys of [model] that the
-    user gave. The cuts are part of the configuration, so a saved model keeps its cuts."""
+    """The recipe: for a large vocabulary an adaptive softmax, whose cuts divide the words into
+    clusters. explicit: the keys of [model] that the user gave. The cuts are stored in the
+    configuration, so a saved model keeps them."""
     if not train.texts or not len(train.inputs.values):
         return Recipe()
     words = len(vocabulary_of(train, text))

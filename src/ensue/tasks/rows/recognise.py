@@ -319,7 +319,8 @@ def _readings(text: str, second: str, labels: Sequence[str]) -> Guess:
 
 
 def _sides(sample: Sample) -> tuple[str, str] | None:
-    """The two columns with the names of a well-known pair."""
+    """The two columns whose names are a well-known pair, such as premise and hypothesis; None if
+    there are none."""
     return next((pair for pair in SIDES if {*pair} <= {*sample.columns}), None)
 
 

@@ -17,7 +17,8 @@ FEW = 4  # rows of a trial evaluation
 
 
 class Encoded(Protocol):
-    """Encoded rows. lengths (rows,): the cost of each row in a batch."""
+    """Encoded rows. lengths (rows,): what each row counts toward the size of a batch, such as
+    its number of steps."""
 
     @property
     def lengths(self) -> NDArray[np.int64]: ...

@@ -110,8 +110,8 @@ class PicturePairs(DecodedPairs):
     """p(w_t | w_1 … w_{t−1}, picture) by an `AttentionDecoder`. Its memory are the picture's
     `Regions`, and its initial state is tanh(P·mean region + b), or zero.
 
-    A `PairNetwork` whose sources are lines of pictures. All have the same shape, so lengths are
-    ignored."""
+    A `PairNetwork` whose sources are pictures, given as their pixel lines (`lines_of`). All
+    pictures have the same shape, so lengths are ignored."""
 
     def __init__(self, words: int, shape: tuple[int, int, int], settings: CaptionSettings) -> None:
         super().__init__()

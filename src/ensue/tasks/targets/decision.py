@@ -118,8 +118,9 @@ def rarer(labels: Vocabulary) -> int:
 
 
 def _positive(labels: Vocabulary, threshold: float) -> int:
-    """The class of a threshold without a label: of two classes the one with a positive name, else
-    the minority class."""
+    """The class that a single threshold such as 0.7 is meant for: of two classes the one with a
+    name such as yes, else a clearly rarer one. Raises an error if neither decides, and for more
+    than two classes."""
     names = labels.tokens
     named = [k for k, name in enumerate(names) if name.lower() in POSITIVE]
     if len(names) == 2 and len(named) == 1:

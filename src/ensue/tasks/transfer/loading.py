@@ -39,7 +39,8 @@ CELLS = {4: "LSTM", 3: "GRU", 1: "SimpleRNN"}
 
 
 def vectors_base(path: str) -> Pretrained:
-    """A file of word vectors: text as of word2vec, GloVe or fastText, or word2vec's binary one."""
+    """A file of word vectors: in the text format of word2vec, GloVe or fastText, or in the binary
+    format of word2vec."""
     width = vector_width(Path(path))
     return Pretrained(path, _digest(path), vectors=path, width=width)
 

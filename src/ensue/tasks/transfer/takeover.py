@@ -84,10 +84,9 @@ def _refuse_missing(
     for name in current:
         if name.startswith(looked_for) and name not in set(names_found):
             raise OptionError(
-                f"{pretrained.called}: it has no {name}, which the layer has in this network: "
-                "its layers "
-                "are not made the same way (model.output_layers and fresh layers on top do not go "
-                "together)"
+                f"{pretrained.called} has no weights {name}, which this network needs: the layers "
+                "of the two are built differently (model.output_layers cannot be combined with "
+                "base.added, fresh layers on top)"
             )
 
 

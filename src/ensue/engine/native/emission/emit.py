@@ -78,7 +78,7 @@ class Values:
 
     # ---------------------------------------------------------------- addresses
     def address(self, location: Location) -> str:
-        """The first feature of a value in the current row."""
+        """C++ for the address of a value's first feature in the current row."""
         buffer = location.buffer
         if location.row in ("old", "new"):
             name = f"{buffer.of}_{location.row}"
@@ -87,21 +87,21 @@ class Values:
         return f"{self.pointer(buffer)} + {self._row(location)}{self._offset(location)}"
 
     def _row(self, location: Location) -> str:
-        """The address of the current row of a buffer."""
+        """C++ for the offset of the current row in a buffer."""
         name = {"step": "N", "batch": "R", "time": "T"}[location.row]
         self._row_names.add(name)
         return f"{name}*{self.stride(location.buffer)}"
 
     def element(self, location: Location) -> str:
-        """A single number in the current row, in a buffer of single numbers."""
+        """C++ for a single number in the current row, in a buffer of single numbers."""
         return f"{self.pointer(location.buffer)}[{self._row(location)} + {location.slot}]"
 
     def lanes(self, buffer: Buffer, slot: int) -> str:
-        """A vector register's worth of values in the current row of the batch."""
+        """C++ for a vector register's worth of values in the current row of the batch."""
         return f"*(vec*)({self.address(Location(buffer, 'batch'))} + {slot}*L)"
 
     def first_row(self, location: Location) -> str:
-        """The first feature of a value in the first row of this thread."""
+        """C++ for the address of a value's first feature in the first row of this thread."""
         buffer = location.buffer
         pointer, stride = self.pointer(buffer), self.stride(buffer)
         if location.row == "old":
@@ -111,8 +111,8 @@ class Values:
         return f"{pointer} + {row}*{stride}{self._offset(location)}"
 
     def sum(self, before: tuple[str, ...]) -> str:
-        """The address of the sum of a vector's adjoint in this thread. before: the sizes of the
-        sums before it; each sum begins on a cache-line border."""
+        """C++ for the address of the sum of a vector's adjoint in this thread. before: the sizes of
+        the sums before it; each sum begins on a cache-line border."""
         offset = "".join(
             " + 16" if s == ONE else f" + ({self.size(s)} + 15) / 16 * 16" for s in before
         )

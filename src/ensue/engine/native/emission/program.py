@@ -113,8 +113,8 @@ def stream_program(equations: Equations) -> Forward:
 
 
 def sequence_program(equations: Equations) -> Program:
-    """A program for whole sequences: products of x, and of a part that holds the previous x, are
-    computed before the loop."""
+    """A program for whole sequences: products of x, and of a part of the state that is the previous
+    x, are computed before the loop."""
     return _program(equations, of_x_and_shifts(equations.old, equations.state))
 
 

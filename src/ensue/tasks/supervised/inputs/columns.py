@@ -130,7 +130,10 @@ class ColumnsReaderSettings(Table):
     def _sound(self) -> Self:
         twice = sorted({*self.numeric} & {*self.categorical})
         if twice:
-            raise ValueError(f"categorical: expected columns that numeric has not, got {twice}")
+            raise ValueError(
+                f"categorical: {', '.join(twice)}: also in numeric; name each column in one of "
+                "the two"
+            )
         try:
             features = features_of(self.features)
         except OptionError as error:
