@@ -107,7 +107,7 @@ ELSEWHERE: dict[str, str] = {
     "model.output = {}": "names what the model is: test_label_task.py",
     "model.split names {} steps": "names the setting that decides: test_forecast_parts.py",
     "for model.transform {}": "names the setting that decides: test_forecast_parts.py",
-    "(model.output_layers and fresh layers": "names what cannot be: test_transfer.py",
+    "(model.output_layers cannot be combined with": "names what cannot be: test_transfer.py",
     "is estimated by counting and has no network": "names the model, advises nothing",
     "cannot be a base: expected": "names what can be one: test_transfer.py",
     "cut it first, such as text.split()": "Python, no setting: test_sklearn.py",

@@ -333,7 +333,7 @@ def test_the_column_of_the_text_is_found(tmp_path: Path) -> None:
 
 
 def test_one_text_is_no_list_of_texts() -> None:
-    with pytest.raises(DataError, match=r"got the text 'the cat'; one row alone is \[row\]"):
+    with pytest.raises(DataError, match=r"got the text 'the cat'; pass a single row as \[row\]"):
         LanguageModel(model=FAMILIES["ngram"]).fit("the cat")
     with pytest.raises(OptionError, match="expected a list of inputs, got one text"):
         fitted("ngram").score("the cat")

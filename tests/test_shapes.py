@@ -224,6 +224,6 @@ def test_mistakes(tmp_path: Path) -> None:
     with pytest.raises(OptionError) as error:
         write_task("shapes", tmp_path / "full", rows=1)
     assert str(error.value) == (
-        f"{tmp_path / 'full'}: expected a new folder or an empty one, in which nothing can be "
-        "taken for one of these pictures"
+        f"{tmp_path / 'full'}: expected a new or empty folder, so that no other file "
+        "is taken for one of these pictures"
     )

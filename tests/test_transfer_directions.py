@@ -197,7 +197,7 @@ def test_a_run_from_two_bases_goes_on_without_them(
 
 
 def test_a_backward_model_alone_is_no_base(ways: tuple[Path, Path]) -> None:
-    with pytest.raises(OptionError, match=r"no base by itself; .*--base A --base B"):
+    with pytest.raises(OptionError, match=r"not a base by itself; .*--base A --base B"):
         Classifier(base=ways[1]).fit(ROWS)
 
 
